@@ -1,0 +1,1 @@
+//! toolcell-audit.

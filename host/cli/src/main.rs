@@ -1,0 +1,2 @@
+//! The toolcell binary.
+fn main() {}

@@ -1,0 +1,85 @@
+// What the Node clients share: the command line, the reading of cases.json, and how a claim is said.
+//
+// Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE
+
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+/** A claim that does not hold. */
+export class Failed extends Error {}
+
+/** Says the claim, or ends the run with it. */
+export function check(holdsTrue, claim, ...details) {
+    if (!holdsTrue) {
+        const shown = details.map(detail => (typeof detail === 'string' ? detail : JSON.stringify(detail)));
+        throw new Failed([`FAILED ${claim}`, ...shown].join('\n  '));
+    }
+    console.log(`ok     ${claim}`);
+}
+
+/** The command line, and the cases it names. `negotiated` maps each mode to the revision it must end up with. */
+export function readRun(negotiated) {
+    const option = { type: 'string' };
+    const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option } });
+    for (const name of ['toolcell', 'cases', 'modules', 'mode']) {
+        if (values[name] === undefined) throw new Failed(`--${name} is missing`);
+    }
+    if (!(values.mode in negotiated)) throw new Failed(`--mode is one of ${Object.keys(negotiated)}`);
+    const folder = dirname(resolve(values.cases));
+    return {
+        ...values,
+        cases: JSON.parse(readFileSync(values.cases, 'utf8')),
+        revision: negotiated[values.mode],
+        modern: negotiated[values.mode] === '2026-07-28',
+        serve: server => ['serve', '--manifest', resolve(folder, server.manifest), ...(server.options ?? [])]
+    };
+}
+
+const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not. */
+export function mismatches(pattern, value, path = '$') {
+    const show = thing => JSON.stringify(thing)?.slice(0, 600);
+    if (isObject(pattern)) {
+        const [[operator, operand] = ['']] = Object.entries(pattern);
+        if (operator.startsWith('$') && Object.keys(pattern).length === 1) {
+            return holds(operator, operand, value) ? [] : [`${path}: ${show(value)} is not ${operator} ${show(operand)}`];
+        }
+        if (!isObject(value)) return [`${path}: ${show(value)} is not an object`];
+        return Object.keys(pattern).flatMap(key =>
+            key in value ? mismatches(pattern[key], value[key], `${path}.${key}`) : [`${path}: no "${key}" in ${show(value)}`]
+        );
+    }
+    if (Array.isArray(pattern)) {
+        if (!Array.isArray(value) || value.length !== pattern.length) {
+            return [`${path}: ${show(value)} is not a list of ${pattern.length}`];
+        }
+        return pattern.flatMap((want, at) => mismatches(want, value[at], `${path}[${at}]`));
+    }
+    return pattern === value ? [] : [`${path}: ${show(value)} is not ${show(pattern)}`];
+}
+
+/** Whether one of the operators of cases.json holds of `value`. */
+function holds(operator, operand, value) {
+    switch (operator) {
+        case '$contains':
+            return typeof value === 'string' && value.includes(operand);
+        case '$bytes': // base64 of bytes that begin with these, in hexadecimal
+            return typeof value === 'string' && Buffer.from(value, 'base64').toString('hex').startsWith(operand);
+        case '$atLeast':
+            return typeof value === 'number' && value >= operand;
+        default:
+            throw new Failed(`cases.json: no operator ${operator}`);
+    }
+}
+
+/** Runs a client: a claim that does not hold is shown as it is, anything else with its stack. */
+export async function main(run) {
+    try {
+        await run();
+    } catch (error) {
+        console.error(error instanceof Failed ? error.message : error);
+        process.exit(1);
+    }
+}

@@ -1,0 +1,105 @@
+// Talks to toolcell with the command line of the MCP Inspector, in one era a run: legacy, auto or modern.
+//
+// The Inspector makes one request a process, so this program starts it once for the list and once for each call.
+// Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
+// nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { check, main, mismatches, readRun } from './cases.mjs';
+
+/** The revision that each era stands for. */
+const ERAS = { legacy: '2025-11-25', auto: '2026-07-28', modern: '2026-07-28' };
+
+/** Exit statuses of the Inspector that mean something here. */
+const EXIT = { fine: 0, toolError: 5 };
+
+/** A run of the Inspector takes about a second, most of it its own start. */
+const RUN_MS_MAX = 30_000;
+
+/** Runs of the Inspector at once: enough to use two cores. */
+const RUNS_AT_ONCE = 2;
+
+await main(async () => {
+    const run = readRun(ERAS);
+    // It keeps a catalog and settings in the home folder; it gets one of its own.
+    run.home = mkdtempSync(join(tmpdir(), 'toolcell-inspector-'));
+    try {
+        await list(run);
+        await inTurns(run.cases.examples.calls, example => call(run, example));
+        await inTurns(run.cases.examples.refusals, refusal => refuse(run, refusal));
+        await unknown(run);
+    } finally {
+        rmSync(run.home, { recursive: true, force: true });
+    }
+});
+
+/** Starts the Inspector with a toolcell of its own. */
+function inspect(run, ...options) {
+    const launcher = join(run.modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
+    const target = [run.toolcell, ...run.serve(run.cases.examples)];
+    const wanted = ['--protocol-era', run.mode, '--format', 'json', ...options];
+    const settings = { env: { ...process.env, HOME: run.home }, timeout: RUN_MS_MAX, maxBuffer: 64 * 1024 * 1024 };
+    return new Promise(resolve => {
+        execFile(process.execPath, [launcher, '--cli', ...target, ...wanted], settings, (error, stdout, stderr) => {
+            resolve({ status: error ? (error.code ?? error.signal) : EXIT.fine, stdout, stderr });
+        });
+    });
+}
+
+/** The answer of a run that had to end with `status`. */
+function answer(ran, status, claim) {
+    if (ran.status !== status) check(false, claim, `exit status ${ran.status}, not ${status}`, ran.stdout, ran.stderr);
+    return JSON.parse(ran.stdout).result;
+}
+
+/** All tools are listed, and their schemas are portable: with --strict the Inspector fails on one that is not. */
+async function list(run) {
+    const claim = 'the Inspector finds nothing wrong with any schema';
+    const { tools } = answer(await inspect(run, '--method', 'tools/list', '--strict'), EXIT.fine, claim);
+    check(true, claim);
+    const names = tools.map(tool => tool.name);
+    const called = [...new Set(run.cases.examples.calls.map(example => example.tool))].sort();
+    check([...names].sort().join() === called.join(), 'every listed tool is called by a case', names, called);
+    check(tools.every(tool => tool.description), 'every tool says what it does', tools);
+}
+
+/** The options that make it call a tool. */
+function calling(name, given) {
+    return ['--method', 'tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(given)];
+}
+
+/** One call gives what its case expects. */
+async function call(run, example) {
+    const claim = `${example.tool}: ${example.shows}`;
+    const result = answer(await inspect(run, ...calling(example.tool, example.arguments)), EXIT.fine, claim);
+    const wrong = mismatches(example.result, result);
+    check(wrong.length === 0, claim, ...wrong);
+}
+
+/** Bad arguments are a result the model can read; the Inspector gives such a result a status of its own. */
+async function refuse(run, refusal) {
+    const claim = `${refusal.tool}: ${refusal.shows}`;
+    const result = answer(await inspect(run, ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
+    const wrong = mismatches({ isError: true, ...refusal.result }, result);
+    check(wrong.length === 0, claim, ...wrong);
+}
+
+/** The Inspector lists before it calls, and does not send a call of a tool that is not listed. */
+async function unknown(run) {
+    const { status, stderr } = await inspect(run, ...calling('no_such_tool', {}));
+    const said = stderr.includes('"tool_not_found"');
+    check(status === EXIT.toolError && said, 'an unknown tool is not on the list', String(status), stderr);
+}
+
+/** Runs `work` over all of `things`, a few at a time. */
+async function inTurns(things, work) {
+    const left = [...things];
+    const turn = async () => {
+        while (left.length > 0) await work(left.shift());
+    };
+    await Promise.all(Array.from({ length: RUNS_AT_ONCE }, turn));
+}

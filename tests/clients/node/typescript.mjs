@@ -1,0 +1,168 @@
+// Talks to toolcell with the official TypeScript SDK, in one mode a run: legacy, auto or 2026-07-28 (pinned).
+//
+// Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
+// nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { check, main, mismatches, readRun } from './cases.mjs';
+
+/** The revision that each mode must end up with: the newest that both sides know in that era. */
+const NEGOTIATED = { legacy: '2025-11-25', auto: '2026-07-28', '2026-07-28': '2026-07-28' };
+
+const INVALID_PARAMS = -32602;
+
+/** No call of the cases takes a second; a call that takes this long hangs. */
+const REQUEST_MS_MAX = 30_000;
+
+/** The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself. */
+const CLOSE_MS_MAX = 1_500;
+
+/** The log levels of MCP that a modern request names in its `_meta`. */
+const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
+
+/**
+ * What the SDK says of progress that it read together with the result it belongs to: it settles the call at once
+ * and hands notifications on a moment later, when nobody waits for them any more. Progress of a call that goes on
+ * does arrive, which `giveUp` checks.
+ */
+const LATE_PROGRESS = /Received a progress notification for an unknown token/;
+
+await main(async () => {
+    const run = readRun(NEGOTIATED);
+    // The SDK is installed outside the clone, so that Node does not find it by name from here.
+    const resolver = createRequire(join(run.modules, 'here.mjs'));
+    const sdk = name => import(pathToFileURL(resolver.resolve(name)));
+    const library = { ...(await sdk('@modelcontextprotocol/client')), ...(await sdk('@modelcontextprotocol/client/stdio')) };
+    await examples(run, library);
+    await cancellation(run, library);
+});
+
+/** A client that starts its own toolcell. Errors that the SDK only reports aside are collected: there must be none. */
+async function connect(run, server, { Client, StdioClientTransport }, options = {}) {
+    const mode = run.mode === '2026-07-28' ? { pin: run.mode } : run.mode;
+    const client = new Client({ name: 'toolcell-tests', version: '1.0.0' }, { ...options, versionNegotiation: { mode } });
+    const asides = [];
+    client.onerror = error => asides.push(String(error));
+    const transport = new StdioClientTransport({ command: run.toolcell, args: run.serve(server), stderr: 'inherit' });
+    await client.connect(transport, { timeout: REQUEST_MS_MAX });
+    return { client, asides };
+}
+
+/** Every example tool is listed, answers, and refuses what it must. */
+async function examples(run, library) {
+    const server = run.cases.examples;
+    const { client, asides } = await connect(run, server, library);
+    const revision = client.getNegotiatedProtocolVersion();
+    check(revision === run.revision, `mode ${run.mode} negotiates ${run.revision}`, revision);
+    check(client.getServerCapabilities()?.tools?.listChanged === true, 'the server announces list changes');
+    await definitions(client, server);
+    for (const example of server.calls) await call(client, example);
+    await refusals(client, server, library);
+    await subscription(client, run);
+    if (!run.modern) {
+        await client.ping();
+        check(true, 'ping is answered');
+    }
+    await close(client, asides);
+}
+
+/** All pages of the list name exactly the tools that the cases call. */
+async function definitions(client, server) {
+    const { tools } = await client.listTools();
+    const names = tools.map(tool => tool.name);
+    const called = [...new Set(server.calls.map(example => example.tool))].sort();
+    check(new Set(names).size === names.length, `${names.length} tools have different names`, names);
+    check([...names].sort().join() === called.join(), 'every listed tool is called by a case', names, called);
+    check(tools.every(tool => tool.description), 'every tool says what it does', tools);
+    let pages = 0;
+    for (let cursor; pages === 0 || cursor !== undefined; pages += 1) {
+        cursor = (await client.request({ method: 'tools/list', params: cursor === undefined ? {} : { cursor } })).nextCursor;
+    }
+    check(pages >= server.pagesAtLeast, `the list has at least ${server.pagesAtLeast} pages`, pages);
+}
+
+/**
+ * One call gives what its case expects. The SDK itself checks structured content against the output schema.
+ *
+ * Progress is asked for and not counted here: see `LATE_PROGRESS`.
+ */
+async function call(client, example) {
+    const parameters = { name: example.tool, arguments: example.arguments };
+    const result = await client.callTool(parameters, { timeout: REQUEST_MS_MAX, onprogress: () => {} });
+    const wrong = mismatches(example.result, result);
+    check(wrong.length === 0, `${example.tool}: ${example.shows}`, ...wrong);
+}
+
+/** Bad arguments are a result the model can read; an unknown tool is an error of the protocol. */
+async function refusals(client, server, { ProtocolError }) {
+    for (const refusal of server.refusals) {
+        const result = await client.callTool({ name: refusal.tool, arguments: refusal.arguments });
+        const wrong = mismatches({ isError: true, ...refusal.result }, result);
+        check(wrong.length === 0, `${refusal.tool}: ${refusal.shows}`, ...wrong);
+    }
+    const answer = await client.callTool({ name: 'no_such_tool', arguments: {} }).catch(error => error);
+    const known = ProtocolError.isInstance(answer) && answer.code === INVALID_PARAMS;
+    const said = known && answer.message.endsWith('Unknown tool: no_such_tool');
+    check(said, 'an unknown tool is error -32602', answer, answer.message);
+}
+
+/** A modern client is promised list changes; a legacy one cannot ask for the promise. */
+async function subscription(client, run) {
+    const opened = await client.listen({ toolsListChanged: true }).catch(error => error);
+    if (!run.modern) {
+        check(opened.code === 'METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION', 'list changes need no subscription in the legacy era', opened);
+        return;
+    }
+    check(opened.honoredFilter?.toolsListChanged === true, 'listening for list changes is acknowledged', opened);
+    await opened.close();
+    check((await opened.closed) === 'local', 'listening ends when the client says so');
+}
+
+/** A call that is given up stops: the connection goes on, and nothing holds the server back when it closes. */
+async function cancellation(run, library) {
+    const server = run.cases.endless;
+    const { client, asides } = await connect(run, server, library);
+    const lines = [];
+    client.setNotificationHandler('notifications/message', notification => void lines.push(notification.params.data));
+    if (!run.modern) await client.setLoggingLevel('debug');
+    for (const endless of server.calls) await giveUp(client, endless, server.meanwhile, run);
+    check(lines.length > 0, "the tool's log reaches the client");
+    await call(client, server.meanwhile);
+    await close(client, asides);
+}
+
+/** Calls, sees another call answered while this one runs, and cancels. */
+async function giveUp(client, endless, meanwhile, run) {
+    const given = new AbortController();
+    const { promise: running, resolve: runs } = Promise.withResolvers();
+    const meta = run.modern ? { _meta: { [LOG_LEVEL_KEY]: 'debug' } } : {};
+    let over = false;
+    const outcome = client
+        .callTool(
+            { name: endless.tool, arguments: endless.arguments, ...meta },
+            { signal: given.signal, timeout: REQUEST_MS_MAX, onprogress: runs }
+        )
+        .then(result => ({ result }), error => ({ error }))
+        .finally(() => (over = true));
+    if (endless.progress) {
+        await Promise.race([running, outcome]);
+        check(!over, `${endless.tool}: progress arrives while it runs`, await Promise.race([outcome, undefined]));
+    }
+    await call(client, meanwhile);
+    given.abort('given up');
+    const { result, error } = await outcome;
+    check(error !== undefined, `${endless.tool}: ${endless.shows}`, result);
+}
+
+/** The server ends by itself, soon after its input does, and the SDK had nothing to object to on the way. */
+async function close(client, asides) {
+    const closing = performance.now();
+    await client.close();
+    const took = performance.now() - closing;
+    check(took < CLOSE_MS_MAX, 'the server ends when its input does', `${took.toFixed()} ms`);
+    const objections = asides.filter(aside => !LATE_PROGRESS.test(aside));
+    check(objections.length === 0, 'the SDK objects to nothing', ...objections);
+}

@@ -1,0 +1,238 @@
+"""Talks to toolcell with the official Python SDK, in one mode a run.
+
+Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28
+
+Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
+nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client, StdioServerParameters
+from mcp.client.subscriptions import ListenNotSupportedError
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+
+NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
+"""The revision that each mode must end up with: the newest that both sides know in that era."""
+
+INVALID_PARAMS = -32602
+
+REQUEST_SECONDS_MAX = 30.0
+"""No call of the cases takes a second; a call that takes this long hangs."""
+
+CLOSE_SECONDS_MAX = 1.5
+"""The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself, and had
+no call left to wait for."""
+
+
+def mismatches(pattern: Any, value: Any, path: str = "$") -> list[str]:
+    """Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not."""
+    if isinstance(pattern, dict) and len(pattern) == 1 and next(iter(pattern)).startswith("$"):
+        operator, operand = next(iter(pattern.items()))
+        return [] if holds(operator, operand, value) else [f"{path}: {value!r:.300} is not {operator} {operand!r}"]
+    if isinstance(pattern, dict):
+        if not isinstance(value, dict):
+            return [f"{path}: {value!r:.300} is not an object"]
+        missing = [f"{path}: no {key!r} among {sorted(value)}" for key in pattern if key not in value]
+        return missing + [
+            text for key in pattern if key in value for text in mismatches(pattern[key], value[key], f"{path}.{key}")
+        ]
+    if isinstance(pattern, list):
+        if not isinstance(value, list) or len(value) != len(pattern):
+            return [f"{path}: {value!r:.600} is not a list of {len(pattern)}"]
+        return [
+            text for at, (want, have) in enumerate(zip(pattern, value)) for text in mismatches(want, have, f"{path}[{at}]")
+        ]
+    same = type(pattern) is type(value) or {type(pattern), type(value)} == {int, float}
+    return [] if same and pattern == value else [f"{path}: {value!r:.300} is not {pattern!r}"]
+
+
+def holds(operator: str, operand: Any, value: Any) -> bool:
+    """Whether one of the operators of cases.json holds of `value`."""
+    match operator:
+        case "$contains":
+            return isinstance(value, str) and operand in value
+        case "$bytes":  # base64 of bytes that begin with these, in hexadecimal
+            return isinstance(value, str) and base64.b64decode(value, validate=True).startswith(bytes.fromhex(operand))
+        case "$atLeast":
+            return isinstance(value, (int, float)) and value >= operand
+    raise ValueError(f"cases.json: no operator {operator!r}")
+
+
+class Failed(Exception):
+    """A claim that does not hold."""
+
+
+def check(holds_true: bool, claim: str, *details: object) -> None:
+    """Says the claim, or ends the run with it."""
+    if not holds_true:
+        raise Failed("\n  ".join([f"FAILED {claim}", *map(str, details)]))
+    print(f"ok     {claim}", flush=True)
+
+
+def wire(result: Any) -> dict[str, Any]:
+    """A result in the form it has on the wire."""
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+class Run:
+    """One mode of the client against the servers of cases.json."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.toolcell: str = options.toolcell
+        self.mode: str = options.mode
+        self.folder: Path = options.cases.resolve().parent
+        self.cases: dict[str, Any] = json.loads(options.cases.read_text())
+        self.modern = NEGOTIATED[self.mode] == "2026-07-28"
+
+    def client(self, server: dict[str, Any], **options: Any) -> Client:
+        """A client that starts its own toolcell."""
+        args = ["serve", "--manifest", str(self.folder / server["manifest"]), *server.get("options", [])]
+        parameters = StdioServerParameters(command=self.toolcell, args=args)
+        return Client(parameters, mode=self.mode, read_timeout_seconds=REQUEST_SECONDS_MAX, **options)
+
+    async def examples(self) -> None:
+        """Every example tool is listed, answers, and refuses what it must."""
+        server = self.cases["examples"]
+        client = self.client(server)
+        async with client:
+            revision = client.protocol_version
+            check(revision == NEGOTIATED[self.mode], f"mode {self.mode} negotiates {NEGOTIATED[self.mode]}", revision)
+            capabilities = client.server_capabilities
+            # A pinned client asks nothing before its first request, so it knows no capabilities.
+            if self.mode != "2026-07-28":
+                check(bool(capabilities.tools and capabilities.tools.list_changed), "the server announces list changes")
+            await self.definitions(client, server)
+            for case in server["calls"]:
+                await self.call(client, case)
+            await self.refusals(client, server)
+            await self.subscription(client)
+            if not self.modern:
+                await client.send_ping()
+                check(True, "ping is answered")
+            closing = time.monotonic()
+        self.closed(closing)
+
+    async def definitions(self, client: Client, server: dict[str, Any]) -> None:
+        """All pages of the list name exactly the tools that the cases call."""
+        tools, pages, cursor = [], 0, None
+        while pages == 0 or cursor is not None:
+            page = await client.list_tools(cursor=cursor)
+            tools, pages, cursor = tools + page.tools, pages + 1, page.next_cursor
+        names, called = [tool.name for tool in tools], sorted({case["tool"] for case in server["calls"]})
+        check(len(set(names)) == len(names), f"{len(names)} tools on {pages} pages have different names", names)
+        check(sorted(names) == called, "every listed tool is called by a case", sorted(names), called)
+        check(pages >= server["pagesAtLeast"], f"the list has at least {server['pagesAtLeast']} pages", pages)
+        check(all(tool.description for tool in tools), "every tool says what it does")
+
+    async def call(self, client: Client, case: dict[str, Any]) -> None:
+        """One call gives what its case expects. The SDK itself checks structured content against the output schema."""
+        reports: list[float] = []
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            reports.append(progress)
+
+        result = wire(await client.call_tool(case["tool"], case["arguments"], progress_callback=report))
+        wrong = mismatches(case["result"], result)
+        check(not wrong, f"{case['tool']}: {case['shows']}", *wrong)
+        if case.get("progress"):
+            rising = all(before < after for before, after in zip(reports, reports[1:]))
+            check(bool(reports) and rising, f"{case['tool']}: progress arrives and rises", reports)
+
+    async def refusals(self, client: Client, server: dict[str, Any]) -> None:
+        """Bad arguments are a result the model can read; an unknown tool is an error of the protocol."""
+        for case in server["refusals"]:
+            result = wire(await client.call_tool(case["tool"], case["arguments"]))
+            wrong = mismatches({"isError": True, **case["result"]}, result)
+            check(not wrong, f"{case['tool']}: {case['shows']}", *wrong)
+        try:
+            answer = await client.call_tool("no_such_tool", {})
+        except MCPError as error:
+            expected = (INVALID_PARAMS, "Unknown tool: no_such_tool")
+            got = (error.error.code, error.error.message)
+            check(got == expected, "an unknown tool is error -32602", got)
+        else:
+            check(False, "an unknown tool is error -32602", answer)
+
+    async def subscription(self, client: Client) -> None:
+        """A modern client is promised list changes; a legacy one cannot ask for the promise."""
+        try:
+            async with client.listen(tools_list_changed=True) as subscription:
+                honoured = subscription.honored.tools_list_changed
+                check(self.modern and honoured is True, "listening for list changes is acknowledged", honoured)
+        except ListenNotSupportedError:
+            check(not self.modern, "list changes need no subscription in the legacy era")
+
+    async def cancellation(self) -> None:
+        """A call that is given up stops: the connection goes on, and nothing holds the server back when it closes."""
+        server, lines = self.cases["endless"], []  # type: dict[str, Any], list[Any]
+
+        async def log(parameters: Any) -> None:
+            lines.append(parameters.data)
+
+        client = self.client(server, logging_callback=log, log_level="debug" if self.modern else None)
+        async with client:
+            if not self.modern:
+                await client.set_logging_level("debug")
+            for case in server["calls"]:
+                await self.give_up(client, case, server["meanwhile"])
+            check(bool(lines), "the tool's log reaches the client", lines)
+            await self.call(client, server["meanwhile"])
+            closing = time.monotonic()
+        self.closed(closing)
+
+    async def give_up(self, client: Client, case: dict[str, Any], meanwhile: dict[str, Any]) -> None:
+        """Calls, sees another call answered while this one runs, and cancels."""
+        running, returned = anyio.Event(), []
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            running.set()
+
+        async def endless() -> None:
+            returned.append(await client.call_tool(case["tool"], case["arguments"], progress_callback=report))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(endless)
+            if case.get("progress"):
+                with anyio.fail_after(REQUEST_SECONDS_MAX):
+                    await running.wait()
+            await self.call(client, meanwhile)
+            group.cancel_scope.cancel()
+        check(not returned, f"{case['tool']}: {case['shows']}", *returned)
+
+    def closed(self, closing: float) -> None:
+        """The server ended by itself, soon after its input did."""
+        seconds = time.monotonic() - closing
+        check(seconds < CLOSE_SECONDS_MAX, "the server ends when its input does", f"{seconds:.2f} s")
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--toolcell", required=True)
+    parser.add_argument("--cases", required=True, type=Path)
+    parser.add_argument("--mode", required=True, choices=sorted(NEGOTIATED))
+    run = Run(parser.parse_args())
+    await run.examples()
+    await run.cancellation()
+
+
+# Ping and log levels are deprecated in the SDK because the newest revision has none; legacy peers have them.
+warnings.simplefilter("ignore", MCPDeprecationWarning)
+try:
+    anyio.run(main)
+except* Failed as failures:
+    # The SDK's task groups wrap what is raised inside them, several times over.
+    group: BaseException = failures
+    while isinstance(group, BaseExceptionGroup):
+        group = group.exceptions[0]
+    sys.exit(str(group))

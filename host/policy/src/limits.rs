@@ -1,0 +1,333 @@
+//! What a call may use up: every limit with its key, unit, default, bounds and reason, and the set of them that
+//! holds for one tool. Must not hold: how a manifest is read, or how a limit is enforced.
+
+mod table;
+
+use std::time::Duration;
+
+use crate::quantity::{show_bytes, show_count, show_millis};
+
+/// One limit. The order is that of reports and of the canonical form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// Deterministic computing budget.
+    Fuel,
+    /// Wall clock from start to end.
+    Deadline,
+    /// All memories and tables of the call together.
+    Memory,
+    /// The result as it goes to the client.
+    Output,
+    /// Pieces of content in the result.
+    OutputItems,
+    /// What the guest prints and logs.
+    Log,
+    /// Strings and lists handed across the sandbox's border.
+    HostData,
+    /// Entries in the resource table.
+    Handles,
+    /// Bytes of one request for randomness.
+    Random,
+    /// The arguments as JSON text.
+    Arguments,
+    /// Calls of one tool that run at once.
+    Concurrency,
+    /// Calls of one tool that wait for a place.
+    Queue,
+    /// How long a call waits for a place.
+    QueueWait,
+}
+
+/// How a limit is written in a manifest, and what its number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A plain integer.
+    Count,
+    /// A size with its unit, `"64MiB"`; the number is bytes.
+    Bytes,
+    /// A duration with its unit, `"30s"`; the number is milliseconds.
+    Millis,
+}
+
+/// What is known about a limit before any manifest is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// The manifest key.
+    pub key: &'static str,
+    /// How it is written, and what `default`, `min` and `max` count.
+    pub unit: Unit,
+    /// What holds where no manifest line says otherwise.
+    pub default: u64,
+    /// The least that can be set.
+    pub min: u64,
+    /// The most that can be set.
+    pub max: u64,
+    /// What is counted, and why the default is what it is.
+    pub reason: &'static str,
+}
+
+/// Every limit of one tool, resolved: built-in default < `defaults.limits` < the component's < the tool's.
+///
+/// Each value lies within the bounds of its [`Spec`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    fuel: u64,
+    deadline_ms: u64,
+    memory_bytes: u64,
+    output_bytes: u64,
+    output_items: u64,
+    log_bytes: u64,
+    host_data_bytes: u64,
+    handles: u64,
+    random_bytes: u64,
+    arguments_bytes: u64,
+    concurrency: u64,
+    queue: u64,
+    queue_wait_ms: u64,
+}
+
+/// A value outside the bounds of its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{} must be between {} and {}", limit.spec().key, limit.spec().unit.show(limit.spec().min), limit.spec().unit.show(limit.spec().max))]
+pub struct OutOfRange {
+    /// Which limit.
+    pub limit: Limit,
+    /// What was asked for, in the limit's unit.
+    pub value: u64,
+}
+
+impl Unit {
+    /// The number as a manifest would write it, without quotes: `10_000`, `64MiB`, `1m30s`.
+    #[must_use]
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Self::Count => show_count(value),
+            Self::Bytes => show_bytes(value),
+            Self::Millis => show_millis(value),
+        }
+    }
+}
+
+impl Limits {
+    /// One limit's value: a count, bytes or milliseconds, as its [`Spec::unit`] says.
+    #[must_use]
+    pub fn get(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Fuel => self.fuel,
+            Limit::Deadline => self.deadline_ms,
+            Limit::Memory => self.memory_bytes,
+            Limit::Output => self.output_bytes,
+            Limit::OutputItems => self.output_items,
+            Limit::Log => self.log_bytes,
+            Limit::HostData => self.host_data_bytes,
+            Limit::Handles => self.handles,
+            Limit::Random => self.random_bytes,
+            Limit::Arguments => self.arguments_bytes,
+            Limit::Concurrency => self.concurrency,
+            Limit::Queue => self.queue,
+            Limit::QueueWait => self.queue_wait_ms,
+        }
+    }
+
+    /// One limit's value as a manifest would write it: `10_000_000_000`, `64MiB`, `30s`.
+    #[must_use]
+    pub fn show(&self, limit: Limit) -> String {
+        limit.spec().unit.show(self.get(limit))
+    }
+
+    /// The same limits with one of them changed; `value` is in the unit of its [`Spec`].
+    ///
+    /// # Errors
+    /// [`OutOfRange`] where the value is outside the limit's bounds.
+    pub fn with(mut self, limit: Limit, value: u64) -> Result<Self, OutOfRange> {
+        let spec = limit.spec();
+        if value < spec.min || value > spec.max {
+            return Err(OutOfRange { limit, value });
+        }
+        self.set(limit, value);
+        Ok(self)
+    }
+
+    /// Computing budget of a call, in units of fuel (about one per executed instruction).
+    #[must_use]
+    pub const fn fuel(&self) -> u64 {
+        self.fuel
+    }
+
+    /// Wall clock a call may take, host waits included.
+    #[must_use]
+    pub const fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    /// All memories and tables of a call together, in bytes.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// The encoded result, in bytes.
+    #[must_use]
+    pub const fn output_bytes(&self) -> u64 {
+        self.output_bytes
+    }
+
+    /// Pieces of content in a result.
+    #[must_use]
+    pub fn output_items(&self) -> usize {
+        count(self.output_items)
+    }
+
+    /// Standard output, standard error and log lines of a call together, in bytes.
+    #[must_use]
+    pub const fn log_bytes(&self) -> u64 {
+        self.log_bytes
+    }
+
+    /// Strings and lists a guest hands to the host in one call, the result included, in bytes.
+    #[must_use]
+    pub const fn host_data_bytes(&self) -> u64 {
+        self.host_data_bytes
+    }
+
+    /// Entries of a call's resource table.
+    #[must_use]
+    pub fn handles(&self) -> usize {
+        count(self.handles)
+    }
+
+    /// Random bytes of one request.
+    #[must_use]
+    pub const fn random_bytes(&self) -> u64 {
+        self.random_bytes
+    }
+
+    /// The arguments as JSON text, in bytes.
+    #[must_use]
+    pub const fn arguments_bytes(&self) -> u64 {
+        self.arguments_bytes
+    }
+
+    /// Calls of one tool that run at once.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        count(self.concurrency)
+    }
+
+    /// Calls of one tool that wait for a place; more are answered "busy".
+    #[must_use]
+    pub fn queue(&self) -> usize {
+        count(self.queue)
+    }
+
+    /// How long a call waits for a place before it is answered "busy".
+    #[must_use]
+    pub const fn queue_wait(&self) -> Duration {
+        Duration::from_millis(self.queue_wait_ms)
+    }
+
+    /// Sets a value whose bounds the caller has checked.
+    pub(crate) fn set(&mut self, limit: Limit, value: u64) {
+        *match limit {
+            Limit::Fuel => &mut self.fuel,
+            Limit::Deadline => &mut self.deadline_ms,
+            Limit::Memory => &mut self.memory_bytes,
+            Limit::Output => &mut self.output_bytes,
+            Limit::OutputItems => &mut self.output_items,
+            Limit::Log => &mut self.log_bytes,
+            Limit::HostData => &mut self.host_data_bytes,
+            Limit::Handles => &mut self.handles,
+            Limit::Random => &mut self.random_bytes,
+            Limit::Arguments => &mut self.arguments_bytes,
+            Limit::Concurrency => &mut self.concurrency,
+            Limit::Queue => &mut self.queue,
+            Limit::QueueWait => &mut self.queue_wait_ms,
+        } = value;
+    }
+}
+
+impl Default for Limits {
+    /// The built-in defaults.
+    fn default() -> Self {
+        let default = |limit: Limit| limit.spec().default;
+        Self {
+            fuel: default(Limit::Fuel),
+            deadline_ms: default(Limit::Deadline),
+            memory_bytes: default(Limit::Memory),
+            output_bytes: default(Limit::Output),
+            output_items: default(Limit::OutputItems),
+            log_bytes: default(Limit::Log),
+            host_data_bytes: default(Limit::HostData),
+            handles: default(Limit::Handles),
+            random_bytes: default(Limit::Random),
+            arguments_bytes: default(Limit::Arguments),
+            concurrency: default(Limit::Concurrency),
+            queue: default(Limit::Queue),
+            queue_wait_ms: default(Limit::QueueWait),
+        }
+    }
+}
+
+/// The bounds of every count fit a `usize` of any machine wasmtime runs on.
+fn count(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn defaults_lie_within_their_bounds_and_have_a_reason() {
+        for limit in Limit::ALL {
+            let spec = limit.spec();
+            assert!(spec.min <= spec.default && spec.default <= spec.max, "{}", spec.key);
+            assert!(!spec.reason.is_empty(), "{}", spec.key);
+            assert_eq!(Limits::default().get(limit), spec.default, "{}", spec.key);
+            assert_eq!(Limit::from_key(spec.key), Some(limit));
+        }
+        assert_eq!(Limit::from_key("fule"), None);
+    }
+
+    #[test]
+    fn each_limit_is_set_alone_and_only_within_its_bounds() {
+        for limit in Limit::ALL {
+            let spec = limit.spec();
+            let changed = Limits::default().with(limit, spec.max).unwrap();
+            for other in Limit::ALL {
+                let expected = if other == limit { spec.max } else { other.spec().default };
+                assert_eq!(changed.get(other), expected, "{} after {}", other.spec().key, spec.key);
+            }
+            assert_eq!(
+                changed.with(limit, spec.max + 1),
+                Err(OutOfRange { limit, value: spec.max + 1 }),
+                "{}",
+                spec.key
+            );
+            if spec.min > 0 {
+                assert!(changed.with(limit, spec.min - 1).is_err(), "{}", spec.key);
+            }
+        }
+    }
+
+    #[test]
+    fn getters_give_the_documented_units() {
+        let limits = Limits::default();
+        assert_eq!(limits.fuel(), 10_000_000_000);
+        assert_eq!(limits.deadline(), Duration::from_secs(30));
+        assert_eq!(limits.memory_bytes(), 64 << 20);
+        assert_eq!(limits.output_bytes(), 1 << 20);
+        assert_eq!(limits.output_items(), 256);
+        assert_eq!(limits.log_bytes(), 64 << 10);
+        assert_eq!(limits.host_data_bytes(), 16 << 20);
+        assert_eq!(limits.handles(), 1_000);
+        assert_eq!(limits.random_bytes(), 64 << 10);
+        assert_eq!(limits.arguments_bytes(), 1 << 20);
+        assert_eq!((limits.concurrency(), limits.queue()), (16, 64));
+        assert_eq!(limits.queue_wait(), Duration::from_secs(5));
+        assert_eq!(limits.show(Limit::Deadline), "30s");
+        assert_eq!(limits.with(Limit::Deadline, 0).unwrap_err().to_string(), "deadline must be between 1ms and 1h");
+    }
+}

@@ -1,0 +1,247 @@
+//! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
+//! it was written, beyond the places that later problems point at.
+
+use crate::diagnostic::Span;
+use crate::limits::Limits;
+use crate::names::{self, NameError};
+
+/// A checked manifest. Only [`crate::parse`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    pub(crate) server: Server,
+    pub(crate) defaults: Limits,
+    pub(crate) components: Vec<ComponentPolicy>,
+}
+
+/// What the server says of itself, and the bounds of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) page_size: usize,
+    pub(crate) line_bytes_max: usize,
+    pub(crate) in_flight_max: usize,
+    pub(crate) pending_max: usize,
+}
+
+/// What one component is, where it comes from, and what its tools may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComponentPolicy {
+    pub(crate) name: String,
+    pub(crate) name_span: Span,
+    pub(crate) source: SourceRef,
+    pub(crate) source_span: Span,
+    pub(crate) prefix: Option<(String, Span)>,
+    pub(crate) limits: Limits,
+    pub(crate) tools: Vec<ToolPolicy>,
+}
+
+/// Where a component's bytes come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceRef {
+    /// A path relative to the manifest's folder, as it was written.
+    File(String),
+}
+
+/// What the manifest says of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPolicy {
+    pub(crate) name: String,
+    pub(crate) name_span: Span,
+    pub(crate) limits: Limits,
+}
+
+impl Manifest {
+    /// What the server says of itself, and the bounds of a connection.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The limits of components that say nothing of their own: built-in defaults under `[defaults.limits]`.
+    #[must_use]
+    pub const fn default_limits(&self) -> &Limits {
+        &self.defaults
+    }
+
+    /// The components, in the order of the file. Names are unique.
+    #[must_use]
+    pub fn components(&self) -> &[ComponentPolicy] {
+        &self.components
+    }
+
+    /// The component of a name.
+    #[must_use]
+    pub fn component(&self, name: &str) -> Option<&ComponentPolicy> {
+        self.components.iter().find(|component| component.name == name)
+    }
+}
+
+impl Server {
+    /// Tools on one page of a listing, where the manifest does not say. Most lists then fit one page.
+    pub const PAGE_SIZE: usize = 100;
+    /// Bytes of one line of input, where the manifest does not say. Holds the largest arguments many times over.
+    pub const LINE_BYTES_MAX: usize = 16 << 20;
+    /// Calls of one connection that run at once, where the manifest does not say.
+    pub const IN_FLIGHT_MAX: usize = 64;
+    /// Calls of one connection that are read and wait, where the manifest does not say.
+    pub const PENDING_MAX: usize = 1_024;
+
+    /// The name in the protocol's `serverInfo`; `toolcell` by default.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What the model should know before it uses the tools.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// Tools on one page of a listing.
+    #[must_use]
+    pub const fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Bytes of one line of input.
+    #[must_use]
+    pub const fn line_bytes_max(&self) -> usize {
+        self.line_bytes_max
+    }
+
+    /// Calls of one connection that run at once.
+    #[must_use]
+    pub const fn in_flight_max(&self) -> usize {
+        self.in_flight_max
+    }
+
+    /// Calls of one connection that are read and wait; then reading stops until one is done.
+    #[must_use]
+    pub const fn pending_max(&self) -> usize {
+        self.pending_max
+    }
+}
+
+impl Default for Server {
+    /// What holds where `[server]` says nothing.
+    fn default() -> Self {
+        Self {
+            name: "toolcell".to_owned(),
+            title: None,
+            instructions: None,
+            page_size: Self::PAGE_SIZE,
+            line_bytes_max: Self::LINE_BYTES_MAX,
+            in_flight_max: Self::IN_FLIGHT_MAX,
+            pending_max: Self::PENDING_MAX,
+        }
+    }
+}
+
+impl ComponentPolicy {
+    /// The component's name: [`names::check_component`] holds.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the manifest names it.
+    #[must_use]
+    pub fn name_span(&self) -> Span {
+        self.name_span.clone()
+    }
+
+    /// Where its bytes come from.
+    #[must_use]
+    pub const fn source(&self) -> &SourceRef {
+        &self.source
+    }
+
+    /// Where the manifest says so.
+    #[must_use]
+    pub fn source_span(&self) -> Span {
+        self.source_span.clone()
+    }
+
+    /// What stands before the name of each of its tools.
+    #[must_use]
+    pub fn prefix(&self) -> Option<&str> {
+        self.prefix.as_ref().map(|(prefix, _)| prefix.as_str())
+    }
+
+    /// Where the manifest says so.
+    #[must_use]
+    pub fn prefix_span(&self) -> Option<Span> {
+        self.prefix.as_ref().map(|(_, span)| span.clone())
+    }
+
+    /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The limits of one tool, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_limits(&self, tool: &str) -> &Limits {
+        self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
+    }
+
+    /// What the manifest says of one tool, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ToolPolicy> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The tools the manifest says something of, in the order of the file. The component may have others, and may
+    /// lack some of these: whoever knows what it exports reports that at [`ToolPolicy::name_span`].
+    #[must_use]
+    pub fn tools(&self) -> &[ToolPolicy] {
+        &self.tools
+    }
+
+    /// The name a client sees for one of the component's tools.
+    ///
+    /// # Errors
+    /// [`NameError`] where the prefix and the name together are no tool name.
+    pub fn exposed_name(&self, tool: &str) -> Result<String, NameError> {
+        names::exposed(self.prefix(), tool)
+    }
+}
+
+impl ToolPolicy {
+    /// The tool's own name, without prefix.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the manifest names it.
+    #[must_use]
+    pub fn name_span(&self) -> Span {
+        self.name_span.clone()
+    }
+
+    /// The tool's limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}
+
+impl std::fmt::Display for SourceRef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => formatter.write_str(path),
+        }
+    }
+}

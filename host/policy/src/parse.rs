@@ -1,0 +1,113 @@
+//! From text to a checked manifest: bounds, syntax, version, then every table. Must not hold: what the single tables
+//! mean (that is `read`).
+
+use toml::Spanned;
+use toml::de::{DeTable, Error};
+
+use crate::diagnostic::{Diagnostic, Severity, Source};
+use crate::limits::Limits;
+use crate::manifest::Manifest;
+use crate::read::{Problems, Section, component, keys, limits, server};
+
+/// The longest manifest, in bytes: a thousand components with a kilobyte each.
+pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
+
+/// The most components in one manifest: the sandbox keeps code for each, and a client's model reads all their tools.
+pub const COMPONENTS_MAX: usize = 1_000;
+
+/// The most problems reported at once; one more says how many are left out. Nobody mends more in one go.
+pub const DIAGNOSTICS_MAX: usize = 200;
+
+/// The longest text, in bytes, in which all syntax errors are looked for and not only the first: the parser keeps one
+/// record per error before anybody can count them.
+const RECOVERY_BYTES_MAX: usize = 64 << 10;
+
+/// The only version of the manifest's format.
+const VERSION: i128 = 1;
+
+/// A manifest that can be used, and what somebody should look at nevertheless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Problems of [`Severity::Warning`], in the order of the file.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a manifest. The text is TOML 1.1, at most [`MANIFEST_BYTES_MAX`] long and nested at most 80 deep.
+///
+/// # Errors
+/// Every problem of the manifest at once, warnings included, in the order of the file. A text that is not TOML, or of
+/// another version of the format, is not looked at further.
+pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
+    if source.text.len() > MANIFEST_BYTES_MAX {
+        let message = format!("the manifest has {} bytes, {MANIFEST_BYTES_MAX} are allowed", source.text.len());
+        return Err(vec![Diagnostic::error("manifest::too_large", message)]);
+    }
+    let table = parse_toml(source.text)?;
+    let root = Section::root(&table);
+    let mut problems = Problems::default();
+    if !is_of_this_version(&root, &mut problems) {
+        return Err(problems.into_sorted());
+    }
+    let manifest = read(&root, &mut problems);
+    let found = problems.into_sorted();
+    if found.iter().any(|problem| problem.severity() == Severity::Error) {
+        return Err(found);
+    }
+    Ok(Parsed { manifest, warnings: found })
+}
+
+fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
+    root.check_keys(&keys::ROOT, problems);
+    let server = server::read(root, problems);
+    let mut defaults = Limits::default();
+    if let Some(section) = root.get("defaults").and_then(|entry| entry.section(problems)) {
+        section.check_keys(&keys::DEFAULTS, problems);
+        defaults = limits::read(&section, &defaults, problems);
+    }
+    let components = component::read_all(root, &defaults, problems);
+    Manifest { server, defaults, components }
+}
+
+/// False where the rest of the text means something this program does not know.
+fn is_of_this_version(root: &Section<'_>, problems: &mut Problems) -> bool {
+    let Some(entry) = root.get("version") else {
+        let problem = Diagnostic::error("manifest::missing", "the manifest has no version");
+        problems.add(problem.hint(format!("begin it with version = {VERSION}")));
+        return true;
+    };
+    match entry.integer(problems) {
+        Some(VERSION) | None => true,
+        Some(_) => {
+            problems.add(
+                Diagnostic::error("manifest::version", "this version of the manifest's format is not known")
+                    .at(entry.span)
+                    .label(format!("this program reads version {VERSION}")),
+            );
+            false
+        }
+    }
+}
+
+fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Diagnostic>> {
+    if text.len() > RECOVERY_BYTES_MAX {
+        return DeTable::parse(text).map_err(|error| vec![syntax_problem(&error)]);
+    }
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if errors.is_empty() {
+        return Ok(table);
+    }
+    let mut problems = Problems::default();
+    errors.iter().for_each(|error| problems.add(syntax_problem(error)));
+    Err(problems.into_sorted())
+}
+
+fn syntax_problem(error: &Error) -> Diagnostic {
+    let message = error.message().trim().replace('\n', ", ");
+    let problem = Diagnostic::error("manifest::syntax", format!("not TOML: {message}"));
+    match error.span() {
+        Some(span) => problem.at(span),
+        None => problem,
+    }
+}

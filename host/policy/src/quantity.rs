@@ -1,0 +1,236 @@
+//! Sizes and durations as people write them, both ways. Must not hold: which key takes which, or what is too much.
+//!
+//! | form | meaning | example |
+//! |---|---|---|
+//! | size, `B` | bytes | `100B` |
+//! | size, `KiB` `MiB` `GiB` | 1024, 1024², 1024³ bytes | `64MiB` |
+//! | size, `kB` `KB` `MB` `GB` | 1000, 1000², 1000³ bytes | `10 MB` |
+//! | duration, `h` `m` `s` `ms` | hours, minutes, seconds, milliseconds; largest first | `1m30s` |
+
+use std::fmt::Write as _;
+
+/// The units of sizes, with the number of bytes in each.
+const SIZE_UNITS: [(&str, u64); 8] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+/// The units of durations, largest first, with the number of milliseconds in each.
+const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// Why a text is not a size or a duration. The message completes the sentence "KEY …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// A number alone.
+    #[error("needs a unit")]
+    NoUnit,
+    /// A unit alone, or no text at all.
+    #[error("needs a number")]
+    NoNumber,
+    /// A unit nobody knows, as it was written.
+    #[error("has an unknown unit: \"{0}\"")]
+    UnknownUnit(String),
+    /// A fraction: `1.5MiB`.
+    #[error("must be a whole number of its unit")]
+    Fraction,
+    /// `30s1m`, `1s1s`, or two parts in a size.
+    #[error("must name each unit once, largest first")]
+    Order,
+    /// More than 2⁶⁴ − 1 bytes or milliseconds.
+    #[error("is larger than any number this program can hold")]
+    TooLarge,
+}
+
+/// Reads a size: `64MiB`, `1 MiB`, `10MB`. Gives bytes.
+///
+/// ```
+/// use toolcell_policy::quantity::parse_bytes;
+/// assert_eq!(parse_bytes("64MiB"), Ok(64 << 20));
+/// assert_eq!(parse_bytes("10 MB"), Ok(10_000_000));
+/// assert!(parse_bytes("10").is_err());
+/// ```
+///
+/// # Errors
+/// [`QuantityError`] where the text is not one whole number with one of the units above.
+pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
+    let (number, unit, rest) = part(text.trim())?;
+    if !rest.is_empty() {
+        return Err(QuantityError::Order);
+    }
+    let factor = factor_of(&SIZE_UNITS, unit)?;
+    number.checked_mul(factor).ok_or(QuantityError::TooLarge)
+}
+
+/// Reads a duration: `30s`, `1m30s`, `250ms`. Gives milliseconds.
+///
+/// ```
+/// use toolcell_policy::quantity::parse_millis;
+/// assert_eq!(parse_millis("1m30s"), Ok(90_000));
+/// assert!(parse_millis("30s1m").is_err());
+/// ```
+///
+/// # Errors
+/// [`QuantityError`] where the text is not whole numbers with the units above, largest first.
+pub fn parse_millis(text: &str) -> Result<u64, QuantityError> {
+    let mut rest = text.trim();
+    let mut total: u64 = 0;
+    let mut factor_before = u64::MAX;
+    loop {
+        let (number, unit, after) = part(rest)?;
+        let factor = factor_of(&DURATION_UNITS, unit)?;
+        if factor >= factor_before {
+            return Err(QuantityError::Order);
+        }
+        let added = number.checked_mul(factor).ok_or(QuantityError::TooLarge)?;
+        total = total.checked_add(added).ok_or(QuantityError::TooLarge)?;
+        if after.is_empty() {
+            return Ok(total);
+        }
+        factor_before = factor;
+        rest = after;
+    }
+}
+
+/// Writes bytes in the largest unit that leaves a whole number: `64MiB`, `10MB`, `1500B`.
+#[must_use]
+pub fn show_bytes(bytes: u64) -> String {
+    for (unit, factor) in
+        [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("GB", 1_000_000_000), ("MB", 1_000_000)]
+    {
+        if bytes >= factor && bytes.is_multiple_of(factor) {
+            return format!("{}{unit}", bytes / factor);
+        }
+    }
+    format!("{bytes}B")
+}
+
+/// Writes milliseconds as [`parse_millis`] reads them: `1m30s`, `250ms`, `0ms`.
+#[must_use]
+pub fn show_millis(millis: u64) -> String {
+    let mut text = String::new();
+    let mut rest = millis;
+    for (unit, factor) in DURATION_UNITS {
+        let number = rest / factor;
+        rest %= factor;
+        if number > 0 {
+            // Writing into a String cannot fail.
+            let _ = write!(text, "{number}{unit}");
+        }
+    }
+    if text.is_empty() { "0ms".to_owned() } else { text }
+}
+
+/// Writes a count with its digits in groups, as TOML reads it: `10_000_000_000`.
+#[must_use]
+pub fn show_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Splits `30s…` into its number, its unit and what follows.
+fn part(text: &str) -> Result<(u64, &str, &str), QuantityError> {
+    let (digits, rest) = split_while(text, |c| c.is_ascii_digit());
+    if digits.is_empty() {
+        return Err(QuantityError::NoNumber);
+    }
+    if rest.starts_with(['.', ',']) {
+        return Err(QuantityError::Fraction);
+    }
+    let (unit, rest) = split_while(rest.trim_start(), |c| !c.is_ascii_digit() && !c.is_whitespace());
+    if unit.is_empty() {
+        return Err(QuantityError::NoUnit);
+    }
+    let number = digits.parse().map_err(|_| QuantityError::TooLarge)?;
+    Ok((number, unit, rest.trim_start()))
+}
+
+fn split_while(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
+    let end = text.find(|c| !keep(c)).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+fn factor_of(units: &[(&str, u64)], unit: &str) -> Result<u64, QuantityError> {
+    let found = units.iter().find(|(name, _)| *name == unit);
+    found.map(|(_, factor)| *factor).ok_or_else(|| QuantityError::UnknownUnit(unit.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_they_are_written() {
+        for (text, expected) in [
+            ("64MiB", Ok(64 << 20)),
+            ("1 MiB", Ok(1 << 20)),
+            (" 512KiB ", Ok(512 << 10)),
+            ("10MB", Ok(10_000_000)),
+            ("3kB", Ok(3_000)),
+            ("3KB", Ok(3_000)),
+            ("2GiB", Ok(2 << 30)),
+            ("0B", Ok(0)),
+            ("64", Err(QuantityError::NoUnit)),
+            ("", Err(QuantityError::NoNumber)),
+            ("MiB", Err(QuantityError::NoNumber)),
+            ("-1MiB", Err(QuantityError::NoNumber)),
+            ("1.5MiB", Err(QuantityError::Fraction)),
+            ("1MiB 2KiB", Err(QuantityError::Order)),
+            ("64mib", Err(QuantityError::UnknownUnit("mib".to_owned()))),
+            ("64Mb", Err(QuantityError::UnknownUnit("Mb".to_owned()))),
+            ("18446744073709551615B", Ok(u64::MAX)),
+            ("18446744073709551616B", Err(QuantityError::TooLarge)),
+            ("18446744073709551615KiB", Err(QuantityError::TooLarge)),
+            ("６４MiB", Err(QuantityError::NoNumber)),
+        ] {
+            assert_eq!(parse_bytes(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn durations_are_read_as_they_are_written() {
+        for (text, expected) in [
+            ("30s", Ok(30_000)),
+            ("1m30s", Ok(90_000)),
+            ("1m 30s", Ok(90_000)),
+            ("250ms", Ok(250)),
+            ("2h", Ok(7_200_000)),
+            ("0s", Ok(0)),
+            ("30", Err(QuantityError::NoUnit)),
+            ("1m30", Err(QuantityError::NoUnit)),
+            ("0.5s", Err(QuantityError::Fraction)),
+            ("30s1m", Err(QuantityError::Order)),
+            ("1s1s", Err(QuantityError::Order)),
+            ("5min", Err(QuantityError::UnknownUnit("min".to_owned()))),
+            ("s", Err(QuantityError::NoNumber)),
+            ("9999999999999999999h", Err(QuantityError::TooLarge)),
+        ] {
+            assert_eq!(parse_millis(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_read_back_as_the_same_amount() {
+        for amount in [0, 1, 999, 1_000, 1_024, 1_500, 90_000, 3_600_000, 3_661_001, 64 << 20, 10_000_000] {
+            assert_eq!(parse_bytes(&show_bytes(amount)), Ok(amount));
+            assert_eq!(parse_millis(&show_millis(amount)), Ok(amount));
+        }
+        assert_eq!(show_bytes(64 << 20), "64MiB");
+        assert_eq!(show_bytes(1_500), "1500B");
+        assert_eq!(show_millis(90_000), "1m30s");
+        assert_eq!(show_count(10_000_000_000), "10_000_000_000");
+        assert_eq!(show_count(999), "999");
+    }
+}

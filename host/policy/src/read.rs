@@ -1,0 +1,10 @@
+//! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is the toml crate's),
+//! or what the values mean afterwards.
+
+pub(crate) mod component;
+pub(crate) mod keys;
+pub(crate) mod limits;
+mod section;
+pub(crate) mod server;
+
+pub(crate) use section::{Entry, Problems, Section};

@@ -1,0 +1,138 @@
+//! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component really exports.
+
+use super::{Entry, Problems, Section, keys, limits};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::limits::Limits;
+use crate::manifest::{ComponentPolicy, SourceRef, ToolPolicy};
+use crate::names::{self, NameError};
+use crate::parse::COMPONENTS_MAX;
+
+/// All components, in the order of the file. Those with problems are left out once the problems are noted.
+pub(crate) fn read_all(root: &Section<'_>, defaults: &Limits, problems: &mut Problems) -> Vec<ComponentPolicy> {
+    let Some(entry) = root.get("components") else {
+        problems.add(none());
+        return Vec::new();
+    };
+    let Some(section) = entry.section(problems) else { return Vec::new() };
+    if section.len() == 0 {
+        problems.add(none().at(entry.key_span.clone()));
+    }
+    if section.len() > COMPONENTS_MAX {
+        let message = format!("{} components, {COMPONENTS_MAX} are allowed", section.len());
+        problems.add(Diagnostic::error("components::too_many", message).at(entry.key_span));
+        return Vec::new();
+    }
+    section.entries().into_iter().filter_map(|entry| read(&entry, defaults, problems)).collect()
+}
+
+fn none() -> Diagnostic {
+    Diagnostic::warning("components::none", "no components: there will be no tools")
+        .hint("add [components.NAME] with source = \"FILE.wasm\"")
+}
+
+fn read(entry: &Entry<'_>, defaults: &Limits, problems: &mut Problems) -> Option<ComponentPolicy> {
+    if let Err(error) = names::check_component(entry.key) {
+        problems.add(
+            name_problem("components::name", "component name", entry, &entry.key_span, error)
+                .hint("component names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
+        );
+    }
+    let section = entry.section(problems)?;
+    section.check_keys(&keys::COMPONENT, problems);
+    let source = read_source(entry, &section, problems);
+    let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
+    let limits = limits::read(&section, defaults, problems);
+    let tools = read_tools(&section, prefix.as_ref().map(|(prefix, _)| prefix.as_str()), &limits, problems);
+    let (source, source_span) = source?;
+    let name = entry.key.to_owned();
+    Some(ComponentPolicy { name, name_span: entry.key_span.clone(), source, source_span, prefix, limits, tools })
+}
+
+fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {
+    let Some(entry) = section.get("source") else {
+        let message = format!("component {:?} has no source", component.key);
+        problems.add(
+            Diagnostic::error("manifest::missing", message)
+                .at(component.key_span.clone())
+                .hint("add source = \"FILE.wasm\", a path relative to the manifest"),
+        );
+        return None;
+    };
+    let text = entry.string(problems)?;
+    if let Some(problem) = source_problem(text) {
+        problems.add(problem.at(entry.span));
+        return None;
+    }
+    Some((SourceRef::File(text.to_owned()), entry.span))
+}
+
+/// What keeps a text from being the relative path of a file.
+fn source_problem(text: &str) -> Option<Diagnostic> {
+    let error = |message: &str| Diagnostic::error("components::source", message);
+    let relative = "write a path relative to the manifest, such as \"components/weather.wasm\"";
+    let drive = text.as_bytes().get(1) == Some(&b':');
+    if text.starts_with("oci://") {
+        let message = "an oci:// source is not supported by this version";
+        Some(Diagnostic::error("manifest::not_supported_yet", message).hint("fetch the component and name the file"))
+    } else if text.contains("://") {
+        Some(error("source must be a file, not an address").hint(relative))
+    } else if text.is_empty() || text.ends_with(['/', '\\']) {
+        Some(error("source must name a file").hint(relative))
+    } else if text.starts_with(['/', '\\']) || drive {
+        Some(error("source must be relative to the manifest, not an absolute path").hint(relative))
+    } else if text.chars().any(char::is_control) {
+        Some(error("source must not contain control characters"))
+    } else {
+        None
+    }
+}
+
+fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Span)> {
+    let prefix = entry.string(problems)?;
+    if let Err(error) = names::check_prefix(prefix) {
+        let hint = match error {
+            NameError::Empty => "leave the key out for tools without a prefix",
+            _ => "a prefix is 1 to 63 of A-Z, a-z, 0-9, _ and -",
+        };
+        let message = format!("prefix {error}");
+        problems.add(Diagnostic::error("components::prefix", message).at(entry.span.clone()).hint(hint));
+        return None;
+    }
+    Some((prefix.to_owned(), entry.span.clone()))
+}
+
+fn read_tools(
+    component: &Section<'_>,
+    prefix: Option<&str>,
+    inherited: &Limits,
+    problems: &mut Problems,
+) -> Vec<ToolPolicy> {
+    let section = component.get("tools").and_then(|entry| entry.section(problems));
+    let entries = section.map(|section| section.entries()).unwrap_or_default();
+    entries.into_iter().filter_map(|entry| read_tool(&entry, prefix, inherited, problems)).collect()
+}
+
+fn read_tool(
+    entry: &Entry<'_>,
+    prefix: Option<&str>,
+    inherited: &Limits,
+    problems: &mut Problems,
+) -> Option<ToolPolicy> {
+    if let Err(error) = names::check_tool(entry.key) {
+        problems.add(
+            name_problem("tools::name", "tool name", entry, &entry.key_span, error)
+                .hint("tool names are 1 to 64 of A-Z, a-z, 0-9, _ and -"),
+        );
+    } else if let Err(error) = names::exposed(prefix, entry.key) {
+        let message = format!("tool name {:?} with its prefix {error}", entry.key);
+        problems.add(Diagnostic::error("tools::name", message).at(entry.key_span.clone()).hint("shorten the prefix"));
+    }
+    let section = entry.section(problems)?;
+    section.check_keys(&keys::TOOL, problems);
+    let limits = limits::read(&section, inherited, problems);
+    Some(ToolPolicy { name: entry.key.to_owned(), name_span: entry.key_span.clone(), limits })
+}
+
+fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {
+    Diagnostic::error(code, format!("{what} {:?} {error}", entry.key)).at(span.clone())
+}

@@ -1,0 +1,173 @@
+//! A table being read: its keys checked, its values asked for by type. Must not hold: which keys there are.
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::keys::Keys;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::names::did_you_mean;
+use crate::parse::DIAGNOSTICS_MAX;
+
+/// The problems found so far, at most [`DIAGNOSTICS_MAX`] of them and a word on the rest.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    found: Vec<Diagnostic>,
+    left_out: usize,
+}
+
+/// A table and what it is called.
+pub(crate) struct Section<'t> {
+    /// As in the manifest's headers: `components.weather.limits`; empty for the whole file.
+    path: String,
+    table: &'t DeTable<'t>,
+}
+
+/// A key and its value.
+#[derive(Clone)]
+pub(crate) struct Entry<'t> {
+    pub(crate) key: &'t str,
+    pub(crate) key_span: Span,
+    pub(crate) span: Span,
+    path: String,
+    value: &'t DeValue<'t>,
+}
+
+impl Problems {
+    pub(crate) fn add(&mut self, problem: Diagnostic) {
+        if self.found.len() < DIAGNOSTICS_MAX {
+            self.found.push(problem);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// All of them, in the order of the file.
+    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        self.found.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
+        if self.left_out > 0 {
+            let message = format!("{} more problems are not shown", self.left_out);
+            self.found.push(Diagnostic::error("manifest::more", message));
+        }
+        self.found
+    }
+}
+
+impl<'t> Section<'t> {
+    pub(crate) fn root(table: &'t Spanned<DeTable<'t>>) -> Self {
+        Self { path: String::new(), table: table.get_ref() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The entry of a key, if it is there.
+    pub(crate) fn get(&self, key: &str) -> Option<Entry<'t>> {
+        self.table.get_key_value(key).map(|(key, value)| self.entry(key, value))
+    }
+
+    /// All entries, in the order of the file.
+    pub(crate) fn entries(&self) -> Vec<Entry<'t>> {
+        let mut entries: Vec<_> = self.table.iter().map(|(key, value)| self.entry(key, value)).collect();
+        entries.sort_by_key(|entry| entry.key_span.start);
+        entries
+    }
+
+    /// Reports every key that this version does not know or does not support yet.
+    pub(crate) fn check_keys(&self, keys: &Keys, problems: &mut Problems) {
+        for entry in self.entries() {
+            if keys.now.contains(&entry.key) {
+                continue;
+            }
+            problems.add(if keys.later.contains(&entry.key) { entry.not_yet() } else { entry.unknown(keys) });
+        }
+    }
+
+    fn entry(&self, key: &'t Spanned<DeString<'t>>, value: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+        let name = key.get_ref().as_ref();
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Entry { key: name, key_span: key.span(), span: value.span(), path, value: value.get_ref() }
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// The value as a text.
+    pub(crate) fn string(&self, problems: &mut Problems) -> Option<&'t str> {
+        if let DeValue::String(text) = self.value {
+            return Some(text.as_ref());
+        }
+        self.wrong_type("a string", problems)
+    }
+
+    /// The value as an integer; one that no `i128` holds is given as the nearest that one does.
+    pub(crate) fn integer(&self, problems: &mut Problems) -> Option<i128> {
+        let Some(integer) = self.as_integer() else { return self.wrong_type("an integer", problems) };
+        Some(integer)
+    }
+
+    /// The value if it is an integer, without a complaint if it is not.
+    pub(crate) fn as_integer(&self) -> Option<i128> {
+        let DeValue::Integer(integer) = self.value else { return None };
+        let text = integer.as_str();
+        let nearest = if text.starts_with('-') { i128::MIN } else { i128::MAX };
+        Some(i128::from_str_radix(text, integer.radix()).unwrap_or(nearest))
+    }
+
+    /// The value if it is a text, without a complaint if it is not.
+    pub(crate) fn as_str(&self) -> Option<&'t str> {
+        if let DeValue::String(text) = self.value { Some(text.as_ref()) } else { None }
+    }
+
+    /// The value if it is a number with a fraction, as it was written.
+    pub(crate) fn as_float(&self) -> Option<&'t str> {
+        if let DeValue::Float(float) = self.value { Some(float.as_str()) } else { None }
+    }
+
+    /// The value as a table.
+    pub(crate) fn section(&self, problems: &mut Problems) -> Option<Section<'t>> {
+        if let DeValue::Table(table) = self.value {
+            return Some(Section { path: self.path.clone(), table });
+        }
+        self.wrong_type("a table", problems)
+    }
+
+    pub(crate) fn wrong_type<T>(&self, expected: &str, problems: &mut Problems) -> Option<T> {
+        let found = type_name(self.value);
+        let message = format!("{} must be {expected}, not {found}", self.key);
+        problems
+            .add(Diagnostic::error("manifest::type", message).at(self.span.clone()).label(format!("this is {found}")));
+        None
+    }
+
+    fn not_yet(&self) -> Diagnostic {
+        Diagnostic::error("manifest::not_supported_yet", format!("{} is not supported by this version", self.path))
+            .at(self.key_span.clone())
+            .hint(format!("remove it: nothing would enforce or grant what {} says", self.key))
+    }
+
+    fn unknown(&self, keys: &Keys) -> Diagnostic {
+        let problem =
+            Diagnostic::error("manifest::unknown_key", format!("unknown key {:?}", self.key)).at(self.key_span.clone());
+        let other_name = keys.other_names.iter().find(|(other, _)| self.key.eq_ignore_ascii_case(other));
+        let meant = match other_name {
+            Some((_, key)) => Some(*key),
+            None => did_you_mean(self.key, keys.now.iter().chain(keys.later).copied()),
+        };
+        match meant {
+            Some(key) => problem.hint(format!("did you mean \"{key}\"?")),
+            None => problem.hint(format!("keys here are {}", keys.now.join(", "))),
+        }
+    }
+}
+
+fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,132 @@
+//! Draws problems for people: the line, a caret, a label and a hint. Must not hold: what the problems mean, or where
+//! the text goes.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+use crate::diagnostic::{Diagnostic, Severity, Source, visible};
+
+/// Whether the text carries colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text alone.
+    Plain,
+    /// With ANSI colours, for a terminal.
+    Color,
+}
+
+/// Draws several problems, an empty line between them. Ends with a newline where there is any.
+#[must_use]
+pub fn render_all(source: &Source<'_>, problems: &[Diagnostic], style: Style) -> String {
+    let mut text = String::new();
+    for problem in problems {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&problem.render(source, style));
+        text.push('\n');
+    }
+    text
+}
+
+impl Diagnostic {
+    /// Draws the problem, without a newline at the end:
+    ///
+    /// ```text
+    /// error[limits::unit]: deadline needs a unit
+    ///   --> toolcell.toml:12:12
+    ///    |
+    /// 12 | deadline = 30
+    ///    |            ^^ a number without a unit
+    ///    |
+    ///    = hint: write "30s" or "500ms"
+    /// ```
+    #[must_use]
+    pub fn render(&self, source: &Source<'_>, style: Style) -> String {
+        let name = visible(source.name);
+        let level = match self.severity() {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let title = level.primary_title(self.message()).id(self.code());
+        let group = match self.span() {
+            Some(span) => Group::with_title(title).element(snippet(self, source, span.start, span.end).path(&name)),
+            None => Group::with_title(title).element(Origin::path(&name)),
+        };
+        let group = match self.hint_text() {
+            Some(hint) => group.element(Level::HELP.with_name("hint").message(hint)),
+            None => group,
+        };
+        let renderer = match style {
+            Style::Plain => Renderer::plain(),
+            Style::Color => Renderer::styled(),
+        };
+        renderer.render(&[group])
+    }
+}
+
+/// The line a span starts on. The rest of the text is left out, so that drawing costs the same wherever the problem
+/// is, and a span over several lines is drawn on its first.
+fn snippet<'a>(
+    problem: &'a Diagnostic,
+    source: &Source<'a>,
+    start: usize,
+    end: usize,
+) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let before = source.before(start);
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let rest = source.text.get(line_start..).unwrap_or_default();
+    let line = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
+    let from = (before.len() - line_start).min(line.len());
+    let to = line.floor_char_boundary(end.saturating_sub(line_start)).max(from);
+    let annotation = AnnotationKind::Primary.span(from..to);
+    let annotation = match problem.label_text() {
+        Some(label) => annotation.label(label),
+        None => annotation,
+    };
+    Snippet::source(line).line_start(source.position(start).line).annotation(annotation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_drawn_with_its_line_caret_label_and_hint() {
+        let text = "\n".repeat(11) + "deadline = 30\n";
+        let source = Source { name: "toolcell.toml", text: &text };
+        let problem = Diagnostic::error("limits::unit", "deadline needs a unit")
+            .at(22..24)
+            .label("a number without a unit")
+            .hint("write \"30s\" or \"500ms\"");
+        let expected = "\
+error[limits::unit]: deadline needs a unit
+  --> toolcell.toml:12:12
+   |
+12 | deadline = 30
+   |            ^^ a number without a unit
+   |
+   = hint: write \"30s\" or \"500ms\"";
+        assert_eq!(problem.render(&source, Style::Plain), expected);
+        let colored = problem.render(&source, Style::Color);
+        assert!(colored.contains("\u{1b}[") && colored.contains("deadline needs a unit"));
+    }
+
+    #[test]
+    fn spans_at_odd_places_are_drawn_without_fail() {
+        let source = Source { name: "m", text: "é = 1\r\nb" };
+        for (start, end) in [(0, 1), (1, 2), (3, 99), (8, 8), (99, 120), (7, 3)] {
+            let drawn = Diagnostic::error("x::y", "z").at(start..end).render(&source, Style::Plain);
+            assert!(drawn.starts_with("error[x::y]: z\n") && drawn.contains("--> m:"), "{start}..{end}: {drawn}");
+        }
+        let empty = Diagnostic::error("x::y", "z").at(0..0).render(&Source { name: "m", text: "" }, Style::Plain);
+        assert!(empty.contains("--> m:1:1"), "{empty}");
+    }
+
+    #[test]
+    fn a_problem_of_the_whole_file_names_the_file() {
+        let source = Source { name: "m.toml", text: "" };
+        let drawn =
+            Diagnostic::warning("components::none", "no components").hint("add one").render(&source, Style::Plain);
+        assert_eq!(drawn, "warning[components::none]: no components\n--> m.toml\n = hint: add one");
+    }
+}

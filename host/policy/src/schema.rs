@@ -1,0 +1,221 @@
+//! The manifest's JSON Schema, for editors: what each key is, with an example. Must not hold: reading. The types here
+//! are never filled; a test proves that they and the reader know the same keys.
+#![allow(dead_code, reason = "the types exist for their schema alone")]
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::Value;
+
+/// The JSON Schema (draft 2020-12) of `toolcell.toml`.
+#[must_use]
+pub fn json_schema() -> Value {
+    SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<RawManifest>().to_value()
+}
+
+/// toolcell manifest
+///
+/// Which components are served as tools, and what each may use. Relative paths are relative to this file; sizes and
+/// durations are texts with a unit.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawManifest {
+    /// The version of this format.
+    #[schemars(extend("const" = 1, "examples" = [1]))]
+    version: u32,
+    /// What the server says of itself, and the bounds of a connection.
+    server: Option<RawServer>,
+    /// What holds for components that say nothing of their own.
+    defaults: Option<RawDefaults>,
+    /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit first.
+    #[schemars(extend("propertyNames" = {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties" = 1000))]
+    components: Option<BTreeMap<String, RawComponent>>,
+}
+
+/// What the server says of itself, and the bounds of a connection.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawServer {
+    /// The server's name, for clients.
+    #[schemars(length(min = 1, max = 128), extend("default" = "toolcell", "examples" = ["acme-tools"]))]
+    name: Option<String>,
+    /// A name for people.
+    #[schemars(length(min = 1, max = 128), extend("examples" = ["Tools of Acme"]))]
+    title: Option<String>,
+    /// What the model should know before it uses the tools.
+    #[schemars(extend("examples" = ["Ask for the weather before planning a trip."]))]
+    instructions: Option<String>,
+    /// Tools on one page of a listing.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 100, "examples" = [50]))]
+    page_size: Option<u64>,
+    /// The longest line of input, as a size: `4KiB` to `256MiB`.
+    #[schemars(extend("default" = "16MiB", "examples" = ["4MiB"]))]
+    line_max: Option<RawSize>,
+    /// Calls of one connection that run at once.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 64, "examples" = [16]))]
+    in_flight_max: Option<u64>,
+    /// Calls of one connection that are read and wait to run; then reading stops until one is done.
+    #[schemars(range(max = 100_000), extend("default" = 1024, "examples" = [128]))]
+    pending_max: Option<u64>,
+}
+
+/// What holds for components that say nothing of their own.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawDefaults {
+    /// Limits of every call.
+    limits: Option<RawLimits>,
+}
+
+/// One component: a WebAssembly file whose tools are served.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawComponent {
+    /// The component's file, relative to the manifest.
+    #[schemars(length(min = 1), extend("examples" = ["components/weather.wasm"]))]
+    source: String,
+    /// Stands before the name of each of the component's tools.
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,63}$"), extend("examples" = ["wx_"]))]
+    prefix: Option<String>,
+    /// Limits of each call of the component's tools; they win over `defaults.limits`.
+    limits: Option<RawLimits>,
+    /// Single tools, by the tool's own name, without prefix.
+    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
+    tools: Option<BTreeMap<String, RawTool>>,
+}
+
+/// One tool of a component.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawTool {
+    /// Limits of each call of this tool; they win over the component's.
+    limits: Option<RawLimits>,
+}
+
+/// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the component's, the tool's.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RawLimits {
+    /// Computing budget, about one unit per instruction.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_000_u64), extend("default" = 10_000_000_000_u64, "examples" = [500_000_000]))]
+    fuel: Option<u64>,
+    /// Wall clock from start to end, waits included: `1ms` to `1h`.
+    #[schemars(extend("default" = "30s", "examples" = ["5s"]))]
+    deadline: Option<RawDuration>,
+    /// All memories and tables together: `64KiB` to `4GiB`.
+    #[schemars(extend("default" = "64MiB", "examples" = ["128MiB"]))]
+    memory: Option<RawSize>,
+    /// The result as it goes to the client: `1B` to `64MiB`.
+    #[schemars(extend("default" = "1MiB", "examples" = ["256KiB"]))]
+    output: Option<RawSize>,
+    /// Pieces of content in the result.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 256, "examples" = [16]))]
+    output_items: Option<u64>,
+    /// Standard output, standard error and log lines together: `0B` to `16MiB`. What exceeds it is dropped.
+    #[schemars(extend("default" = "64KiB", "examples" = ["1MiB"]))]
+    log: Option<RawSize>,
+    /// Strings and lists handed to the host, the result included: `4KiB` to `1GiB`.
+    #[schemars(extend("default" = "16MiB", "examples" = ["32MiB"]))]
+    host_data: Option<RawSize>,
+    /// Open resources (streams, timers, files).
+    #[schemars(range(min = 16, max = 100_000), extend("default" = 1000, "examples" = [100]))]
+    handles: Option<u64>,
+    /// Random bytes of one request: `32B` to `64MiB`.
+    #[schemars(extend("default" = "64KiB", "examples" = ["4KiB"]))]
+    random: Option<RawSize>,
+    /// The arguments as JSON text: `2B` to `64MiB`.
+    #[schemars(extend("default" = "1MiB", "examples" = ["64KiB"]))]
+    arguments: Option<RawSize>,
+    /// Calls of one tool that run at once.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 16, "examples" = [4]))]
+    concurrency: Option<u64>,
+    /// Calls of one tool that wait for a place; more are answered "busy".
+    #[schemars(range(max = 10_000), extend("default" = 64, "examples" = [0]))]
+    queue: Option<u64>,
+    /// How long a call waits for a place before it is answered "busy": `1ms` to `10m`.
+    #[schemars(extend("default" = "5s", "examples" = ["500ms"]))]
+    queue_wait: Option<RawDuration>,
+}
+
+/// A whole number of bytes with its unit: `64MiB`, `512KiB`, `10 MB`.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+struct RawSize(#[schemars(regex(pattern = r"^[0-9]+ *(B|KiB|MiB|GiB|kB|KB|MB|GB)$"))] String);
+
+/// Whole numbers with their units, largest first: `1m30s`, `250ms`.
+#[derive(JsonSchema)]
+#[schemars(transparent)]
+struct RawDuration(
+    #[schemars(regex(pattern = r"^(?=[0-9])([0-9]+ *h *)?([0-9]+ *m *)?([0-9]+ *s *)?([0-9]+ *ms)?$"))] String,
+);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::limits::{Limit, Unit};
+    use crate::read::keys;
+
+    /// The schema of one of the raw types, from the definitions or the root.
+    fn definition(name: &str) -> Value {
+        let schema = json_schema();
+        if name.is_empty() { schema } else { schema["$defs"][name].clone() }
+    }
+
+    #[test]
+    fn schema_and_reader_know_the_same_keys() {
+        for (name, keys) in [
+            ("", &keys::ROOT),
+            ("RawServer", &keys::SERVER),
+            ("RawDefaults", &keys::DEFAULTS),
+            ("RawComponent", &keys::COMPONENT),
+            ("RawTool", &keys::TOOL),
+            ("RawLimits", &keys::LIMITS),
+        ] {
+            let definition = definition(name);
+            let in_schema: BTreeSet<&str> =
+                definition["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            let in_reader: BTreeSet<&str> = keys.now.iter().copied().collect();
+            assert_eq!(in_schema, in_reader, "{name}");
+            assert_eq!(definition["additionalProperties"], Value::Bool(false), "{name}");
+            for later in keys.later {
+                assert!(!in_reader.contains(later), "{later} is both read and not supported yet");
+            }
+        }
+    }
+
+    #[test]
+    fn schema_and_limits_agree_on_defaults_and_bounds() {
+        let limits = definition("RawLimits");
+        assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
+        for limit in Limit::ALL {
+            let spec = limit.spec();
+            let property = &limits["properties"][spec.key];
+            let shown = |value| spec.unit.show(value);
+            if spec.unit == Unit::Count {
+                assert_eq!(property["default"].as_u64(), Some(spec.default), "{}", spec.key);
+                assert_eq!(property["minimum"].as_u64(), Some(spec.min), "{}", spec.key);
+                assert_eq!(property["maximum"].as_u64(), Some(spec.max), "{}", spec.key);
+            } else {
+                let description = property["description"].as_str().unwrap();
+                assert_eq!(property["default"].as_str(), Some(shown(spec.default).as_str()), "{}", spec.key);
+                let bounds = format!("`{}` to `{}`", shown(spec.min), shown(spec.max));
+                assert!(description.contains(&bounds), "{}: {description:?} lacks {bounds:?}", spec.key);
+            }
+        }
+    }
+
+    #[test]
+    fn every_key_is_described_and_every_plain_one_has_an_example() {
+        for name in ["", "RawServer", "RawComponent", "RawLimits"] {
+            for (key, property) in definition(name)["properties"].as_object().unwrap() {
+                assert!(property["description"].is_string(), "{name} {key}");
+                let is_table = ["server", "defaults", "components", "limits", "tools"].contains(&key.as_str());
+                assert!(is_table || property["examples"].is_array(), "{name} {key}");
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Real MCP clients talk to toolcell over stdio: list every tool, call every example, are refused, cancel.
+//!
+//! Holds the tests, and how the client programs of `tests/clients` are found and run. What is called and what must
+//! come back is in `tests/clients/cases.json`, which every client reads; nothing of it belongs here.
+
+mod cases;
+mod rmcp;
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+use toolcell_tests::toolcell;
+
+/// The longest a client may talk. The slowest, the Inspector, needs about a second for each request it makes.
+const CLIENT_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// The longest an installation may take, where the cache is empty: some 300 MB are downloaded.
+const SETUP_TIME_MAX: Duration = Duration::from_secs(600);
+
+#[test]
+fn python_legacy() {
+    python("legacy");
+}
+
+#[test]
+fn python_auto() {
+    python("auto");
+}
+
+#[test]
+fn python_modern() {
+    python("2026-07-28");
+}
+
+#[test]
+fn typescript_legacy() {
+    node("typescript.mjs", "legacy");
+}
+
+#[test]
+fn typescript_auto() {
+    node("typescript.mjs", "auto");
+}
+
+#[test]
+fn typescript_modern() {
+    node("typescript.mjs", "2026-07-28");
+}
+
+#[test]
+fn inspector_legacy() {
+    node("inspector.mjs", "legacy");
+}
+
+#[test]
+fn inspector_modern() {
+    node("inspector.mjs", "modern");
+}
+
+#[test]
+fn rmcp_legacy() {
+    within(CLIENT_TIME_MAX, "rmcp legacy", rmcp::converse(rmcp::Mode::Legacy));
+}
+
+#[test]
+fn rmcp_auto() {
+    within(CLIENT_TIME_MAX, "rmcp auto", rmcp::converse(rmcp::Mode::Auto));
+}
+
+#[test]
+fn rmcp_modern() {
+    within(CLIENT_TIME_MAX, "rmcp 2026-07-28", rmcp::converse(rmcp::Mode::Modern));
+}
+
+/// Runs the Python client in one mode.
+fn python(mode: &str) {
+    static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
+    let paths = INSTALLED.get_or_init(|| install("python")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
+    let mut client = Command::new(&paths[0]);
+    client.arg(folder().join("python/client.py"));
+    talk(client, mode);
+}
+
+/// Runs one of the Node clients in one mode.
+fn node(program: &str, mode: &str) {
+    static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
+    let paths = INSTALLED.get_or_init(|| install("node")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
+    let mut client = Command::new(&paths[0]);
+    client.arg(folder().join("node").join(program)).arg("--modules").arg(&paths[1]);
+    talk(client, mode);
+}
+
+/// Installs the clients of one language unless they are there, and gives the paths that `setup.sh` prints.
+fn install(language: &str) -> Result<Vec<String>, String> {
+    let mut setup = Command::new("sh");
+    setup.arg(folder().join("setup.sh")).arg(language);
+    let done = run(setup, SETUP_TIME_MAX);
+    if !done.status.success() {
+        return Err(format!("the {language} clients cannot be installed:\n{}", String::from_utf8_lossy(&done.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned).collect())
+}
+
+/// Lets a client talk to toolcell; fails with all it said unless it is content.
+fn talk(mut client: Command, mode: &str) {
+    client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")).args(["--mode", mode]);
+    let done = run(client, CLIENT_TIME_MAX);
+    let said = String::from_utf8_lossy(&done.stdout);
+    let complained = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "the client ended with {}\n{said}\n{complained}", done.status);
+    assert!(said.contains("ok "), "the client checked nothing\n{said}\n{complained}");
+}
+
+/// Runs a program to its end, which must come within `limit`. A program that is late is killed.
+fn run(mut program: Command, limit: Duration) -> Output {
+    program.stdin(Stdio::null()).kill_on_drop(true);
+    let name = format!("{program:?}");
+    within(limit, &name, async { program.output().await.unwrap_or_else(|error| panic!("{name}: {error}")) })
+}
+
+/// What `work` gives, if it is done within `limit`.
+fn within<T>(limit: Duration, name: &str, work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { timeout(limit, work).await.unwrap_or_else(|_| panic!("{name} is not done after {limit:?}")) })
+}
+
+/// The folder of the client programs.
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/clients"))
+}

@@ -1,0 +1,225 @@
+//! The official Rust SDK as a client: the same conversation as the other clients have, in three modes.
+//!
+//! Holds what is particular to that SDK. What is called and expected comes from the cases.
+// The newest revision deprecates logging, and the SDK with it; the host has to serve it all the same.
+#![allow(deprecated)]
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CallToolRequestParams, ClientRequest, ErrorCode, LoggingLevel, LoggingMessageNotificationParam,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, Request, RequestMetaObject,
+    SetLevelRequestParams, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService};
+use rmcp::transport::TokioChildProcess;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{ChildStderr, Command};
+use tokio::sync::mpsc;
+use toolcell_tests::toolcell;
+
+use super::cases::{Case, Server};
+
+/// The SDK sends SIGTERM three seconds after it closed stdin: a server that ends sooner ended by itself.
+const CLOSE_TIME_MAX: Duration = Duration::from_millis(1500);
+
+/// How the client finds out what the server speaks.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Mode {
+    /// The `initialize` handshake.
+    Legacy,
+    /// `server/discover`, and `initialize` where that is not known.
+    Auto,
+    /// `server/discover`, and 2026-07-28 or nothing.
+    Modern,
+}
+
+/// What the server says beside its answers.
+#[derive(Debug)]
+enum Aside {
+    Progress(ProgressToken, f64),
+    Log(Value),
+}
+
+/// Passes on what the server says beside its answers.
+struct Ear(mpsc::UnboundedSender<Aside>);
+
+/// One connection to a toolcell of its own.
+struct Conversation {
+    client: RunningService<RoleClient, Ear>,
+    asides: mpsc::UnboundedReceiver<Aside>,
+    modern: bool,
+}
+
+impl ClientHandler for Ear {
+    async fn on_progress(&self, report: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(Aside::Progress(report.progress_token, report.progress));
+    }
+
+    async fn on_logging_message(&self, line: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(Aside::Log(line.data));
+    }
+}
+
+/// The whole conversation in one mode.
+pub(super) async fn converse(mode: Mode) {
+    examples(mode).await;
+    cancellation(mode).await;
+}
+
+/// Every example tool is listed, answers, and refuses what it must.
+async fn examples(mode: Mode) {
+    let server = Server::named("examples");
+    let mut conversation = Conversation::start(&server, mode).await;
+    conversation.definitions(&server).await;
+    for case in server.cases("calls") {
+        let result = conversation.call(case).await;
+        case.check(&result);
+        assert_ne!(result["isError"], true, "{}: {result}", case.tool());
+    }
+    for case in server.cases("refusals") {
+        let result = conversation.call(case).await;
+        case.check(&result);
+        assert_eq!(result["isError"], true, "{}: {}", case.tool(), case.shows());
+    }
+    conversation.unknown_tool().await;
+    conversation.subscription().await;
+    conversation.close().await;
+}
+
+/// A call that is given up stops: the connection goes on, and nothing holds the server back when it closes.
+async fn cancellation(mode: Mode) {
+    let server = Server::named("endless");
+    let mut conversation = Conversation::start(&server, mode).await;
+    if !conversation.modern {
+        conversation.client.set_level(SetLevelRequestParams::new(LoggingLevel::Debug)).await.expect("a log level is set");
+    }
+    for case in server.cases("calls") {
+        let handle = conversation.begin(case).await;
+        if case.reports_progress() {
+            conversation.wait_for_log().await;
+            conversation.wait_for_progress(&handle.progress_token).await;
+        }
+        server.meanwhile().check(&conversation.call(server.meanwhile()).await);
+        handle.cancel(Some("given up".to_owned())).await.unwrap_or_else(|error| panic!("{}: {error}", case.shows()));
+    }
+    server.meanwhile().check(&conversation.call(server.meanwhile()).await);
+    conversation.close().await;
+}
+
+/// Says what the server writes to stderr, as the test's own words: they show when it fails.
+async fn repeat(stderr: ChildStderr) {
+    let mut lines = BufReader::new(stderr).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        eprintln!("{line}");
+    }
+}
+
+impl Conversation {
+    async fn start(server: &Server, mode: Mode) -> Self {
+        let mut command = Command::new(toolcell());
+        command.args(server.arguments());
+        let (transport, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
+        tokio::spawn(repeat(stderr.expect("stderr is a pipe")));
+        let (sender, asides) = mpsc::unbounded_channel();
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        let lifecycle = match mode {
+            Mode::Legacy => ClientLifecycleMode::Initialize,
+            Mode::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+            Mode::Modern => ClientLifecycleMode::Discover { preferred_versions },
+        };
+        let client = Ear(sender).serve_with_lifecycle(transport, lifecycle).await.expect("the server is understood");
+        let about = client.peer_info().expect("the server says what it is");
+        let modern = mode != Mode::Legacy;
+        let revision = if modern { ProtocolVersion::V_2026_07_28 } else { ProtocolVersion::V_2025_11_25 };
+        assert_eq!(about.protocol_version, revision);
+        let tools = about.capabilities.tools.as_ref().expect("the server has tools");
+        assert_eq!(tools.list_changed, Some(true), "the server announces list changes");
+        Self { client, asides, modern }
+    }
+
+    /// All pages of the list name exactly the tools that the cases call.
+    async fn definitions(&self, server: &Server) {
+        let (mut tools, mut pages, mut cursor) = (Vec::new(), 0, None);
+        while pages == 0 || cursor.is_some() {
+            let asked = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.client.list_tools(Some(asked)).await.expect("a page of tools");
+            tools.extend(page.tools);
+            (pages, cursor) = (pages + 1, page.next_cursor);
+        }
+        assert!(pages >= server.pages_min(), "{pages} pages");
+        assert!(tools.iter().all(|tool| tool.description.as_ref().is_some_and(|text| !text.is_empty())));
+        let listed: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+        assert_eq!(listed.len(), tools.len(), "two tools have one name");
+        assert_eq!(listed, server.cases("calls").map(Case::tool).collect(), "every listed tool is called by a case");
+    }
+
+    /// Sends a call, and does not wait for its result.
+    async fn begin(&self, case: Case<'_>) -> RequestHandle<RoleClient> {
+        let parameters = CallToolRequestParams::new(case.tool().to_owned()).with_arguments(case.arguments());
+        let mut meta = RequestMetaObject::default();
+        if self.modern {
+            meta.set_log_level(LoggingLevel::Debug);
+        }
+        let request = ClientRequest::CallToolRequest(Request::new(parameters));
+        let options = PeerRequestOptions::no_options().with_meta(meta);
+        self.client.send_cancellable_request(request, options).await.expect("the call is sent")
+    }
+
+    /// The result of a call, as JSON.
+    async fn call(&mut self, case: Case<'_>) -> Value {
+        let handle = self.begin(case).await;
+        let token = handle.progress_token.clone();
+        let result = handle.await_response().await.unwrap_or_else(|error| panic!("{}: {error}", case.tool()));
+        if case.reports_progress() {
+            self.wait_for_progress(&token).await;
+        }
+        serde_json::to_value(result).unwrap()
+    }
+
+    /// Waits until the call of this token has reported progress. The test's own time limit bounds it.
+    async fn wait_for_progress(&mut self, wanted: &ProgressToken) {
+        loop {
+            match self.asides.recv().await.expect("the connection lives") {
+                Aside::Progress(token, progress) if token == *wanted => return assert!(progress > 0.0),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for a line of a tool's log. The test's own time limit bounds it.
+    async fn wait_for_log(&mut self) {
+        loop {
+            if let Aside::Log(line) = self.asides.recv().await.expect("the connection lives") {
+                return assert_ne!(line, Value::Null);
+            }
+        }
+    }
+
+    async fn unknown_tool(&self) {
+        let answer = self.client.call_tool(CallToolRequestParams::new("no_such_tool")).await;
+        let Err(ServiceError::McpError(error)) = answer else { panic!("an unknown tool is answered with {answer:?}") };
+        assert_eq!((error.code, error.message.as_ref()), (ErrorCode::INVALID_PARAMS, "Unknown tool: no_such_tool"));
+    }
+
+    /// A modern client is promised list changes.
+    async fn subscription(&self) {
+        if self.modern {
+            let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+            let mut subscription = self.client.listen(wanted).await.expect("listening is acknowledged");
+            assert_eq!(subscription.acknowledged().tools_list_changed, Some(true));
+            subscription.cancel().await.expect("listening ends when the client says so");
+        }
+    }
+
+    /// The server ends by itself, soon after its input does.
+    async fn close(self) {
+        let closing = Instant::now();
+        self.client.cancel().await.expect("the connection closes");
+        assert!(closing.elapsed() < CLOSE_TIME_MAX, "the server took {:?} to end", closing.elapsed());
+    }
+}

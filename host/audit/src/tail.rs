@@ -1,0 +1,74 @@
+//! The end of a file that is being continued: its last record, and what was never written whole. Must not hold: the
+//! file itself, or the decision what to do about it.
+
+use crate::chain::{self, GENESIS, Hash, LINE_START};
+
+/// Where a chain is continued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tail {
+    /// The number of the last whole record; 0: none.
+    pub(crate) seq: u64,
+    /// The hash of the last whole record.
+    pub(crate) prev: Hash,
+    /// Bytes after the last whole record, to be cut off.
+    pub(crate) torn_bytes: u64,
+}
+
+/// Reads the end of a file: the last bytes of it, one record and a torn one at least where there are that many, or
+/// the whole of it. Gives nothing where they are not the end of an audit file.
+pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
+    let whole = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let (lines, torn) = end.split_at_checked(whole)?;
+    if !is_torn_record(torn) {
+        return None;
+    }
+    let torn_bytes = torn.len() as u64;
+    let Some(lines) = lines.strip_suffix(b"\n") else {
+        // Without a record before it, a torn one must look like one: a file of zeros is somebody's.
+        if !is_whole_file || torn.first() == Some(&0) {
+            return None;
+        }
+        return Some(Tail { seq: 0, prev: GENESIS, torn_bytes });
+    };
+    let start = lines.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let last = lines.get(start..)?;
+    let link = chain::link(last)?;
+    Some(Tail { seq: link.seq, prev: chain::hash(last), torn_bytes })
+}
+
+/// Whether these bytes can be what is left of a record: its beginning, or the zeros some file systems leave after a
+/// power cut. Anything else is somebody's text, and is not to be cut off.
+fn is_torn_record(bytes: &[u8]) -> bool {
+    let common = bytes.len().min(LINE_START.len());
+    bytes.iter().all(|byte| *byte == 0) || bytes.get(..common) == LINE_START.get(..common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_left_of_a_record_is_cut_off() {
+        let link = "{\"seq\":3,\"prev\":\"x\",\"time\":\"t\"}";
+        let prev = chain::hash(link.as_bytes());
+        let after = |torn: &str| format!("{link}\n{torn}").into_bytes();
+        let tail = |seq, prev, torn_bytes| Some(Tail { seq, prev, torn_bytes });
+        for (end, is_whole_file, expected) in [
+            (Vec::new(), true, tail(0, GENESIS, 0)),
+            (after(""), true, tail(3, prev, 0)),
+            (after(""), false, tail(3, prev, 0)),
+            (after("{\"seq\":4,\"pr"), true, tail(3, prev, 12)),
+            (after("{\"s"), true, tail(3, prev, 3)),
+            (after("\0\0\0"), true, tail(3, prev, 3)),
+            (after("my notes"), true, None),
+            (b"{\"seq\":1,".to_vec(), true, tail(0, GENESIS, 9)),
+            (b"{\"seq\":1,".to_vec(), false, None),
+            (b"\0\0".to_vec(), true, None),
+            (b"my notes".to_vec(), true, None),
+            (b"my notes\n".to_vec(), true, None),
+            (b"{\"seq\":1}\n".to_vec(), true, None),
+        ] {
+            assert_eq!(read(&end, is_whole_file), expected, "{:?}", String::from_utf8_lossy(&end));
+        }
+    }
+}

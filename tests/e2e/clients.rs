@@ -125,7 +125,8 @@ fn run(mut program: Command, limit: Duration) -> Output {
 /// What `work` gives, if it is done within `limit`.
 fn within<T>(limit: Duration, name: &str, work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { timeout(limit, work).await.unwrap_or_else(|_| panic!("{name} is not done after {limit:?}")) })
+    runtime
+        .block_on(async { timeout(limit, work).await.unwrap_or_else(|_| panic!("{name} is not done after {limit:?}")) })
 }
 
 /// The folder of the client programs.

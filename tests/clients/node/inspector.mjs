@@ -29,6 +29,7 @@ await main(async () => {
     run.home = mkdtempSync(join(tmpdir(), 'toolcell-inspector-'));
     try {
         await list(run);
+        await paging(run);
         await inTurns(run.cases.examples.calls, example => call(run, example));
         await inTurns(run.cases.examples.refusals, refusal => refuse(run, refusal));
         await unknown(run);
@@ -38,9 +39,9 @@ await main(async () => {
 });
 
 /** Starts the Inspector with a toolcell of its own. */
-function inspect(run, ...options) {
+function inspect(run, server, ...options) {
     const launcher = join(run.modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
-    const target = [run.toolcell, ...run.serve(run.cases.examples)];
+    const target = [run.toolcell, ...run.serve(server)];
     const wanted = ['--protocol-era', run.mode, '--format', 'json', ...options];
     const settings = { env: { ...process.env, HOME: run.home }, timeout: RUN_MS_MAX, maxBuffer: 64 * 1024 * 1024 };
     return new Promise(resolve => {
@@ -59,12 +60,22 @@ function answer(ran, status, claim) {
 /** All tools are listed, and their schemas are portable: with --strict the Inspector fails on one that is not. */
 async function list(run) {
     const claim = 'the Inspector finds nothing wrong with any schema';
-    const { tools } = answer(await inspect(run, '--method', 'tools/list', '--strict'), EXIT.fine, claim);
+    const { tools } = answer(await inspect(run, run.cases.examples, '--method', 'tools/list', '--strict'), EXIT.fine, claim);
     check(true, claim);
     const names = tools.map(tool => tool.name);
     const called = [...new Set(run.cases.examples.calls.map(example => example.tool))].sort();
     check([...names].sort().join() === called.join(), 'every listed tool is called by a case', names, called);
     check(tools.every(tool => tool.description), 'every tool says what it does', tools);
+}
+
+/** The Inspector puts together what the pages of a long list hold. */
+async function paging(run) {
+    const server = run.cases.endless;
+    const claim = 'a list of many pages is listed whole';
+    const { tools } = answer(await inspect(run, server, '--method', 'tools/list'), EXIT.fine, claim);
+    const names = tools.map(tool => tool.name);
+    check(names.length > server.pageSize && new Set(names).size === names.length, claim, names);
+    check(server.calls.every(endless => names.includes(endless.tool)), 'no tool is lost between pages', names);
 }
 
 /** The options that make it call a tool. */
@@ -75,7 +86,7 @@ function calling(name, given) {
 /** One call gives what its case expects. */
 async function call(run, example) {
     const claim = `${example.tool}: ${example.shows}`;
-    const result = answer(await inspect(run, ...calling(example.tool, example.arguments)), EXIT.fine, claim);
+    const result = answer(await inspect(run, run.cases.examples, ...calling(example.tool, example.arguments)), EXIT.fine, claim);
     const wrong = mismatches(example.result, result);
     check(wrong.length === 0, claim, ...wrong);
 }
@@ -83,14 +94,14 @@ async function call(run, example) {
 /** Bad arguments are a result the model can read; the Inspector gives such a result a status of its own. */
 async function refuse(run, refusal) {
     const claim = `${refusal.tool}: ${refusal.shows}`;
-    const result = answer(await inspect(run, ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
+    const result = answer(await inspect(run, run.cases.examples, ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
     const wrong = mismatches({ isError: true, ...refusal.result }, result);
     check(wrong.length === 0, claim, ...wrong);
 }
 
 /** The Inspector lists before it calls, and does not send a call of a tool that is not listed. */
 async function unknown(run) {
-    const { status, stderr } = await inspect(run, ...calling('no_such_tool', {}));
+    const { status, stderr } = await inspect(run, run.cases.examples, ...calling('no_such_tool', {}));
     const said = stderr.includes('"tool_not_found"');
     check(status === EXIT.toolError && said, 'an unknown tool is not on the list', String(status), stderr);
 }

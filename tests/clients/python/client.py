@@ -21,6 +21,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types import Tool
 
 NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 """The revision that each mode must end up with: the newest that both sides know in that era."""
@@ -123,17 +124,29 @@ class Run:
             closing = time.monotonic()
         self.closed(closing)
 
-    async def definitions(self, client: Client, server: dict[str, Any]) -> None:
-        """All pages of the list name exactly the tools that the cases call."""
-        tools, pages, cursor = [], 0, None
-        while pages == 0 or cursor is not None:
+    async def pages(self, client: Client) -> list[list[Tool]]:
+        """The tools, page by page."""
+        pages, cursor = [], None
+        while not pages or cursor is not None:
             page = await client.list_tools(cursor=cursor)
-            tools, pages, cursor = tools + page.tools, pages + 1, page.next_cursor
+            pages, cursor = [*pages, page.tools], page.next_cursor
+        return pages
+
+    async def definitions(self, client: Client, server: dict[str, Any]) -> None:
+        """The list names exactly the tools that the cases call."""
+        tools = [tool for page in await self.pages(client) for tool in page]
         names, called = [tool.name for tool in tools], sorted({case["tool"] for case in server["calls"]})
-        check(len(set(names)) == len(names), f"{len(names)} tools on {pages} pages have different names", names)
         check(sorted(names) == called, "every listed tool is called by a case", sorted(names), called)
-        check(pages >= server["pagesAtLeast"], f"the list has at least {server['pagesAtLeast']} pages", pages)
         check(all(tool.description for tool in tools), "every tool says what it does")
+
+    async def paging(self, client: Client, server: dict[str, Any]) -> None:
+        """A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them."""
+        pages = [[tool.name for tool in page] for page in await self.pages(client)]
+        names, size = [name for page in pages for name in page], server["pageSize"]
+        full = all(len(page) == size for page in pages[:-1]) and 0 < len(pages[-1]) <= size
+        check(len(pages) > 1 and full, f"{len(names)} tools come in pages of {size}", pages)
+        check(len(set(names)) == len(names), "no tool is on two pages", pages)
+        check({case["tool"] for case in server["calls"]} <= set(names), "no tool is lost between pages", pages)
 
     async def call(self, client: Client, case: dict[str, Any]) -> None:
         """One call gives what its case expects. The SDK itself checks structured content against the output schema."""
@@ -184,6 +197,7 @@ class Run:
         async with client:
             if not self.modern:
                 await client.set_logging_level("debug")
+            await self.paging(client, server)
             for case in server["calls"]:
                 await self.give_up(client, case, server["meanwhile"])
             check(bool(lines), "the tool's log reaches the client", lines)

@@ -26,7 +26,10 @@ impl Server {
     pub(super) fn arguments(&self) -> Vec<String> {
         let manifest: PathBuf = super::folder().join(text(&self.0["manifest"]));
         let options = self.0["options"].as_array().into_iter().flatten().map(|option| text(option).to_owned());
-        ["serve".to_owned(), "--manifest".to_owned(), manifest.display().to_string()].into_iter().chain(options).collect()
+        ["serve".to_owned(), "--manifest".to_owned(), manifest.display().to_string()]
+            .into_iter()
+            .chain(options)
+            .collect()
     }
 
     /// The cases of one kind: `calls` or `refusals`.
@@ -39,9 +42,9 @@ impl Server {
         Case(&self.0["meanwhile"])
     }
 
-    /// How many pages the list of tools has at least.
-    pub(super) fn pages_min(&self) -> u64 {
-        self.0["pagesAtLeast"].as_u64().unwrap()
+    /// How many tools the manifest puts on a page.
+    pub(super) fn page_size(&self) -> usize {
+        self.0["pageSize"].as_u64().and_then(|size| usize::try_from(size).ok()).expect("cases.json: a pageSize")
     }
 }
 

@@ -96,8 +96,13 @@ async fn cancellation(mode: Mode) {
     let server = Server::named("endless");
     let mut conversation = Conversation::start(&server, mode).await;
     if !conversation.modern {
-        conversation.client.set_level(SetLevelRequestParams::new(LoggingLevel::Debug)).await.expect("a log level is set");
+        conversation
+            .client
+            .set_level(SetLevelRequestParams::new(LoggingLevel::Debug))
+            .await
+            .expect("a log level is set");
     }
+    conversation.paging(&server).await;
     for case in server.cases("calls") {
         let handle = conversation.begin(case).await;
         if case.reports_progress() {
@@ -142,20 +147,31 @@ impl Conversation {
         Self { client, asides, modern }
     }
 
-    /// All pages of the list name exactly the tools that the cases call.
+    /// The list names exactly the tools that the cases call.
     async fn definitions(&self, server: &Server) {
-        let (mut tools, mut pages, mut cursor) = (Vec::new(), 0, None);
-        while pages == 0 || cursor.is_some() {
-            let asked = PaginatedRequestParams::default().with_cursor(cursor);
-            let page = self.client.list_tools(Some(asked)).await.expect("a page of tools");
-            tools.extend(page.tools);
-            (pages, cursor) = (pages + 1, page.next_cursor);
-        }
-        assert!(pages >= server.pages_min(), "{pages} pages");
+        let tools = self.client.list_all_tools().await.expect("the list of tools");
         assert!(tools.iter().all(|tool| tool.description.as_ref().is_some_and(|text| !text.is_empty())));
         let listed: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(listed.len(), tools.len(), "two tools have one name");
         assert_eq!(listed, server.cases("calls").map(Case::tool).collect(), "every listed tool is called by a case");
+    }
+
+    /// A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them.
+    async fn paging(&self, server: &Server) {
+        let (mut names, mut sizes, mut cursor) = (Vec::new(), Vec::new(), None);
+        while sizes.is_empty() || cursor.is_some() {
+            let asked = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.client.list_tools(Some(asked)).await.expect("a page of tools");
+            sizes.push(page.tools.len());
+            names.extend(page.tools.into_iter().map(|tool| tool.name));
+            cursor = page.next_cursor;
+        }
+        let last = sizes.pop().unwrap();
+        assert!(!sizes.is_empty() && (1..=server.page_size()).contains(&last), "{sizes:?} and {last}");
+        assert!(sizes.iter().all(|size| *size == server.page_size()), "{sizes:?} and {last}");
+        let different: BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
+        assert_eq!(different.len(), names.len(), "a tool is on two pages: {names:?}");
+        assert!(server.cases("calls").all(|case| different.contains(case.tool())), "a tool is lost: {names:?}");
     }
 
     /// Sends a call, and does not wait for its result.

@@ -1,1 +1,39 @@
-//! The test harness.
+//! The test harness: starts the real `toolcell` binary in a folder of its own, speaks MCP with it line by line, and runs
+//! its other commands. It knows JSON-RPC frames and fixtures, and nothing of the host's own crates.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use toolcell_tests::TestHost;
+//!
+//! let mut host = TestHost::serving(&["good"]);
+//! assert_eq!(host.call("echo", json!({"text": "hello"})).text(), "hello");
+//! ```
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a harness that cannot go on fails the test it serves"
+)]
+
+mod answer;
+mod binary;
+mod command;
+mod fixture;
+mod folder;
+mod frames;
+mod host;
+
+pub use answer::Answer;
+pub use binary::toolcell;
+pub use command::{Command, Finished};
+pub use fixture::{manifest_of, names as fixture_names};
+pub use folder::Folder;
+pub use frames::{PATIENCE, modern_meta};
+pub use host::TestHost;
+
+/// The revisions spoken after an `initialize` handshake, oldest first.
+pub const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// The revision whose every request says its version itself.
+pub const MODERN_REVISION: &str = "2026-07-28";

@@ -1,0 +1,178 @@
+//! The commands beside `serve`: what goes to stdout, what to stderr, and with which exit code they end.
+
+use serde_json::json;
+use toolcell_tests::{Command, Finished, Folder, manifest_of};
+
+fn run(folder: &Folder, arguments: &[&str]) -> Finished {
+    Command::in_folder(folder, arguments).run()
+}
+
+fn good() -> Folder {
+    Folder::with_manifest(&manifest_of(&["good", "liar", "loops", "quitter", "hungry"]))
+}
+
+#[test]
+fn help_has_an_example_for_every_command() {
+    let whole = Command::toolcell(&["--help"]).run();
+    for command in ["serve", "check", "list", "call", "inspect", "completions"] {
+        assert!(whole.succeeded().contains(command), "no {command} in {}", whole.stdout);
+        let help = Command::toolcell(&[command, "--help"]).run();
+        assert!(help.succeeded().contains(&format!("toolcell {command}")), "{}", help.stdout);
+    }
+}
+
+#[test]
+fn version_names_the_program() {
+    let version = Command::toolcell(&["--version"]).run();
+    assert_eq!(version.succeeded(), format!("toolcell {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_are_written_for_each_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(Command::toolcell(&["completions", shell]).run().succeeded().contains("toolcell"), "{shell}");
+    }
+}
+
+#[test]
+fn a_command_line_that_is_wrong_is_explained_on_stderr() {
+    for arguments in [&["no-such-command"][..], &["call"], &["serve", "--no-such-option"], &[]] {
+        let finished = Command::toolcell(arguments).run();
+        assert_eq!(finished.code(), 2, "{arguments:?}: {finished:?}");
+        assert_eq!(finished.stdout, "", "{arguments:?}");
+        assert!(finished.stderr.contains("Usage: toolcell"), "{arguments:?}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn check_says_yes() {
+    let finished = run(&good(), &["check"]);
+    assert!(finished.succeeded().contains("good"), "{finished:?}");
+}
+
+#[test]
+fn check_points_to_every_problem_of_the_manifest() {
+    let folder = Folder::with_manifest(
+        "version = 1\n[defaults.limits]\ndeadline = 30\nmemroy = \"1MiB\"\n[components.good]\nsource = \"components/good.wasm\"\n",
+    );
+    let finished = run(&folder, &["check"]);
+    let text = finished.failed_with(1);
+    for part in ["toolcell.toml:3:12", "deadline = 30", "^^", "toolcell.toml:4:1", "memory"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+}
+
+#[test]
+fn check_gives_its_problems_as_json() {
+    let folder = Folder::with_manifest("version = 1\n[defaults.limits]\ndeadline = 30\n");
+    let finished = run(&folder, &["check", "--json"]);
+    assert_eq!(finished.code(), 1);
+    assert!(finished.json().to_string().contains("\"line\":3"), "{}", finished.stdout);
+}
+
+#[test]
+fn list_shows_every_tool() {
+    let folder = good();
+    let finished = run(&folder, &["list"]);
+    for tool in ["echo", "add", "not_json", "spin"] {
+        assert!(finished.succeeded().contains(tool), "no {tool} in {}", finished.stdout);
+    }
+    let listed = run(&folder, &["list", "--json"]);
+    assert_eq!(listed.code(), 0);
+    assert!(listed.json().to_string().contains("\"echo\""));
+}
+
+#[test]
+fn call_prints_the_answer_for_people_and_for_scripts() {
+    let folder = good();
+    let finished = run(&folder, &["call", "echo", r#"{"text":"hello"}"#, "--manifest", "toolcell.toml"]);
+    assert_eq!(finished.succeeded(), "hello\n");
+    let finished = run(&folder, &["call", "add", r#"{"a":2,"b":3}"#, "--json"]);
+    assert_eq!(finished.code(), 0);
+    assert_eq!(finished.json()["structuredContent"], json!({"sum": 5}));
+}
+
+#[test]
+fn call_takes_arguments_from_a_file_and_from_stdin() {
+    let folder = good();
+    folder.write("arguments.json", r#"{"text":"from a file"}"#);
+    assert_eq!(run(&folder, &["call", "echo", "@arguments.json"]).succeeded(), "from a file\n");
+    let from_stdin = Command::in_folder(&folder, &["call", "echo", "-"]).with_input(r#"{"text":"from stdin"}"#).run();
+    assert_eq!(from_stdin.succeeded(), "from stdin\n");
+}
+
+#[test]
+fn call_shows_what_a_call_took() {
+    let finished = run(&good(), &["call", "echo", r#"{"text":"x"}"#, "--usage"]);
+    assert_eq!(finished.succeeded(), "x\n");
+    for part in ["fuel", "memory", "time"] {
+        assert!(finished.stderr.contains(part), "no {part} in {}", finished.stderr);
+    }
+}
+
+#[test]
+fn call_fails_where_the_tool_does() {
+    let folder = good();
+    for (arguments, expected) in [
+        (
+            &["call", "spin", "{}"][..],
+            "out of fuel: the call used its whole budget of 20_000_000 units (limit \"fuel\")",
+        ),
+        (&["call", "says_error", "{}"], "the shop is closed"),
+        (&["call", "add", r#"{"a":1}"#], "\"b\" is a required property"),
+        (&["call", "no_such_tool", "{}"], "no_such_tool"),
+        (&["call", "ecko", "{}"], "echo"),
+        (&["call", "echo", "{text:1}"], "JSON"),
+        (&["call", "echo", "[]"], "object"),
+        (&["call", "echo", "@missing.json"], "missing.json"),
+    ] {
+        let finished = run(&folder, arguments);
+        assert_ne!(finished.code(), 0, "{arguments:?}");
+        let both = format!("{}{}", finished.stdout, finished.stderr);
+        assert!(both.contains(expected), "{arguments:?}: no {expected:?} in {both}");
+    }
+}
+
+#[test]
+fn nothing_that_acts_on_a_terminal_is_printed() {
+    let folder = good();
+    for arguments in [
+        &["call", "escapes", "{}"][..],
+        &["call", "failed_with_escapes", "{}"],
+        &["list"],
+        &["check"],
+        &["inspect", "components/good.wasm"],
+    ] {
+        let finished = run(&folder, arguments);
+        for wrong in ['\u{1b}', '\u{7}', '\u{202e}', '\u{200b}', '\0'] {
+            assert!(!finished.stdout.contains(wrong), "{arguments:?}: {wrong:?} in {:?}", finished.stdout);
+            assert!(!finished.stderr.contains(wrong), "{arguments:?}: {wrong:?} in {:?}", finished.stderr);
+        }
+    }
+}
+
+#[test]
+fn inspect_tells_what_a_component_is() {
+    let folder = Folder::with_manifest(&manifest_of(&["good", "nosy", "imports_unknown"]));
+    let finished = run(&folder, &["inspect", "components/good.wasm"]);
+    let size = std::fs::metadata(folder.path().join("components/good.wasm")).unwrap().len();
+    for part in ["toolcell:mcp/tools@1.0.0", "wasi:clocks/monotonic-clock", "echo", "sha256:"] {
+        assert!(finished.succeeded().contains(part), "no {part} in {}", finished.stdout);
+    }
+    let json = run(&folder, &["inspect", "components/good.wasm", "--json"]);
+    assert_eq!(json.code(), 0);
+    assert!(json.json().to_string().contains(&size.to_string()), "no size in {}", json.stdout);
+    let unknown = run(&folder, &["inspect", "components/imports_unknown.wasm"]);
+    assert!(format!("{}{}", unknown.stdout, unknown.stderr).contains("evil:corp/api@1.0.0"), "{unknown:?}");
+}
+
+#[test]
+fn a_manifest_that_is_not_there_is_named() {
+    let folder = good();
+    for command in [&["check", "missing.toml"][..], &["serve", "--manifest", "missing.toml"]] {
+        let finished = run(&folder, command);
+        assert_ne!(finished.code(), 0);
+        assert_eq!(finished.stdout, "");
+        assert!(finished.stderr.contains("missing.toml"), "{}", finished.stderr);
+    }
+}

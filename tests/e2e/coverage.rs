@@ -1,0 +1,32 @@
+//! Every fixture, and every tool of a fixture, is named by a test: what nobody calls proves nothing.
+
+use std::fs;
+use std::path::Path;
+
+use toolcell_tests::{TestHost, fixture_names};
+
+/// The text of all tests but this one.
+fn tests() -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| !file.ends_with("coverage.rs")).map(|file| fs::read_to_string(file).unwrap()).collect()
+}
+
+fn not_named_in<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    names.filter(|name| !text.contains(&format!("\"{name}\""))).collect()
+}
+
+#[test]
+fn every_fixture_is_named_by_a_test() {
+    let names = fixture_names();
+    assert!(names.len() > 40, "the fixtures were not found: {names:?}");
+    assert_eq!(not_named_in(&tests(), names.iter().map(String::as_str)), [""; 0]);
+}
+
+#[test]
+fn every_tool_of_a_fixture_is_named_by_a_test() {
+    let mut host = TestHost::serving(&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter"]);
+    let tools = host.list();
+    assert!(tools.len() > 90, "the list is not whole: {}", tools.len());
+    assert_eq!(not_named_in(&tests(), tools.iter().map(|tool| tool["name"].as_str().unwrap())), [""; 0]);
+}

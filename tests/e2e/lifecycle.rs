@@ -1,0 +1,249 @@
+//! What goes on beside and around calls: progress, log, cancellation, subscriptions, and the ways a host ends.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use toolcell_tests::{TestHost, manifest_of};
+
+/// Serves `good` and `loops` with an hour for each call: only what is tested ends one.
+fn patient() -> TestHost {
+    let manifest = manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
+    TestHost::with_manifest(&manifest.replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000"))
+}
+
+fn of_method<'a>(frames: &'a [Value], method: &str) -> Vec<&'a Value> {
+    frames.iter().filter(|frame| frame["method"] == method).collect()
+}
+
+#[test]
+fn progress_grows_and_ends_with_its_call() {
+    for (revision, token) in [(None, json!("a token")), (Some("2025-06-18"), json!(7)), (Some("2024-11-05"), json!(0))]
+    {
+        let mut host = patient();
+        if let Some(revision) = revision {
+            host.initialize(revision);
+        }
+        let params =
+            json!({"name": "slow", "arguments": {"steps": 3, "step_ms": 1}, "_meta": {"progressToken": token}});
+        assert_eq!(host.request("tools/call", params)["result"]["content"][0]["text"], "3 steps done");
+        host.still_works();
+        let frames = host.kept();
+        let progress = of_method(&frames, "notifications/progress");
+        assert_eq!(progress.len(), 3, "{revision:?}: {frames:?}");
+        for (step, frame) in (1..).zip(progress) {
+            assert_eq!(frame["params"]["progressToken"], token);
+            assert_eq!(frame["params"]["progress"].as_f64(), Some(f64::from(step)));
+            assert_eq!(frame["params"]["total"].as_f64(), Some(3.0));
+            let message = (revision != Some("2024-11-05")).then(|| json!(format!("step {step}")));
+            assert_eq!(frame["params"].get("message"), message.as_ref(), "`message` came with 2025-03-26");
+        }
+    }
+}
+
+#[test]
+fn nobody_hears_of_progress_or_log_who_did_not_ask() {
+    let mut host = patient();
+    assert_eq!(host.call("slow", json!({"steps": 3, "step_ms": 0})).text(), "3 steps done");
+    host.still_works();
+    assert_eq!(host.kept(), [json!(null); 0]);
+}
+
+#[test]
+fn a_legacy_client_sets_the_level_of_the_log() {
+    let mut host = patient();
+    host.initialize("2025-06-18");
+    for (level, heard) in [("warning", 5), ("debug", 8), ("emergency", 1)] {
+        assert_eq!(host.request("logging/setLevel", json!({"level": level}))["result"], json!({}));
+        let enabled = host.call("levels", json!({})).text().to_owned();
+        assert_eq!(enabled.split(' ').count(), heard, "{level}: {enabled}");
+        let frames = host.kept();
+        let messages = of_method(&frames, "notifications/message");
+        assert_eq!(messages.len(), heard, "{level}: {frames:?}");
+        for message in messages {
+            let level = message["params"]["level"].as_str().unwrap();
+            assert_eq!(message["params"]["data"], format!("a line of level {level}"));
+        }
+    }
+    let reply = host.request("logging/setLevel", json!({"level": "loud"}));
+    assert_eq!(reply["error"]["code"], -32602);
+}
+
+#[test]
+fn a_modern_client_asks_for_the_log_with_each_request() {
+    let mut host = patient();
+    let params =
+        |level: &str| json!({"name": "levels", "arguments": {}, "_meta": {"io.modelcontextprotocol/logLevel": level}});
+    let reply = host.request("tools/call", params("error"));
+    assert_eq!(reply["result"]["content"][0]["text"], "error critical alert emergency");
+    assert_eq!(of_method(&host.kept(), "notifications/message").len(), 4);
+    host.still_works();
+    assert_eq!(host.kept(), [json!(null); 0], "the level holds for one request");
+    assert_eq!(host.request("tools/call", params("loud"))["error"]["code"], -32602);
+}
+
+#[test]
+fn a_cancelled_call_stops_whatever_it_does_and_is_not_answered() {
+    for (tool, arguments) in [
+        ("spin", json!({})),
+        ("ignore_cancel", json!({})),
+        ("sleep_hour", json!({})),
+        ("wait_forever", json!({})),
+        ("nap_forever", json!({})),
+        ("slow", json!({"steps": 100_000, "step_ms": 60_000})),
+    ] {
+        for revision in [None, Some("2025-11-25")] {
+            let mut host = patient();
+            if let Some(revision) = revision {
+                host.initialize(revision);
+            }
+            let id = host.start_call(tool, arguments.clone());
+            host.still_works();
+            let told = Instant::now();
+            let params = json!({"requestId": id, "reason": "changed my mind"});
+            host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+            host.still_works();
+            host.close_input();
+            let finished = host.ends();
+            assert_eq!(finished.code(), 0, "{finished:?}");
+            assert!(told.elapsed() < Duration::from_secs(5), "{tool} {revision:?} was not stopped");
+            assert!(finished.frames().iter().all(|frame| frame["id"] != id), "{tool} {revision:?}: {finished:?}");
+        }
+    }
+}
+
+#[test]
+fn cancelling_what_does_not_run_changes_nothing() {
+    let mut host = patient();
+    for id in [json!(77), json!("77"), json!(null), json!({})] {
+        host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    }
+    host.still_works();
+    assert_eq!(host.kept(), [json!(null); 0]);
+}
+
+#[test]
+fn a_hundred_cancelled_calls_leave_room_for_the_next() {
+    let mut host = patient();
+    for round in 0..100 {
+        let id = host.start_call(if round % 2 == 0 { "spin" } else { "sleep_hour" }, json!({}));
+        host.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    }
+    host.still_works();
+}
+
+#[test]
+fn a_subscription_is_acknowledged_first_and_answered_at_the_end() {
+    let mut host = patient();
+    let id = host.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let first = host.receive();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    assert_eq!(first["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+    assert_eq!(first["params"]["notifications"], json!({"toolsListChanged": true}));
+    host.still_works();
+    host.close_input();
+    let frames = host.ends().frames();
+    let last = frames.iter().find(|frame| frame["id"] == id).unwrap_or_else(|| panic!("no final result: {frames:?}"));
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+}
+
+#[test]
+fn a_subscription_to_what_is_not_offered_honours_nothing() {
+    let mut host = patient();
+    host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));
+    let first = host.receive();
+    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    assert_eq!(first["params"]["notifications"], json!({}));
+}
+
+#[test]
+fn the_end_of_input_lets_running_calls_finish() {
+    let mut host = patient();
+    let calls: Vec<Value> = (0..5).map(|_| host.start_call("slow", json!({"steps": 3, "step_ms": 30}))).collect();
+    host.close_input();
+    let finished = host.ends();
+    assert_eq!(finished.code(), 0, "{finished:?}");
+    let frames = finished.frames();
+    for id in calls {
+        let reply = frames.iter().find(|frame| frame["id"] == id).unwrap_or_else(|| panic!("lost {id}: {finished:?}"));
+        assert_eq!(reply["result"]["content"][0]["text"], "3 steps done");
+    }
+}
+
+#[test]
+fn every_line_of_a_file_is_answered_before_the_end() {
+    let mut host = patient();
+    let mut lines = String::new();
+    for id in 0..2000 {
+        let params =
+            json!({"name": "echo", "arguments": {"text": id.to_string()}, "_meta": toolcell_tests::modern_meta()});
+        lines.push_str(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
+        lines.push('\n');
+    }
+    let mut input = host.take_input();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()).unwrap());
+    let finished = host.ends();
+    writer.join().unwrap();
+    assert_eq!(finished.code(), 0);
+    let mut ids: Vec<u64> = finished
+        .frames()
+        .iter()
+        .map(|reply| {
+            let id = reply["id"].as_u64().unwrap();
+            assert_eq!(reply["result"]["content"][0]["text"], id.to_string());
+            id
+        })
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..2000).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_signal_to_end_ends_it_in_order() {
+    for tool in [None, Some("spin"), Some("sleep_hour")] {
+        let mut host = patient();
+        host.still_works();
+        if let Some(tool) = tool {
+            host.start_call(tool, json!({}));
+            host.still_works();
+        }
+        let told = Instant::now();
+        host.terminate();
+        let finished = host.ends();
+        assert_eq!(finished.code(), 0, "{tool:?}: {finished:?}");
+        assert!(told.elapsed() < Duration::from_secs(15), "{tool:?} held the end up");
+    }
+}
+
+/// Sends until the host does not read any more, looks at what it holds, then reads: every line is answered, once.
+fn nothing_is_lost_and_little_is_held(fixtures: &[&str], count_max: usize, line: impl Fn(usize) -> String) {
+    let mut host = TestHost::serving(fixtures);
+    let (sent, rest) = host.send_until_it_blocks(line, count_max, Duration::from_secs(2));
+    assert!(sent < count_max, "{count_max} lines were read from a client that reads no answer");
+    assert!(host.resident_bytes() < 256 << 20, "it holds {} bytes", host.resident_bytes());
+    host.read_from_now();
+    host.send_bytes(&rest);
+    host.close_input();
+    let finished = host.ends();
+    assert_eq!(finished.code(), 0);
+    let mut ids: Vec<u64> = finished.frames().iter().map(|reply| reply["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    let all = sent + usize::from(!rest.is_empty());
+    assert_eq!(ids, (0..all as u64).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_client_that_reads_no_pong_is_not_read_any_more() {
+    nothing_is_lost_and_little_is_held(&["good"], 1_000_000, |id| {
+        json!({"jsonrpc": "2.0", "method": "ping", "id": id}).to_string()
+    });
+}
+
+#[test]
+fn a_client_that_reads_no_result_is_not_read_any_more() {
+    let meta = toolcell_tests::modern_meta();
+    nothing_is_lost_and_little_is_held(&["good", "hungry"], 20_000, |id| {
+        let params = json!({"name": "long_text", "arguments": {"bytes": 60_000}, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    });
+}

@@ -1,0 +1,165 @@
+//! Components that are refused when they are loaded: what is said of them, and that nothing is served with them.
+
+use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+
+/// What `check` says of a manifest with `good` and this fixture. It must fail, and `serve` must fail alike before it answers.
+fn refused(fixture: &str) -> String {
+    refused_in(&Folder::with_manifest(&manifest_of(&["good", fixture])))
+}
+
+fn refused_in(folder: &Folder) -> String {
+    let checked = Command::in_folder(folder, &["check", "toolcell.toml"]).run();
+    let problems = checked.failed_with(1).to_owned();
+    let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    let served = Command::in_folder(folder, &["serve", "--manifest", "toolcell.toml"]).with_input(ping).run();
+    assert_eq!(served.stdout, "", "nothing is answered on a broken manifest");
+    assert_ne!(served.code(), 0);
+    problems
+}
+
+/// Each part is in the text.
+fn says(fixture: &str, parts: &[&str]) {
+    let text = refused(fixture);
+    for part in parts.iter().chain(&[format!("components/{fixture}.wasm").as_str()]) {
+        assert!(text.contains(part), "{fixture}: no {part:?} in\n{text}");
+    }
+    for wrong in ['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}'] {
+        assert!(!text.contains(wrong), "{fixture}: {wrong:?} in {text:?}");
+    }
+}
+
+#[test]
+fn imports_that_the_host_does_not_offer_are_named() {
+    says("imports_unknown", &["imports what this host does not offer: evil:corp/api@1.0.0"]);
+    says("imports_http", &["imports what this host does not offer: wasi:http/outgoing-handler@0.2.12"]);
+    says("imports_unknown_function", &["toolcell:mcp/log@1.0.0", "erase"]);
+    says("imports_other_type", &["toolcell:mcp/log@1.0.0", "write"]);
+}
+
+#[test]
+fn what_is_no_tool_component_is_said_to_be_none() {
+    says("core_module", &["a core WebAssembly module, not a component", "wasm32-wasip2"]);
+    says("no_export", &["\"toolcell:mcp/tools\" is missing", "exports nothing"]);
+    says("other_export", &["toolcell:mcp/tools@1.0.0", "list-tools"]);
+    says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
+}
+
+#[test]
+fn features_that_are_off_are_not_compiled() {
+    for fixture in ["feature_memory64", "feature_shared_memory", "feature_garbage_collected"] {
+        says(fixture, &["not a valid component"]);
+    }
+}
+
+#[test]
+fn files_that_are_no_wasm_are_said_to_be_none() {
+    let scrambled: Vec<u8> = (0_u32..4096).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    let good = std::fs::read(folder.path().join("components/good.wasm")).unwrap();
+    let half = good[..good.len() / 2].to_vec();
+    let mut flipped = good;
+    for byte in flipped.iter_mut().skip(2000).step_by(977) {
+        *byte ^= 0xff;
+    }
+    for (bytes, expected) in [
+        (Vec::new(), "not a WebAssembly component"),
+        (scrambled, "not a WebAssembly component"),
+        (b"#!/bin/sh\necho hello\n".to_vec(), "not a WebAssembly component"),
+        (b"\0asm".to_vec(), "not a component"),
+        (half, "not a valid component"),
+        (flipped, "not a valid component"),
+    ] {
+        let folder = Folder::with_manifest("version = 1\n[components.broken]\nsource = \"components/broken.wasm\"\n");
+        folder.write("components/broken.wasm", bytes);
+        let text = refused_in(&folder);
+        assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_read_is_named() {
+    let folder = Folder::with_manifest("version = 1\n[components.lost]\nsource = \"components/lost.wasm\"\n");
+    assert!(refused_in(&folder).contains("components/lost.wasm"));
+    folder.write("components/lost.wasm/is/a/folder", "");
+    assert!(refused_in(&folder).contains("components/lost.wasm"));
+}
+
+#[test]
+fn a_component_that_cannot_be_instantiated_is_refused() {
+    says("start_spins", &["out of fuel"]);
+    says("start_traps", &["the tool trapped: wasm `unreachable` instruction executed"]);
+    says("large_memory", &["memory"]);
+    says("large_table", &["table"]);
+    says("many_instances", &["instances"]);
+}
+
+#[test]
+fn a_component_that_does_not_list_is_refused() {
+    says("list_exits", &["exited with status 0"]);
+    says("list_traps", &["the tool trapped: wasm `unreachable` instruction executed"]);
+    says("list_spins", &["out of fuel"]);
+    says("list_hoards", &["out of memory"]);
+    says("list_amplified", &["too much data"]);
+    says("list_many", &["100000", "tools"]);
+}
+
+#[test]
+fn a_broken_definition_names_the_tool_and_the_field() {
+    says("list_twins", &["twin", "twice"]);
+    says("list_bad_name", &["two words", "64", "name"]);
+    says(
+        "list_bad_schema",
+        &["not_json", "not_a_schema", "no_object", "unknown_dialect", "too_deep", "too_long", "output", "meta"],
+    );
+    says("list_remote_ref", &["http://127.0.0.1:9/schema.json", "file:///etc/passwd"]);
+}
+
+#[test]
+fn the_same_tool_in_two_components_is_refused_and_a_prefix_helps() {
+    let twice = |prefix: &str| {
+        format!(
+            "version = 1\n[components.one]\nsource = \"components/good.wasm\"\n\
+             [components.two]\nsource = \"components/good.wasm\"\n{prefix}"
+        )
+    };
+    let text = refused_in(&Folder::with_manifest(&twice("")));
+    for part in ["echo", "one", "two", "prefix"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    let mut host = TestHost::with_manifest(&twice("prefix = \"second_\"\n"));
+    for tool in ["echo", "second_echo"] {
+        assert_eq!(host.call(tool, serde_json::json!({"text": tool})).text(), tool);
+    }
+}
+
+#[test]
+fn escapes_are_taken_out_of_definitions() {
+    let mut host = TestHost::serving(&["good", "list_escapes"]);
+    let tools = host.list();
+    let tool = tools.iter().find(|tool| tool["name"] == "escapes").unwrap();
+    assert_eq!(tool["title"], "Title");
+    assert_eq!(tool["description"], "Red evil zerowidth tag bell line\nbreak");
+    assert_eq!(tool["inputSchema"]["properties"]["x"]["description"], "plain red evil");
+    host.still_works();
+}
+
+#[test]
+fn what_a_component_prints_while_it_is_listed_never_reaches_the_wire() {
+    let mut host = TestHost::serving(&["good", "list_prints"]);
+    assert_eq!(host.call("printed", serde_json::json!({})).text(), "called");
+    host.still_works();
+    assert_eq!(host.kept(), [serde_json::Value::Null; 0]);
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let text = refused_in(&Folder::with_manifest(&manifest_of(&[
+        "list_twins",
+        "core_module",
+        "imports_unknown",
+        "list_traps",
+    ])));
+    for part in ["twin", "a core WebAssembly module", "evil:corp/api", "trapped"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+}

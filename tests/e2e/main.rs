@@ -1,0 +1,20 @@
+//! End-to-end tests: the real binary, real components, real frames. One module per promise or part of the surface.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod bounded;
+mod cli;
+mod clients;
+mod coverage;
+mod eras;
+mod hostile;
+mod lifecycle;
+mod loading;
+mod malformed;
+mod results;
+mod sealed;

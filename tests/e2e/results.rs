@@ -1,0 +1,73 @@
+//! Results that are not what they say they are, and what the host makes of them.
+
+use serde_json::{Value, json};
+use toolcell_tests::{LEGACY_REVISIONS, TestHost};
+
+#[test]
+fn structured_content_that_is_none_becomes_an_error() {
+    let mut host = TestHost::serving(&["good", "liar"]);
+    for (tool, expected) in [
+        ("not_json", ""),
+        ("two_values", ""),
+        ("empty_json", ""),
+        ("number_too_large", ""),
+        ("lone_surrogate", ""),
+        ("twice_the_key", ""),
+        ("wrong_type", ""),
+        ("non_conforming", ""),
+        ("nothing_structured", ""),
+        ("broken_meta", ""),
+        ("array_meta", ""),
+        ("content_meta", ""),
+    ] {
+        assert_eq!(host.call(tool, json!({})).error_text(), expected, "{tool}");
+        host.still_works();
+    }
+}
+
+#[test]
+fn an_error_needs_no_structured_content() {
+    let mut host = TestHost::serving(&["good", "liar"]);
+    assert_eq!(host.call("error_without", json!({})).error_text(), "no count today");
+}
+
+#[test]
+fn line_breaks_in_json_do_not_split_a_frame() {
+    let mut host = TestHost::serving(&["good", "liar"]);
+    let answer = host.call("line_break", json!({}));
+    assert_eq!(answer.structured(), &json!({"count": 1, "next": 2}));
+    assert_eq!(answer.result()["_meta"]["a"], 1);
+    assert_eq!(host.call("frames", json!({})).text(), "\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+    host.still_works();
+    assert_eq!(host.kept(), [Value::Null; 0]);
+}
+
+#[test]
+fn odd_annotations_are_not_passed_on() {
+    let mut host = TestHost::serving(&["good", "liar"]);
+    for tool in ["priority", "priority_nan", "date"] {
+        let answer = host.call(tool, json!({}));
+        assert_eq!(answer.text(), "fine");
+        let annotations = &answer.result()["content"][0]["annotations"];
+        let priority = annotations.get("priority").map_or(0.0, |priority| priority.as_f64().unwrap());
+        assert!((0.0..=1.0).contains(&priority), "{tool}: {annotations}");
+    }
+    for tool in ["mime_type", "uri", "nothing"] {
+        let answer = host.call(tool, json!({}));
+        assert!(answer.result()["content"].is_array(), "{tool}: {}", answer.reply());
+        host.still_works();
+    }
+}
+
+#[test]
+fn what_a_tool_says_to_the_model_is_passed_on_as_it_is() {
+    let mut host = TestHost::serving(&["good", "liar", "quitter"]);
+    let text = host.call("escapes", json!({})).text().to_owned();
+    assert_eq!(text, "\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7} \u{202e}evil\u{202c} zero\u{200b}width\u{0}");
+    assert_eq!(host.call("failed_with_escapes", json!({})).error_text(), "\u{1b}[31mred\u{1b}[0m alert\u{7}");
+    for revision in LEGACY_REVISIONS {
+        let mut host = TestHost::serving(&["liar"]);
+        host.initialize(revision);
+        assert_eq!(host.call("escapes", json!({})).text(), text, "{revision}");
+    }
+}

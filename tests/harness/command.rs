@@ -1,0 +1,151 @@
+//! One run of a `toolcell` command, from its start to its end.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::frames::PATIENCE;
+use crate::{Folder, binary};
+
+/// A command to run.
+#[derive(Debug)]
+pub struct Command {
+    process: std::process::Command,
+    input: Vec<u8>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Finished {
+    /// How the process ended.
+    pub status: ExitStatus,
+    /// All of its stdout.
+    pub stdout: String,
+    /// All of its stderr.
+    pub stderr: String,
+}
+
+impl Command {
+    /// `toolcell` with these arguments, in the folder where the tests run.
+    #[must_use]
+    pub fn toolcell(arguments: &[&str]) -> Self {
+        let mut process = std::process::Command::new(binary::toolcell());
+        process.args(arguments).env_remove("RUST_BACKTRACE");
+        Self { process, input: Vec::new() }
+    }
+
+    /// The same, run in this folder.
+    #[must_use]
+    pub fn in_folder(folder: &Folder, arguments: &[&str]) -> Self {
+        Self::toolcell(arguments).working_in(folder.path())
+    }
+
+    /// Runs it in this folder.
+    #[must_use]
+    pub fn working_in(mut self, folder: &Path) -> Self {
+        self.process.current_dir(folder);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.process.env(name, value);
+        self
+    }
+
+    /// Gives it this on stdin. Without, stdin is at its end from the start.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Panics
+    /// Where it does not start, or takes too long: then it is ended.
+    #[must_use]
+    pub fn run(mut self) -> Finished {
+        self.process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.process.spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), self.input);
+        // A command that ends without reading its input is no failure of the test's.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let stdout = read_all(child.stdout.take().unwrap());
+        let stderr = read_all(child.stderr.take().unwrap());
+        let end = Instant::now() + 2 * PATIENCE;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > end {
+                child.kill().unwrap();
+                panic!("{:?} takes too long", self.process);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        writer.join().unwrap();
+        Finished { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
+    }
+}
+
+fn read_all(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Finished {
+    /// The exit code.
+    ///
+    /// # Panics
+    /// Where a signal ended the process.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("ended by a signal: {self:?}"))
+    }
+
+    /// Stdout, of a run that went well.
+    ///
+    /// # Panics
+    /// Where it did not.
+    #[must_use]
+    pub fn succeeded(&self) -> &str {
+        assert_eq!(self.code(), 0, "{self:?}");
+        &self.stdout
+    }
+
+    /// Stderr, of a run that ended with this exit code.
+    ///
+    /// # Panics
+    /// Where it ended with another.
+    #[must_use]
+    pub fn failed_with(&self, code: i32) -> &str {
+        assert_eq!(self.code(), code, "{self:?}");
+        &self.stderr
+    }
+
+    /// Stdout as one JSON value.
+    ///
+    /// # Panics
+    /// Where it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Stdout as frames, one to a line.
+    ///
+    /// # Panics
+    /// Where a line is no JSON.
+    #[must_use]
+    pub fn frames(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}

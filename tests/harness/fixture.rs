@@ -1,0 +1,69 @@
+//! The components under `tests/fixtures`: which there are, and manifests that name them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of a source in a test manifest, relative to the manifest.
+const COMPONENTS: &str = "components";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// The name of every fixture, by its source rather than by what was built, in alphabetical order.
+///
+/// # Panics
+/// Where the sources cannot be listed.
+#[must_use]
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = [("guests/tools", "rs"), ("wat", "wat")]
+        .iter()
+        .flat_map(|(folder, extension)| stems(&fixtures().join(folder), extension))
+        .collect();
+    names.sort();
+    names
+}
+
+fn stems(folder: &Path, extension: &str) -> Vec<String> {
+    fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// A manifest that serves these fixtures under the limits that the tests share: small ones, so that what trips them does
+/// so at once, and a deadline that a machine under load still keeps.
+#[must_use]
+pub fn manifest_of(fixtures: &[&str]) -> String {
+    let mut manifest = String::from(
+        "version = 1\n\n[defaults.limits]\nfuel = 20_000_000\ndeadline = \"5s\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n",
+    );
+    for name in fixtures {
+        manifest.push_str(&format!("\n[components.{name}]\nsource = \"{COMPONENTS}/{name}.wasm\"\n"));
+    }
+    manifest
+}
+
+/// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are the test's own affair.
+pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
+    let built = fixtures().join("components");
+    let known = names();
+    for name in sources_of(manifest).filter(|name| known.contains(name)) {
+        let (from, to) = (built.join(format!("{name}.wasm")), folder.join(format!("{COMPONENTS}/{name}.wasm")));
+        if to.exists() {
+            continue;
+        }
+        fs::create_dir_all(folder.join(COMPONENTS)).unwrap();
+        fs::copy(&from, &to).unwrap_or_else(|error| panic!("fixture {name}: {error}; run `make fixtures`"));
+    }
+}
+
+/// The NAME of each `source = "components/NAME.wasm"` of the manifest.
+fn sources_of(manifest: &str) -> impl Iterator<Item = String> {
+    manifest
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("source = \"components/")?.split_once(".wasm\""))
+        .map(|(name, _)| name.to_owned())
+}

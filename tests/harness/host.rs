@@ -1,0 +1,405 @@
+//! A running `toolcell serve`, and one client's side of its conversation.
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::command::Finished;
+use crate::frames::{Line, Lines, PATIENCE, Said, modern_meta};
+use crate::{Answer, Folder, binary, fixture};
+
+/// A running host. Ended when dropped.
+#[derive(Debug)]
+pub struct TestHost {
+    child: Child,
+    input: Option<ChildStdin>,
+    /// Its stdout, which nobody reads until something is waited for.
+    lines: Option<Lines>,
+    said: Said,
+    threads: Vec<JoinHandle<()>>,
+    /// Frames that came while another one was waited for, in the order they came.
+    kept: VecDeque<Value>,
+    last_id: u64,
+    /// Whether `initialize` was done: requests then carry no modern meta.
+    is_legacy: bool,
+    folder: Folder,
+}
+
+impl TestHost {
+    /// Serves this manifest. Sources of the form `components/FIXTURE.wasm` are put in place.
+    ///
+    /// # Panics
+    /// Where the host does not start. Whether the manifest is any good shows with the first request.
+    #[must_use]
+    pub fn with_manifest(manifest: &str) -> Self {
+        Self::in_folder(Folder::with_manifest(manifest))
+    }
+
+    /// Serves these fixtures under the limits that the tests share.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn serving(fixtures: &[&str]) -> Self {
+        Self::with_manifest(&fixture::manifest_of(fixtures))
+    }
+
+    /// Serves the manifest of this folder.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn in_folder(folder: Folder) -> Self {
+        let mut child = std::process::Command::new(binary::toolcell())
+            .arg("serve")
+            .arg("--manifest")
+            .arg(folder.manifest())
+            .current_dir(folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, thread) = Said::of(child.stderr.take().unwrap());
+        Self {
+            input: child.stdin.take(),
+            child,
+            lines: None,
+            said,
+            threads: vec![thread],
+            kept: VecDeque::new(),
+            last_id: 0,
+            is_legacy: false,
+            folder,
+        }
+    }
+
+    /// The folder it serves from.
+    #[must_use]
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Sends these bytes as they are, without a line break.
+    ///
+    /// # Panics
+    /// Where the host does not read any more.
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("the input is closed");
+        if let Err(error) = input.write_all(bytes).and_then(|()| input.flush()) {
+            panic!("the host does not read: {error}\n{}", self.said.text());
+        }
+    }
+
+    /// Sends this text as one line.
+    ///
+    /// # Panics
+    /// As [`TestHost::send_bytes`].
+    pub fn send_line(&mut self, line: &str) {
+        self.send_bytes(format!("{line}\n").as_bytes());
+    }
+
+    /// Sends one frame.
+    ///
+    /// # Panics
+    /// As [`TestHost::send_bytes`].
+    pub fn send(&mut self, frame: &Value) {
+        self.send_line(&frame.to_string());
+    }
+
+    /// The next frame, in the order they came. Every line that comes must be JSON.
+    ///
+    /// # Panics
+    /// Where none comes in time, or the host ended.
+    pub fn receive(&mut self) -> Value {
+        match self.kept.pop_front() {
+            Some(frame) => frame,
+            None => self.read(PATIENCE).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text())),
+        }
+    }
+
+    /// The frame that comes within `patience`; `None` where the host ended instead.
+    fn read(&mut self, patience: Duration) -> Option<Value> {
+        match self.lines().next(patience) {
+            Line::Text(line) => Some(serde_json::from_slice(&line).unwrap_or_else(|error| {
+                panic!("not a frame: {error}: {}", String::from_utf8_lossy(&line));
+            })),
+            Line::End => None,
+            Line::Late => panic!("nothing came within {patience:?}\n{}", self.said.text()),
+        }
+    }
+
+    /// The lines of its stdout, read from now on at the latest.
+    fn lines(&mut self) -> &Lines {
+        if let Some(stdout) = self.child.stdout.take() {
+            let (lines, thread) = Lines::of(stdout);
+            self.threads.push(thread);
+            self.lines = Some(lines);
+        }
+        self.lines.as_ref().expect("its stdout was taken")
+    }
+
+    /// Sends these bytes as one line, and gives all frames that come before a `ping` after it is answered.
+    ///
+    /// # Panics
+    /// Where the `ping` is not answered in time.
+    pub fn all_that_comes_after(&mut self, line: &[u8]) -> Vec<Value> {
+        self.send_bytes(&[line, b"\n"].concat());
+        self.still_answers();
+        self.kept()
+    }
+
+    /// Sends the lines that `line` makes of 0, 1, 2 … until the host has not read for `patience`, at most `count_max`.
+    /// Gives how many went out whole, and what is still to be sent of the last one.
+    ///
+    /// # Panics
+    /// Where the input is closed or fails.
+    pub fn send_until_it_blocks(
+        &mut self,
+        line: impl Fn(usize) -> String,
+        count_max: usize,
+        patience: Duration,
+    ) -> (usize, Vec<u8>) {
+        let input = self.input.as_mut().expect("the input is closed");
+        rustix::io::ioctl_fionbio(&*input, true).unwrap();
+        let (mut count, mut rest) = (0, Vec::new());
+        while count < count_max && is_writable(input, patience) {
+            if rest.is_empty() {
+                rest = format!("{}\n", line(count)).into_bytes();
+            }
+            match input.write(&rest) {
+                Ok(bytes) => drop(rest.drain(..bytes)),
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}"),
+            }
+            count += usize::from(rest.is_empty());
+        }
+        rustix::io::ioctl_fionbio(&*input, false).unwrap();
+        (count, rest)
+    }
+
+    /// Starts to read what the host writes. Before this, or the first wait for a frame, nobody does.
+    pub fn read_from_now(&mut self) {
+        self.lines();
+    }
+
+    /// The reply with this id. Frames that come before it are kept for [`TestHost::receive`].
+    ///
+    /// # Panics
+    /// As [`TestHost::receive`].
+    pub fn reply_to(&mut self, id: &Value) -> Value {
+        let is_it = |frame: &Value| frame.get("id") == Some(id) && frame.get("method").is_none();
+        if let Some(at) = self.kept.iter().position(is_it) {
+            return self.kept.remove(at).unwrap();
+        }
+        loop {
+            let frame = self.read(PATIENCE).unwrap_or_else(|| panic!("the host ended\n{}", self.said.text()));
+            if is_it(&frame) {
+                return frame;
+            }
+            self.kept.push_back(frame);
+        }
+    }
+
+    /// What came so far beside the replies that were waited for, in order.
+    pub fn kept(&mut self) -> Vec<Value> {
+        self.kept.drain(..).collect()
+    }
+
+    /// Shakes hands in this legacy revision; later requests are legacy ones. Gives the result of `initialize`.
+    ///
+    /// # Panics
+    /// Where the answer is an error.
+    pub fn initialize(&mut self, revision: &str) -> Value {
+        let client = json!({"name": "toolcell-tests", "version": "1"});
+        self.is_legacy = true;
+        let reply =
+            self.request("initialize", json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client}));
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        reply.get("result").unwrap_or_else(|| panic!("initialize failed: {reply}")).clone()
+    }
+
+    /// Sends a request and gives its id. Unless the handshake was done, it carries the modern meta.
+    ///
+    /// # Panics
+    /// As [`TestHost::send_bytes`].
+    pub fn start(&mut self, method: &str, mut params: Value) -> Value {
+        self.last_id += 1;
+        if !self.is_legacy {
+            let mut meta = modern_meta();
+            if let Some(Value::Object(own)) = params.get("_meta") {
+                meta.as_object_mut().unwrap().extend(own.clone());
+            }
+            params["_meta"] = meta;
+        }
+        let id = json!(self.last_id);
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Sends a request and gives the whole reply.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.start(method, params);
+        self.reply_to(&id)
+    }
+
+    /// Starts a call and gives the id of its request.
+    ///
+    /// # Panics
+    /// As [`TestHost::send_bytes`].
+    pub fn start_call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.start("tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// Calls a tool and gives its answer.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Answer {
+        Answer::new(self.request("tools/call", json!({"name": tool, "arguments": arguments})))
+    }
+
+    /// The answer to a call that was started.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn answer_to(&mut self, id: &Value) -> Answer {
+        Answer::new(self.reply_to(id))
+    }
+
+    /// Every tool, over all pages.
+    ///
+    /// # Panics
+    /// Where a page is an error.
+    pub fn list(&mut self) -> Vec<Value> {
+        let mut tools = Vec::new();
+        let mut params = json!({});
+        loop {
+            let reply = self.request("tools/list", params);
+            let page = reply["result"]["tools"].as_array();
+            tools.extend(page.unwrap_or_else(|| panic!("no list: {reply}")).clone());
+            match &reply["result"]["nextCursor"] {
+                Value::Null => return tools,
+                cursor => params = json!({"cursor": cursor}),
+            }
+        }
+    }
+
+    /// Asserts that the host lives: it answers a `ping`, which needs no era, and a call of the fixture `good`.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn still_works(&mut self) {
+        self.still_answers();
+        assert_eq!(self.call("echo", json!({"text": "still here"})).text(), "still here");
+    }
+
+    /// Asserts that the host answers a `ping`.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn still_answers(&mut self) {
+        self.last_id += 1;
+        let id = json!(format!("ping-{}", self.last_id));
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+        assert_eq!(self.reply_to(&id), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+    }
+
+    /// What it wrote to stderr so far.
+    #[must_use]
+    pub fn said(&self) -> String {
+        self.said.text()
+    }
+
+    /// Waits until it wrote these words to stderr.
+    ///
+    /// # Panics
+    /// Where it does not in time.
+    pub fn will_say(&self, words: &str) {
+        assert!(self.said.wait_for(words), "it never said {words:?}, but:\n{}", self.said.text());
+    }
+
+    /// The memory it holds, in bytes, as the kernel counts resident pages.
+    ///
+    /// # Panics
+    /// Where the host ended.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the host ended");
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Hands over the input, so that another thread can write to it.
+    ///
+    /// # Panics
+    /// Where the input is closed.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.input.take().expect("the input is closed")
+    }
+
+    /// Closes the host's input: it should answer what it has and end.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Asks the host to end (SIGTERM).
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    pub fn terminate(&self) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits until the host ended by itself, and gives what it wrote that was not received yet.
+    ///
+    /// # Panics
+    /// Where it does not end in time.
+    pub fn ends(mut self) -> Finished {
+        let mut frames: Vec<Value> = self.kept();
+        while let Some(frame) = self.read(PATIENCE) {
+            frames.push(frame);
+        }
+        let status = self.wait();
+        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+        let stdout = frames.iter().map(|frame| format!("{frame}\n")).collect();
+        Finished { status, stdout, stderr: self.said.text() }
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "stdout is closed and the host does not end\n{}", self.said.text());
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn is_writable(input: &ChildStdin, patience: Duration) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let limit = Timespec::try_from(patience).unwrap();
+    poll(&mut [PollFd::new(input, PollFlags::OUT)], Some(&limit)).unwrap() > 0
+}
+
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -189,6 +189,11 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
+/// The same number of characters, those a reader could not see replaced by U+FFFD.
+pub(crate) fn masked(text: &str) -> String {
+    text.chars().map(|character| if is_invisible(character) { '\u{fffd}' } else { character }).collect()
+}
+
 /// Zero-width characters, bidirectional marks and overrides, and the byte order mark.
 const fn is_invisible(character: char) -> bool {
     matches!(

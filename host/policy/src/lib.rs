@@ -20,6 +20,7 @@
 
 mod canonical;
 mod diagnostic;
+mod exports;
 mod limits;
 mod manifest;
 pub mod names;

@@ -3,7 +3,7 @@
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, Severity, Source, visible};
+use crate::diagnostic::{Diagnostic, Severity, Source, masked, visible};
 
 /// Whether the text carries colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +78,16 @@ fn snippet<'a>(
     let line = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
     let from = (before.len() - line_start).min(line.len());
     let to = line.floor_char_boundary(end.saturating_sub(line_start)).max(from);
-    let annotation = AnnotationKind::Primary.span(from..to);
+    let (before, marked) =
+        (masked(line.get(..from).unwrap_or_default()), masked(line.get(from..to).unwrap_or_default()));
+    let after = masked(line.get(to..).unwrap_or_default());
+    let annotation = AnnotationKind::Primary.span(before.len()..before.len() + marked.len());
     let annotation = match problem.label_text() {
         Some(label) => annotation.label(label),
         None => annotation,
     };
-    Snippet::source(line).line_start(source.position(start).line).annotation(annotation)
+    let line_start = source.position(start).line;
+    Snippet::source(before + &marked + &after).line_start(line_start).annotation(annotation)
 }
 
 #[cfg(test)]
@@ -120,6 +124,16 @@ error[limits::unit]: deadline needs a unit
         }
         let empty = Diagnostic::error("x::y", "z").at(0..0).render(&Source { name: "m", text: "" }, Style::Plain);
         assert!(empty.contains("--> m:1:1"), "{empty}");
+    }
+
+    #[test]
+    fn a_line_is_drawn_without_what_a_terminal_would_obey() {
+        let text = "# \u{200b}\u{00ad}\u{1b}[31m x\u{202e}y \u{feff}";
+        let at = text.find('x').unwrap_or_default();
+        let source = Source { name: "m\u{1b}", text };
+        let drawn = Diagnostic::error("x::y", "z").at(at..at + 1).render(&source, Style::Plain);
+        let caret = "# ??\u{241b}[31m x?y ?".replace('?', "\u{fffd}");
+        assert_eq!(drawn, format!("error[x::y]: z\n --> m\\u{{1b}}:1:11\n  |\n1 | {caret}\n  |           ^"));
     }
 
     #[test]

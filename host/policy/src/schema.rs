@@ -4,21 +4,42 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 /// The JSON Schema (draft 2020-12) of `toolcell.toml`.
 #[must_use]
 pub fn json_schema() -> Value {
-    SchemaGenerator::new(SchemaSettings::draft2020_12()).into_root_schema_for::<RawManifest>().to_value()
+    let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(as_toml_has_it));
+    SchemaGenerator::new(settings).into_root_schema_for::<RawManifest>().to_value()
 }
 
-/// toolcell manifest
-///
+/// TOML has no null, and JSON Schema no names for Rust's integers.
+fn as_toml_has_it(schema: &mut Schema) {
+    let Some(object) = schema.as_object_mut() else { return };
+    object.shift_remove("format");
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    let Some(Value::Array(choices)) = object.get_mut("anyOf") else { return };
+    choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+    if let [Value::Object(only)] = choices.as_slice() {
+        let only = only.clone();
+        object.shift_remove("anyOf");
+        object.extend(only);
+    }
+}
+
 /// Which components are served as tools, and what each may use. Relative paths are relative to this file; sizes and
 /// durations are texts with a unit.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Manifest", title = "toolcell manifest")]
 struct RawManifest {
     /// The version of this format.
     #[schemars(extend("const" = 1, "examples" = [1]))]
@@ -34,7 +55,7 @@ struct RawManifest {
 
 /// What the server says of itself, and the bounds of a connection.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Server")]
 struct RawServer {
     /// The server's name, for clients.
     #[schemars(length(min = 1, max = 128), extend("default" = "toolcell", "examples" = ["acme-tools"]))]
@@ -61,7 +82,7 @@ struct RawServer {
 
 /// What holds for components that say nothing of their own.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Defaults")]
 struct RawDefaults {
     /// Limits of every call.
     limits: Option<RawLimits>,
@@ -69,7 +90,7 @@ struct RawDefaults {
 
 /// One component: a WebAssembly file whose tools are served.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Component")]
 struct RawComponent {
     /// The component's file, relative to the manifest.
     #[schemars(length(min = 1), extend("examples" = ["components/weather.wasm"]))]
@@ -86,7 +107,7 @@ struct RawComponent {
 
 /// One tool of a component.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Tool")]
 struct RawTool {
     /// Limits of each call of this tool; they win over the component's.
     limits: Option<RawLimits>,
@@ -94,7 +115,7 @@ struct RawTool {
 
 /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the component's, the tool's.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, rename = "Limits")]
 struct RawLimits {
     /// Computing budget, about one unit per instruction.
     #[schemars(range(min = 1, max = 1_000_000_000_000_000_u64), extend("default" = 10_000_000_000_u64, "examples" = [500_000_000]))]
@@ -139,12 +160,12 @@ struct RawLimits {
 
 /// A whole number of bytes with its unit: `64MiB`, `512KiB`, `10 MB`.
 #[derive(JsonSchema)]
-#[schemars(transparent)]
+#[schemars(transparent, rename = "Size")]
 struct RawSize(#[schemars(regex(pattern = r"^[0-9]+ *(B|KiB|MiB|GiB|kB|KB|MB|GB)$"))] String);
 
 /// Whole numbers with their units, largest first: `1m30s`, `250ms`.
 #[derive(JsonSchema)]
-#[schemars(transparent)]
+#[schemars(transparent, rename = "Duration")]
 struct RawDuration(
     #[schemars(regex(pattern = r"^(?=[0-9])([0-9]+ *h *)?([0-9]+ *m *)?([0-9]+ *s *)?([0-9]+ *ms)?$"))] String,
 );
@@ -169,11 +190,11 @@ mod tests {
     fn schema_and_reader_know_the_same_keys() {
         for (name, keys) in [
             ("", &keys::ROOT),
-            ("RawServer", &keys::SERVER),
-            ("RawDefaults", &keys::DEFAULTS),
-            ("RawComponent", &keys::COMPONENT),
-            ("RawTool", &keys::TOOL),
-            ("RawLimits", &keys::LIMITS),
+            ("Server", &keys::SERVER),
+            ("Defaults", &keys::DEFAULTS),
+            ("Component", &keys::COMPONENT),
+            ("Tool", &keys::TOOL),
+            ("Limits", &keys::LIMITS),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -189,7 +210,7 @@ mod tests {
 
     #[test]
     fn schema_and_limits_agree_on_defaults_and_bounds() {
-        let limits = definition("RawLimits");
+        let limits = definition("Limits");
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         for limit in Limit::ALL {
             let spec = limit.spec();
@@ -210,12 +231,20 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_every_plain_one_has_an_example() {
-        for name in ["", "RawServer", "RawComponent", "RawLimits"] {
+        for name in ["", "Server", "Component", "Limits"] {
             for (key, property) in definition(name)["properties"].as_object().unwrap() {
                 assert!(property["description"].is_string(), "{name} {key}");
                 let is_table = ["server", "defaults", "components", "limits", "tools"].contains(&key.as_str());
                 assert!(is_table || property["examples"].is_array(), "{name} {key}");
             }
+        }
+    }
+
+    #[test]
+    fn the_schema_names_nothing_that_toml_or_editors_do_not_know() {
+        let text = json_schema().to_string();
+        for foreign in ["null", "uint64", "\"Raw"] {
+            assert!(!text.contains(foreign), "{foreign}");
         }
     }
 }

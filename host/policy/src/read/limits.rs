@@ -89,7 +89,10 @@ pub(crate) fn quantity(entry: &Entry<'_>, unit: Unit, problems: &mut Problems) -
         problems.add(without_unit(entry.key, entry.span.clone(), unit, number));
         return None;
     }
-    let text = entry.string(problems)?;
+    let Some(text) = entry.as_str() else {
+        let expected = if unit == Unit::Millis { "a duration, such as \"30s\"" } else { "a size, such as \"64MiB\"" };
+        return entry.wrong_type(expected, problems);
+    };
     let parsed = if unit == Unit::Millis { parse_millis(text) } else { parse_bytes(text) };
     match parsed {
         Ok(value) => Some(i128::from(value)),

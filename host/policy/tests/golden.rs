@@ -1,0 +1,83 @@
+//! Manifests and what is said of them, one golden file each, and the checked-in JSON Schema. `UPDATE_GOLDEN=1` writes
+//! the files anew.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toolcell_policy::{Limit, Limits, Manifest, Source, Style, json_schema, parse, render_all};
+
+fn here() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compares with a golden file, or writes it.
+fn golden(path: &Path, actual: &str, differing: &mut Vec<String>) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path, actual).unwrap();
+    } else if fs::read_to_string(path).unwrap_or_default() != actual {
+        differing.push(format!("{}\n{actual}", path.display()));
+    }
+}
+
+/// What is said of a manifest: its problems, and what it means where it can be used.
+fn said_of(source: &Source<'_>) -> String {
+    match parse(source) {
+        Err(problems) => render_all(source, &problems, Style::Plain),
+        Ok(parsed) => {
+            let warnings = render_all(source, &parsed.warnings, Style::Plain);
+            let between = if warnings.is_empty() { "" } else { "\n" };
+            format!("{warnings}{between}{}", meaning(&parsed.manifest))
+        }
+    }
+}
+
+fn meaning(manifest: &Manifest) -> String {
+    let mut text = format!("{:#?}\n", manifest.server());
+    writeln!(text, "defaults: {}", changed(manifest.default_limits())).unwrap();
+    for component in manifest.components() {
+        let prefix = component.prefix().unwrap_or("-");
+        writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
+        writeln!(text, "  limits: {}", changed(component.limits())).unwrap();
+        for tool in component.tools() {
+            let name = component.exposed_name(tool.name()).unwrap();
+            writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();
+        }
+        writeln!(text, "  canonical: {}", component.canonical()).unwrap();
+    }
+    text
+}
+
+/// The limits that differ from the built-in ones.
+fn changed(limits: &Limits) -> String {
+    let differs = |limit: &Limit| limits.get(*limit) != limit.spec().default;
+    let shown =
+        Limit::ALL.into_iter().filter(differs).map(|limit| format!("{} = {}", limit.spec().key, limits.show(limit)));
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() { "as built in".to_owned() } else { shown.join(", ") }
+}
+
+#[test]
+fn each_manifest_is_answered_as_its_golden_file_says() {
+    let mut manifests: Vec<_> =
+        fs::read_dir(here().join("tests/golden")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    manifests.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    manifests.sort();
+    assert!(manifests.len() >= 15, "only {} manifests", manifests.len());
+    let mut differing = Vec::new();
+    for path in &manifests {
+        let text = fs::read_to_string(path).unwrap();
+        let source = Source { name: path.file_name().unwrap().to_str().unwrap(), text: &text };
+        golden(&path.with_extension("expected"), &said_of(&source), &mut differing);
+    }
+    assert!(differing.is_empty(), "UPDATE_GOLDEN=1 accepts:\n{}", differing.join("\n"));
+}
+
+#[test]
+fn the_checked_in_schema_is_the_generated_one() {
+    let mut differing = Vec::new();
+    let schema = format!("{}\n", serde_json::to_string_pretty(&json_schema()).unwrap());
+    golden(&here().join("toolcell.schema.json"), &schema, &mut differing);
+    assert!(differing.is_empty(), "UPDATE_GOLDEN=1 accepts:\n{}", differing.join("\n"));
+}

@@ -80,8 +80,8 @@ impl Manifest {
 }
 
 impl Server {
-    /// Tools on one page of a listing, where the manifest does not say. Most lists then fit one page.
-    pub const PAGE_SIZE: usize = 100;
+    /// Tools on one page of a listing, where the manifest does not say. Nearly every list then fits one page.
+    pub const PAGE_SIZE: usize = 500;
     /// Bytes of one line of input, where the manifest does not say. Holds the largest arguments many times over.
     pub const LINE_BYTES_MAX: usize = 16 << 20;
     /// Calls of one connection that run at once, where the manifest does not say.

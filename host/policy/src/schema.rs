@@ -67,7 +67,7 @@ struct RawServer {
     #[schemars(extend("examples" = ["Ask for the weather before planning a trip."]))]
     instructions: Option<String>,
     /// Tools on one page of a listing.
-    #[schemars(range(min = 1, max = 1000), extend("default" = 100, "examples" = [50]))]
+    #[schemars(range(min = 1, max = 1000), extend("default" = 500, "examples" = [50]))]
     page_size: Option<u64>,
     /// The longest line of input, as a size: `4KiB` to `256MiB`.
     #[schemars(extend("default" = "16MiB", "examples" = ["4MiB"]))]

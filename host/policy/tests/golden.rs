@@ -81,3 +81,14 @@ fn the_checked_in_schema_is_the_generated_one() {
     golden(&here().join("toolcell.schema.json"), &schema, &mut differing);
     assert!(differing.is_empty(), "UPDATE_GOLDEN=1 accepts:\n{}", differing.join("\n"));
 }
+
+#[test]
+fn a_manifest_cut_off_anywhere_is_answered() {
+    for name in ["whole", "unknown_keys", "syntax", "wrong_types_inside"] {
+        let text = fs::read_to_string(here().join(format!("tests/golden/{name}.toml"))).unwrap();
+        for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
+            let source = Source { name: "m.toml", text: text.get(..end).unwrap() };
+            assert!(!said_of(&source).is_empty(), "{name} cut at {end}");
+        }
+    }
+}

@@ -27,9 +27,7 @@ impl Guest for Echo {
         vec![Tool {
             name: "echo".to_owned(),
             title: Some("Echo".to_owned()),
-            description:
-                "Gives back the text it is given, unchanged. Good for trying a connection."
-                    .to_owned(),
+            description: "Gives back the text it is given, unchanged. Good for trying a connection.".to_owned(),
             input_schema_json: INPUT_SCHEMA.to_owned(),
             output_schema_json: None,
             hints: Some(Hints {
@@ -45,24 +43,13 @@ impl Guest for Echo {
 
     fn call_tool(name: String, arguments_json: String) -> Result<CallResult, Failure> {
         if name != "echo" {
-            return Err(Failure::Failed(format!(
-                "this component has no tool named {name:?}"
-            )));
+            return Err(Failure::Failed(format!("this component has no tool named {name:?}")));
         }
         // The host has checked the arguments against the schema already; this check keeps the tool right alone.
-        let arguments: Arguments = serde_json::from_str(&arguments_json)
-            .map_err(|error| Failure::InvalidInput(error.to_string()))?;
-        let text = TextContent {
-            text: arguments.text,
-            annotations: None,
-            meta_json: None,
-        };
-        Ok(CallResult {
-            content: vec![Content::Text(text)],
-            structured_json: None,
-            is_error: false,
-            meta_json: None,
-        })
+        let arguments: Arguments =
+            serde_json::from_str(&arguments_json).map_err(|error| Failure::InvalidInput(error.to_string()))?;
+        let text = TextContent { text: arguments.text, annotations: None, meta_json: None };
+        Ok(CallResult { content: vec![Content::Text(text)], structured_json: None, is_error: false, meta_json: None })
     }
 }
 

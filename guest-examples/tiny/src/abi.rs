@@ -14,10 +14,7 @@ pub struct Text {
 
 impl Text {
     pub const fn new(text: &'static str) -> Self {
-        Self {
-            start: text.as_ptr(),
-            bytes: text.len(),
-        }
+        Self { start: text.as_ptr(), bytes: text.len() }
     }
 
     pub const fn at(start: *const u8, bytes: usize) -> Self {
@@ -35,10 +32,7 @@ pub struct List<T> {
 
 impl<T> List<T> {
     pub const fn empty() -> Self {
-        Self {
-            start: core::ptr::null(),
-            items: 0,
-        }
+        Self { start: core::ptr::null(), items: 0 }
     }
 
     pub const fn new(start: *const T, items: usize) -> Self {
@@ -55,10 +49,7 @@ pub struct Absent<T> {
 
 impl<T> Absent<T> {
     pub const fn new() -> Self {
-        Self {
-            tag: 0,
-            room: core::mem::MaybeUninit::uninit(),
-        }
+        Self { tag: 0, room: core::mem::MaybeUninit::uninit() }
     }
 }
 
@@ -111,11 +102,7 @@ pub struct Content {
 
 impl Content {
     pub const fn text(text: TextContent) -> Self {
-        Self {
-            tag: 0,
-            text,
-            rest: [0; RESOURCE_LINK_BYTES - size_of::<TextContent>()],
-        }
+        Self { tag: 0, text, rest: [0; RESOURCE_LINK_BYTES - size_of::<TextContent>()] }
     }
 
     pub fn put_text(&mut self, text: Text) {
@@ -123,10 +110,7 @@ impl Content {
     }
 }
 
-const _: () = assert!(
-    size_of::<Content>() == 8 + RESOURCE_LINK_BYTES,
-    "the ABI's size of `content`"
-);
+const _: () = assert!(size_of::<Content>() == 8 + RESOURCE_LINK_BYTES, "the ABI's size of `content`");
 
 /// `call-result`.
 #[repr(C)]

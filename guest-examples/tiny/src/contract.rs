@@ -23,8 +23,5 @@ extern "C" fn call_tool(
     arguments: *const u8,
     arguments_bytes: usize,
 ) -> *const Success {
-    crate::call_tool(
-        Text::at(name, name_bytes),
-        Text::at(arguments, arguments_bytes),
-    )
+    crate::call_tool(Text::at(name, name_bytes), Text::at(arguments, arguments_bytes))
 }

@@ -16,9 +16,7 @@ use abi::{Absent, CallResult, Content, List, Shared, Success, Text, TextContent,
 static TOOLS: Shared<[Tool; 1]> = Shared::new([Tool {
     name: Text::new("tiny"),
     title: Absent::new(),
-    description: Text::new(
-        "Gives back its arguments as JSON text. The smallest tool there is: for measuring.",
-    ),
+    description: Text::new("Gives back its arguments as JSON text. The smallest tool there is: for measuring."),
     input_schema_json: Text::new(r#"{"type":"object"}"#),
     output_schema_json: Absent::new(),
     hints: Absent::new(),

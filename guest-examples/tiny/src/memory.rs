@@ -37,10 +37,7 @@ unsafe impl GlobalAlloc for Bump {
         let start = first.wrapping_add(align_mask) & !align_mask;
         let stop = start.wrapping_add(layout.size());
         let end = wasm32::memory_size::<0>().wrapping_mul(PAGE_BYTES);
-        if stop < start
-            || (stop > end
-                && wasm32::memory_grow::<0>((stop - end).div_ceil(PAGE_BYTES)) == usize::MAX)
-        {
+        if stop < start || (stop > end && wasm32::memory_grow::<0>((stop - end).div_ceil(PAGE_BYTES)) == usize::MAX) {
             return core::ptr::null_mut();
         }
         self.next.set(stop);
@@ -53,15 +50,8 @@ unsafe impl GlobalAlloc for Bump {
 /// What the host calls to place arguments in this memory. It never makes a block larger or smaller, as the
 /// contract passes only strings in UTF-8.
 #[unsafe(no_mangle)]
-extern "C" fn cabi_realloc(
-    _old: *mut u8,
-    _old_bytes: usize,
-    align: usize,
-    bytes: usize,
-) -> *mut u8 {
-    let Ok(layout) = Layout::from_size_align(bytes, align) else {
-        wasm32::unreachable()
-    };
+extern "C" fn cabi_realloc(_old: *mut u8, _old_bytes: usize, align: usize, bytes: usize) -> *mut u8 {
+    let Ok(layout) = Layout::from_size_align(bytes, align) else { wasm32::unreachable() };
     // SAFETY: the layout is valid.
     let block = unsafe { BUMP.alloc(layout) };
     if block.is_null() {

@@ -1,0 +1,10 @@
+//! Telling the caller how far a call has come. Holds nothing else of the host's imports.
+
+/// Says that `done` of `total` steps are done, and what is being done now. Outside a component it does nothing,
+/// so that a tool's logic can be tested natively.
+pub fn report_progress(done: u32, total: u32, message: &str) {
+    #[cfg(target_arch = "wasm32")]
+    crate::bindings::toolcell::mcp::progress::report(f64::from(done), Some(f64::from(total)), Some(message));
+    #[cfg(not(target_arch = "wasm32"))]
+    let _ = (done, total, message);
+}

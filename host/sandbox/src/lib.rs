@@ -1,1 +1,36 @@
-//! toolcell-sandbox.
+//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of its own,
+//! with fuel, memory, output and time limits.
+//!
+//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest text, or of
+//! command lines: it is handed bytes and [`toolcell_policy::Limits`], and gives back values.
+//!
+//! - [`Sandbox`] holds the engine; one per process.
+//! - [`ToolComponent`] is one loaded component, ready to be instantiated.
+//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error: whatever a guest
+//!   does ends in a [`Failure`] with a text for the model and another for the operator.
+#![forbid(unsafe_code)]
+
+mod bindings;
+mod call;
+mod caller;
+mod capture;
+mod component;
+mod digest;
+mod engine;
+mod epoch;
+mod failure;
+mod imports;
+mod inspect;
+mod limiter;
+mod slots;
+mod state;
+
+pub use bindings::contract;
+pub use call::{CallInput, CallReport};
+pub use caller::{Caller, LogLevel, NoCaller, Trace};
+pub use capture::Captured;
+pub use component::{LoadError, ToolComponent};
+pub use digest::Digest;
+pub use engine::{COMPONENT_BYTES_MAX, Sandbox, SandboxError};
+pub use failure::Failure;
+pub use inspect::Inspection;

@@ -1,0 +1,16 @@
+//! The generated bindings of the tool contract (`wit/`). Nothing is written by hand here.
+#![allow(missing_docs, clippy::all, rust_2018_idioms)]
+
+wasmtime::component::bindgen!({
+    path: "../../wit",
+    world: "toolcell:mcp/tool-component",
+    exports: { default: async },
+});
+
+/// The contract's plain types, as the guest returned them.
+pub mod contract {
+    pub use super::toolcell::mcp::types::{
+        Annotations, CallResult, Content, EmbeddedResource, Failure, Hints, Icon, MediaContent, ResourceBody,
+        ResourceLink, Role, TextContent, Theme, Tool,
+    };
+}

@@ -1,0 +1,155 @@
+//! Running a guest once: slot, store, instance, export, and whichever comes first of answer, deadline and cancellation.
+use std::sync::Arc;
+use std::time::Instant;
+
+use toolcell_audit::Usage;
+use toolcell_policy::{Limit, Limits};
+use wasmtime::Store;
+
+use crate::bindings::{ToolComponent as Bindings, contract};
+use crate::caller::Caller;
+use crate::capture::Captured;
+use crate::component::ToolComponent;
+use crate::failure::Failure;
+use crate::state::CallState;
+
+/// One call of one tool.
+pub struct CallInput<'a> {
+    /// The tool's name, as the component lists it (without the manifest's prefix).
+    pub tool: &'a str,
+    /// A JSON object that conforms to the tool's input schema.
+    pub arguments_json: &'a str,
+    /// The limits of this tool.
+    pub limits: &'a Limits,
+    /// Whoever sent it.
+    pub caller: Arc<dyn Caller>,
+}
+
+/// What a call came to: always a report, whatever the guest did.
+#[derive(Debug)]
+pub struct CallReport<T> {
+    /// The answer, or why there is none.
+    pub outcome: Result<T, Failure>,
+    /// What it took.
+    pub usage: Usage,
+    /// What the guest printed.
+    pub captured: Captured,
+}
+
+/// Runs `call-tool` and holds the result to the output limits.
+pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+    let CallInput { tool, arguments_json, limits, caller } = input;
+    let report = run(component, limits, caller, async |store, tools| {
+        tools.toolcell_mcp_tools().call_call_tool(store, tool, arguments_json).await
+    })
+    .await;
+    let mut usage = report.usage;
+    let outcome = report.outcome.and_then(|answer| {
+        let (bytes, items) = weigh(&answer);
+        usage.output_bytes = bytes;
+        if bytes > limits.output_bytes() {
+            return Err(Failure::over(Limit::Output, limits));
+        }
+        if items > limits.output_items() {
+            return Err(Failure::over(Limit::OutputItems, limits));
+        }
+        answer.map_err(|failure| match failure {
+            contract::Failure::InvalidInput(text) => Failure::InvalidInput(text),
+            contract::Failure::Failed(text) => Failure::Failed(text),
+        })
+    });
+    CallReport { outcome, usage, captured: report.captured }
+}
+
+/// Instantiates the component afresh and runs `export` on the instance, under every limit.
+pub(crate) async fn run<T>(
+    component: &ToolComponent,
+    limits: &Limits,
+    caller: Arc<dyn Caller>,
+    export: impl AsyncFnOnce(&mut Store<CallState>, &Bindings) -> wasmtime::Result<T>,
+) -> CallReport<T> {
+    let sandbox = component.sandbox();
+    let Some(_slot) = sandbox.slots().take(component.slot_units(), limits.queue_wait()).await else {
+        return CallReport { outcome: Err(Failure::Busy), usage: Usage::default(), captured: Captured::default() };
+    };
+    let _running = sandbox.clock().running();
+    let started = Instant::now();
+    let mut store = match sandbox.store(limits, Arc::clone(&caller)) {
+        Ok(store) => store,
+        Err(error) => {
+            let outcome = Err(Failure::Host { detail: format!("{error:?}") });
+            return CallReport { outcome, usage: Usage::default(), captured: Captured::default() };
+        }
+    };
+    let answer = {
+        let work = async {
+            let instance = component.pre().instantiate_async(&mut store).await?;
+            export(&mut store, &instance).await
+        };
+        tokio::select! {
+            biased;
+            answer = work => Ok(answer),
+            stop = stopped(limits, caller.as_ref()) => Err(stop),
+        }
+    };
+    let outcome = match answer {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Failure::sort(&error, store.data(), limits)),
+        Err(stop) => Err(stop),
+    };
+    let state = store.data();
+    let usage = Usage {
+        fuel: limits.fuel().saturating_sub(store.get_fuel().unwrap_or(0)),
+        memory_peak_bytes: state.limiter.peak_bytes(),
+        duration: started.elapsed(),
+        log_bytes: state.log.charged_bytes(),
+        ..Usage::default()
+    };
+    CallReport { outcome, usage, captured: state.log.take() }
+}
+
+/// Resolves when the call must end though the guest has not answered.
+async fn stopped(limits: &Limits, caller: &dyn Caller) -> Failure {
+    tokio::select! {
+        () = tokio::time::sleep(limits.deadline()) => Failure::over(Limit::Deadline, limits),
+        () = caller.cancelled() => Failure::Cancelled,
+    }
+}
+
+/// Bytes and content items of an answer. Names, titles and annotations count as well: all of it goes on the wire.
+fn weigh(answer: &Result<contract::CallResult, contract::Failure>) -> (u64, usize) {
+    let result = match answer {
+        Ok(result) => result,
+        Err(contract::Failure::InvalidInput(text) | contract::Failure::Failed(text)) => return (text.len() as u64, 0),
+    };
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let content: usize = result
+        .content
+        .iter()
+        .map(|item| match item {
+            contract::Content::Text(text) => text.text.len() + optional(&text.meta_json),
+            contract::Content::Image(media) | contract::Content::Audio(media) => {
+                media.data.len() + media.mime_type.len() + optional(&media.meta_json)
+            }
+            contract::Content::ResourceLink(link) => weigh_link(link),
+            contract::Content::EmbeddedResource(resource) => {
+                let body = match &resource.body {
+                    contract::ResourceBody::Text(text) => text.len(),
+                    contract::ResourceBody::Blob(bytes) => bytes.len(),
+                };
+                body + resource.uri.len() + optional(&resource.mime_type) + optional(&resource.meta_json)
+            }
+        })
+        .sum();
+    let bytes = content + optional(&result.structured_json) + optional(&result.meta_json);
+    (bytes as u64, result.content.len())
+}
+
+fn weigh_link(link: &contract::ResourceLink) -> usize {
+    let optional = [&link.title, &link.description, &link.mime_type, &link.meta_json];
+    let icons: usize = link.icons.iter().map(|icon| icon.src.len()).sum();
+    link.uri.len()
+        + link.name.len()
+        + optional.iter().filter_map(|text| text.as_ref()).map(String::len).sum::<usize>()
+        + icons
+}

@@ -1,0 +1,60 @@
+//! What the sandbox asks of whoever sent a call. No protocol: the composition root puts MCP behind it.
+use std::future::Future;
+use std::pin::Pin;
+
+pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
+
+/// The caller's trace context (W3C Trace Context and Baggage).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// `traceparent`, such as `00-<trace id>-<span id>-01`.
+    pub traceparent: String,
+    /// `tracestate`, where the caller sent one.
+    pub tracestate: Option<String>,
+    /// `baggage`, where the caller sent one.
+    pub baggage: Option<String>,
+}
+
+/// Whoever sent the call: takes what the guest tells while it runs, and says whether it still wants an answer.
+///
+/// Every method is called from the guest's worker thread and must not block.
+pub trait Caller: Send + Sync + 'static {
+    /// The guest told how far it has come.
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
+    /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
+    fn log(&self, level: LogLevel, message: &str);
+    /// Whether a line of this level would reach anybody.
+    fn log_enabled(&self, level: LogLevel) -> bool;
+    /// Whether the caller has given up.
+    fn is_cancelled(&self) -> bool;
+    /// Resolves once the caller has given up; never, where it cannot.
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// The trace context that came with the request.
+    fn trace(&self) -> Option<Trace>;
+    /// The request's own `_meta` as a JSON object.
+    fn meta_json(&self) -> String;
+}
+
+/// A caller that wants nothing but the answer: used while loading and by one-shot commands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCaller;
+
+impl Caller for NoCaller {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_enabled(&self, _: LogLevel) -> bool {
+        false
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+    fn meta_json(&self) -> String {
+        "{}".to_owned()
+    }
+}

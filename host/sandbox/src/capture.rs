@@ -1,0 +1,154 @@
+//! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a terminal or the wire.
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+
+/// Bytes a guest may hand over in one write: the size WASI hosts commonly permit. Bounds what one
+/// `write-zeroes` makes the host allocate.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+
+/// What a guest printed and logged during one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Standard output and standard error in the order written, as far as the limit reached.
+    pub text: String,
+    /// Bytes printed or logged past the limit, and dropped.
+    pub dropped_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    kept: Vec<u8>,
+    charged_bytes: u64,
+    dropped_bytes: u64,
+}
+
+/// The call's log budget, shared by standard output, standard error and the contract's `log`.
+#[derive(Clone, Debug)]
+pub(crate) struct LogBudget {
+    limit_bytes: u64,
+    log: Arc<Mutex<Log>>,
+}
+
+impl LogBudget {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, log: Arc::default() }
+    }
+
+    /// Charges one log line that goes elsewhere; false where the budget is used up and the line must be dropped.
+    pub(crate) fn charge(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let mut log = self.lock();
+        if bytes > self.limit_bytes.saturating_sub(log.charged_bytes) {
+            log.dropped_bytes = log.dropped_bytes.saturating_add(bytes);
+            return false;
+        }
+        log.charged_bytes += bytes;
+        true
+    }
+
+    /// Bytes kept so far.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.lock().charged_bytes
+    }
+
+    /// Takes what was printed.
+    pub(crate) fn take(&self) -> Captured {
+        let mut log = self.lock();
+        let kept = std::mem::take(&mut log.kept);
+        Captured { text: String::from_utf8_lossy(&kept).into_owned(), dropped_bytes: log.dropped_bytes }
+    }
+
+    fn print(&self, bytes: &[u8]) {
+        let mut log = self.lock();
+        let room = usize::try_from(self.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
+        let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
+        log.kept.extend_from_slice(kept);
+        log.charged_bytes += kept.len() as u64;
+        log.dropped_bytes = log.dropped_bytes.saturating_add(dropped.len() as u64);
+    }
+
+    /// A panic while printing leaves the log as it was: what is kept is still text.
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream that keeps what fits and lets the guest go on: a tool that prints too much is noisy, not broken.
+impl OutputStream for LogBudget {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.print(&bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BYTES_MAX)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for LogBudget {
+    async fn ready(&mut self) {}
+}
+
+impl AsyncWrite for LogBudget {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.print(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl IsTerminal for LogBudget {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LogBudget {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Captured, LogBudget};
+
+    #[test]
+    fn what_fits_is_kept_and_the_rest_is_counted() {
+        let budget = LogBudget::new(5);
+        budget.print(b"abc");
+        budget.print(b"defg");
+        assert_eq!(budget.charged_bytes(), 5);
+        assert_eq!(budget.take(), Captured { text: "abcde".into(), dropped_bytes: 2 });
+    }
+
+    #[test]
+    fn a_log_line_is_dropped_whole() {
+        let budget = LogBudget::new(5);
+        assert!(budget.charge(5));
+        assert!(!budget.charge(1));
+        assert_eq!(budget.take().dropped_bytes, 1);
+    }
+}

@@ -1,0 +1,186 @@
+//! Loading a component: bytes in, something that can be called out, or an error that names what is wrong.
+use toolcell_policy::Limits;
+use wasmtime::component::Component;
+
+use crate::bindings::ToolComponentPre;
+use crate::call::{self, CallInput, CallReport};
+use crate::caller::NoCaller;
+use crate::contract;
+use crate::digest::Digest;
+use crate::engine::{COMPONENT_BYTES_MAX, Sandbox};
+use crate::inspect::Inspection;
+use crate::slots;
+use crate::state::CallState;
+
+/// The first eight bytes of a component: magic, version 13, layer 1.
+const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+/// The first four bytes of anything WebAssembly.
+const WASM_MAGIC: [u8; 4] = *b"\0asm";
+
+/// Why a file is no tool component.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// Larger than [`COMPONENT_BYTES_MAX`].
+    #[error("the file has {bytes} bytes; a component may have {COMPONENT_BYTES_MAX}")]
+    TooLarge {
+        /// The file's size.
+        bytes: u64,
+    },
+    /// Not WebAssembly at all.
+    #[error("not a WebAssembly component: the file does not begin like one")]
+    NotWasm,
+    /// A core module, not a component.
+    #[error("a core WebAssembly module, not a component")]
+    CoreModule,
+    /// WebAssembly that does not validate or compile, or needs a feature that is off.
+    #[error("not a valid component: {reason}")]
+    Invalid {
+        /// What the engine says.
+        reason: String,
+    },
+    /// Imports the host does not offer.
+    #[error("imports what this host does not offer: {}", .names.join(", "))]
+    Imports {
+        /// Every such import.
+        names: Vec<String>,
+    },
+    /// An import or export has the right name and another type.
+    #[error("does not fit what this host offers: {reason}")]
+    Mismatch {
+        /// What the engine says.
+        reason: String,
+    },
+    /// Exports no tools.
+    #[error("exports no tools: \"toolcell:mcp/tools\" is missing; it exports {}", listed(.exports))]
+    NotATool {
+        /// What it does export.
+        exports: Vec<String>,
+    },
+    /// Built against a contract that this host does not speak.
+    #[error("built against \"{found}\"; this host speaks {}", contract_name())]
+    Contract {
+        /// The export it has.
+        found: String,
+    },
+}
+
+impl LoadError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "build it with optimizations and without debug information",
+            Self::NotWasm => "`source` must name a built .wasm component",
+            Self::CoreModule => "build it for wasm32-wasip2, or wrap it with `wasm-tools component new`",
+            Self::Invalid { .. } => {
+                "threads, 64-bit memories, several memories in a module and garbage collection are off"
+            }
+            Self::Imports { .. } => {
+                "a tool may import WASI 0.2 (cli, clocks, filesystem, io, random, sockets) and toolcell:mcp"
+            }
+            Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
+            Self::NotATool { .. } => "build it against the world \"tool-component\" in wit/",
+            Self::Contract { .. } => "build it again against the WIT packages in wit/",
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+fn contract_name() -> String {
+    format!("{CONTRACT_EXPORT}1.x")
+}
+
+/// The contract's export, up to its version.
+pub(crate) const CONTRACT_EXPORT: &str = "toolcell:mcp/tools@";
+
+/// A component that was compiled, linked and found to keep the contract. Cheap to clone is its `Arc`; calls borrow it.
+pub struct ToolComponent {
+    sandbox: Sandbox,
+    pre: ToolComponentPre<CallState>,
+    slot_units: u32,
+    inspection: Inspection,
+}
+
+impl ToolComponent {
+    /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off the hot path.
+    ///
+    /// # Errors
+    /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
+    pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
+        let component = compile(sandbox, bytes)?;
+        let inspection = Inspection::of(&component, bytes);
+        if !inspection.not_offered().is_empty() {
+            return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
+        }
+        let Some(export) = inspection.exports().iter().find(|name| name.starts_with(CONTRACT_EXPORT)) else {
+            return Err(LoadError::NotATool { exports: inspection.exports().to_vec() });
+        };
+        if !export.strip_prefix(CONTRACT_EXPORT).is_some_and(|version| version.starts_with("1.")) {
+            return Err(LoadError::Contract { found: export.clone() });
+        }
+        let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
+        let instance = sandbox.linker().instantiate_pre(&component).map_err(mismatch)?;
+        let pre = ToolComponentPre::new(instance).map_err(mismatch)?;
+        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: slots::units(&component), inspection })
+    }
+
+    /// What it is, exports and imports.
+    #[must_use]
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// The digest of the bytes it was compiled from.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.inspection.digest()
+    }
+
+    /// Asks the component for its tools, in a sandbox with these limits.
+    pub async fn list_tools(&self, limits: &Limits) -> CallReport<Vec<contract::Tool>> {
+        let caller = std::sync::Arc::new(NoCaller);
+        call::run(self, limits, caller, async |store, tools| tools.toolcell_mcp_tools().call_list_tools(store).await)
+            .await
+    }
+
+    /// Runs one call in a fresh store and instance. Dropping the future stops the guest.
+    pub async fn call_tool(&self, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+        call::call_tool(self, input).await
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    pub(crate) fn pre(&self) -> &ToolComponentPre<CallState> {
+        &self.pre
+    }
+
+    pub(crate) fn slot_units(&self) -> u32 {
+        self.slot_units
+    }
+}
+
+/// Tells what is no component apart, then compiles.
+pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<Component, LoadError> {
+    if bytes.len() as u64 > COMPONENT_BYTES_MAX {
+        return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
+    }
+    if !bytes.starts_with(&WASM_MAGIC) {
+        return Err(LoadError::NotWasm);
+    }
+    if !bytes.starts_with(&COMPONENT_PREAMBLE) {
+        return Err(LoadError::CoreModule);
+    }
+    Component::from_binary(sandbox.engine(), bytes).map_err(|error| LoadError::Invalid { reason: one_line(&error) })
+}
+
+/// The error and its causes on one line, without the backtrace that `Debug` may append.
+fn one_line(error: &wasmtime::Error) -> String {
+    let causes: Vec<String> = error.chain().map(|cause| cause.to_string().replace('\n', " ")).collect();
+    causes.join(": ")
+}

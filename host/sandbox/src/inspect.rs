@@ -1,0 +1,88 @@
+//! What a component says of itself: digest, size, exports, imports. Nothing of it runs.
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use crate::component::{self, CONTRACT_EXPORT, LoadError};
+use crate::digest::Digest;
+use crate::engine::Sandbox;
+
+/// The packages a component may import from, each name up to its version.
+const OFFERED: [&str; 7] =
+    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/", "toolcell:mcp/"];
+
+/// What a component is.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    digest: Digest,
+    size_bytes: u64,
+    exports: Vec<String>,
+    imports: Vec<String>,
+    not_offered: Vec<String>,
+}
+
+impl Inspection {
+    /// Compiles these bytes and reads their types.
+    ///
+    /// # Errors
+    /// [`LoadError`] where they are no component at all. One that this host could not run is inspected all the same.
+    pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
+        component::compile(sandbox, bytes).map(|component| Self::of(&component, bytes))
+    }
+
+    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {
+        let ty = component.component_type();
+        let engine = component.engine();
+        let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
+        let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
+        let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
+        Self { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, exports, imports, not_offered }
+    }
+
+    /// The digest of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The names of its exports.
+    #[must_use]
+    pub fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// The names of its imports: the capabilities it asks for.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// The imports that this host does not offer.
+    #[must_use]
+    pub fn not_offered(&self) -> &[String] {
+        &self.not_offered
+    }
+
+    /// The version of the tool contract it exports; `None` where it exports none.
+    #[must_use]
+    pub fn contract_version(&self) -> Option<&str> {
+        self.exports.iter().find_map(|name| name.strip_prefix(CONTRACT_EXPORT))
+    }
+}
+
+fn offered(name: &str) -> bool {
+    OFFERED.iter().any(|package| name.starts_with(package))
+}
+
+/// Functions exported without an interface show that they are functions; interfaces are shown by name.
+fn describe(name: &str, item: &ComponentItem) -> String {
+    match item {
+        ComponentItem::ComponentFunc(_) => format!("{name}()"),
+        _ => name.to_owned(),
+    }
+}

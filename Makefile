@@ -1,0 +1,79 @@
+# Everything a person does with this repository. `make help` lists the targets; GNU make 4.3 or newer.
+#
+# One profile (release) and one target folder serve every target, so that wasmtime is built once. The folder is
+# ./target, or CARGO_TARGET_DIR where that is set.
+
+CARGO ?= cargo
+PYTHON ?= python3
+
+target := $(abspath $(or $(CARGO_TARGET_DIR),target))
+export CARGO_TARGET_DIR := $(target)
+# What the tests and the conversation run. Set here, so that a variable of the shell cannot put another binary in its place.
+export TOOLCELL_BIN := $(target)/release/toolcell
+
+# The tests' own crate stands apart in every command: its client libraries turn on features of crates that wasmtime is
+# built on, and in one command with the host they would have wasmtime built a second time.
+host := --release --locked --workspace --exclude toolcell-tests
+tests := --release --locked -p toolcell-tests
+# Guests run natively in their unit tests and for clippy; what they are built with is in guest-examples/build.sh.
+guests := --locked --manifest-path guest-examples/Cargo.toml --workspace --target-dir $(target)/guests
+fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --target-dir $(target)/fixtures
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run build guests fixtures clients test test-host test-guests test-e2e bench lint docs ci clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: build guests ## Build the host and the examples, then hold an MCP conversation with them
+	@$(PYTHON) guest-examples/conversation.py
+
+test: build guests fixtures clients test-host test-guests test-e2e ## Build and run every test
+
+build: ## Build the toolcell binary (target/release/toolcell)
+	$(CARGO) build --release --locked -p toolcell
+
+guests: ## Build the example components (guest-examples/components)
+	CARGO_TARGET_DIR=$(target)/guests guest-examples/build.sh
+
+fixtures: ## Build the misbehaving components of the tests (tests/fixtures/components)
+	tests/fixtures/build.sh
+
+clients: ## Install the MCP clients of the tests, from their lock files
+	@tests/clients/setup.sh >/dev/null
+
+test-host: ## Run the host crates' own tests
+	$(CARGO) test $(host)
+
+test-guests: ## Run the examples' own tests, natively
+	$(CARGO) test $(guests)
+
+test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
+	$(CARGO) test $(tests)
+
+bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
+	$(CARGO) bench --locked -p toolcell-tests -- $(ARGS)
+
+lint: ## Check formatting, and clippy with every warning an error
+	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
+	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
+	$(CARGO) fmt --all --check
+	$(CARGO) fmt --all --check --manifest-path guest-examples/Cargo.toml
+	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
+	$(CARGO) clippy $(host) --all-targets -- -D warnings
+	$(CARGO) clippy $(tests) --all-targets -- -D warnings
+	$(CARGO) clippy $(guests) --all-targets -- -D warnings
+	$(CARGO) clippy $(fixtures) --all-targets -- -D warnings
+
+docs: export RUSTDOCFLAGS := -D warnings
+docs: ## Build the crates' documentation, and check the links of every Markdown file
+	$(CARGO) doc $(host) --no-deps
+	$(PYTHON) .ci/check-links.py
+
+ci: ## All that continuous integration runs
+	.ci/run
+
+clean: ## Remove everything that was built
+	$(CARGO) clean
+	rm -rf guest-examples/components tests/fixtures/components

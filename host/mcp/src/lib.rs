@@ -1,1 +1,42 @@
-//! toolcell-mcp.
+//! The Model Context Protocol as toolcell speaks it: every revision from 2024-11-05 to 2026-07-28, both
+//! eras at once, sans-IO, with the stdio transport on top.
+//!
+//! The program around it implements [`Host`] and [`Catalog`], compiles its tools with [`Tool::compile`],
+//! makes one [`Server`] and hands it to a transport such as [`stdio::serve`]:
+//!
+//! ```text
+//! transport ── frame ──▶ Connection::receive ── Work ──▶ Executor ──▶ Catalog::call
+//!     ▲                        │ (errors, lists, pings)                    │
+//!     └─────── Outbox ◀────────┴───────────────────────────────────────────┘
+//! ```
+//!
+//! What is deliberately absent: WebAssembly, manifests, grants, any knowledge of who is behind a [`Host`].
+#![forbid(unsafe_code)]
+
+mod cancellation;
+mod connection;
+mod content;
+mod events;
+mod frame;
+mod host;
+mod meta;
+mod revision;
+pub mod sanitize;
+mod schema;
+mod server;
+pub mod stdio;
+mod tool;
+
+pub use cancellation::Cancellation;
+pub use connection::{Connection, Gate};
+pub use content::{
+    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
+};
+pub use events::CallEvents;
+pub use frame::{ErrorCode, RequestId, RpcError};
+pub use host::{Call, CallContext, Catalog, Executor, Host, Outbox, Work};
+pub use meta::{ClientInfo, LogLevel, TraceContext};
+pub use revision::Revision;
+pub use schema::{ArgumentProblem, ArgumentProblems};
+pub use server::{CacheScope, Server, ServerInfo, ServerOptions};
+pub use tool::{DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList};

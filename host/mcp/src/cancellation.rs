@@ -1,0 +1,48 @@
+//! Whether the caller has given up: a flag that can be asked and awaited.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// Tells one call that its caller has given up, or that the server is shutting down. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    cancelled: AtomicBool,
+    notify: Notify,
+}
+
+impl Cancellation {
+    /// One that nobody has cancelled yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Returns once it was cancelled; at once where it was already.
+    pub async fn cancelled(&self) {
+        // Made before the flag is read: a cancellation in between wakes it.
+        let notified = self.shared.notify.notified();
+        if !self.is_cancelled() {
+            notified.await;
+        }
+    }
+
+    /// Cancels it, for good.
+    pub fn cancel(&self) {
+        if !self.shared.cancelled.swap(true, Ordering::AcqRel) {
+            self.shared.notify.notify_waiters();
+        }
+    }
+}

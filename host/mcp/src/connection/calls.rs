@@ -1,0 +1,271 @@
+//! Calls of tools: read, held back, begun, answered, cancelled.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use serde_json::value::RawValue;
+
+use super::reply::Reply;
+use super::{Open, Shared, State, text_param};
+use crate::cancellation::Cancellation;
+use crate::content::CallResult;
+use crate::events::CallEvents;
+use crate::frame::{Body, ErrorCode, RequestId, RpcError, error_frame, result_frame, scan};
+use crate::host::{Call, CallContext, Catalog, Host};
+use crate::meta::{ClientInfo, LogLevel, RequestMeta};
+use crate::revision::{Revision, push_result};
+use crate::tool::Tool;
+
+/// Bytes that a waiting call is taken to need beside its arguments.
+const WAITING_BYTES: usize = 512;
+
+/// In which terms a call was made.
+pub(super) struct Caller {
+    pub(super) revision: Revision,
+    pub(super) client: Option<Arc<ClientInfo>>,
+    pub(super) log_level: Option<LogLevel>,
+}
+
+/// A call that was read and has not begun.
+pub(super) struct Waiting {
+    id: RequestId,
+    sequence: u64,
+    name: String,
+    arguments: Box<RawValue>,
+    context: CallContext,
+    reply: Reply,
+    bytes: usize,
+}
+
+/// A call that is not answered yet, as others see it.
+pub(super) struct OpenCall {
+    sequence: u64,
+    cancellation: Cancellation,
+    events: CallEvents,
+    reply: Reply,
+}
+
+impl<H: Host> Shared<H> {
+    /// Reads a call and begins it, or holds it back.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        id: &RequestId,
+        body: &Body<'_>,
+        reply: &Reply,
+        caller: Caller,
+    ) -> Result<(), RpcError> {
+        let name = text_param(body, "name")?.into_owned();
+        let arguments = body.param("arguments").unwrap_or("{}");
+        if !scan::is_object(arguments) {
+            return Err(RpcError::params("params.arguments must be an object"));
+        }
+        let arguments = RawValue::from_string(arguments.to_owned())
+            .map_err(|_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept"))?;
+        let meta = RequestMeta::read(body)?;
+        let outbox = Arc::clone(reply.outbox());
+        let events = CallEvents::new(outbox, caller.revision, meta.progress_token, caller.log_level);
+        let context = CallContext {
+            request_id: id.to_string(),
+            revision: caller.revision,
+            client: caller.client,
+            trace: meta.trace,
+            meta_json: meta.rest,
+            cancellation: Cancellation::new(),
+            events,
+        };
+        let bytes = WAITING_BYTES + arguments.get().len() + context.meta_json.len() + name.len();
+        let waiting = Waiting { id: id.clone(), sequence: 0, name, arguments, context, reply: reply.clone(), bytes };
+        if let Some(waiting) = self.admit(waiting) {
+            self.begin(waiting);
+        }
+        Ok(())
+    }
+
+    /// Enters a call among the open ones; gives it back if it may begin now.
+    fn admit(&self, mut waiting: Waiting) -> Option<Waiting> {
+        let congested = self.outbox.congested();
+        let mut state = self.state();
+        state.sequence += 1;
+        waiting.sequence = state.sequence;
+        let open = OpenCall {
+            sequence: waiting.sequence,
+            cancellation: waiting.context.cancellation.clone(),
+            events: waiting.context.events.clone(),
+            reply: waiting.reply.clone(),
+        };
+        state.open.insert(waiting.id.clone(), Open::Call(open));
+        let free = state.active < self.server.options.in_flight_max.max(1);
+        if free && state.waiting.is_empty() && !congested {
+            state.active += 1;
+            return Some(waiting);
+        }
+        state.waiting_bytes += waiting.bytes;
+        state.waiting.push_back(waiting);
+        None
+    }
+
+    /// Begins calls that wait, as many as may run.
+    pub(super) fn begin_waiting(self: &Arc<Self>) {
+        while !self.outbox.congested() {
+            let Some(waiting) = self.state().next_waiting(self.server.options.in_flight_max.max(1)) else { return };
+            self.begin(waiting);
+        }
+    }
+
+    /// Begins one call that holds a permit.
+    fn begin(self: &Arc<Self>, waiting: Waiting) {
+        let Waiting { id, sequence, name, arguments, context, reply, .. } = waiting;
+        let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
+        let catalog = self.server.host.snapshot();
+        let Some((place, tool)) = catalog.tools().find(&name) else {
+            let error = RpcError::params(format!("Unknown tool: {}", crate::frame::echo(&name)));
+            let frame = error_frame(Some(&slot.id), &error);
+            return slot.settle(frame);
+        };
+        let tool = Arc::clone(tool);
+        let call = Call { tool: place, arguments, context };
+        self.executor.run(Box::pin(run(slot, catalog, tool, call)));
+    }
+
+    /// Stops a call or ends a subscription, as its caller asked; nothing more is sent for it.
+    pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) {
+        let removed = self.state().remove(id);
+        let Some(Open::Call(call)) = removed else { return };
+        call.events.end();
+        call.cancellation.cancel();
+        call.reply.nothing();
+        self.outbox.notice();
+    }
+
+    /// Cancels what runs and refuses what waits.
+    pub(super) fn cancel_all(self: &Arc<Self>) {
+        let mut state = self.state();
+        let refused = std::mem::take(&mut state.waiting);
+        state.waiting_bytes = 0;
+        for waiting in &refused {
+            state.open.remove(&waiting.id);
+        }
+        let running: Vec<Cancellation> = state
+            .open
+            .values()
+            .filter_map(|open| match open {
+                Open::Call(call) => Some(call.cancellation.clone()),
+                Open::Subscription(_) => None,
+            })
+            .collect();
+        drop(state);
+        for cancellation in running {
+            cancellation.cancel();
+        }
+        let error = RpcError::new(ErrorCode::Internal, "The server is shutting down");
+        for waiting in refused {
+            waiting.reply.send(Some(&waiting.id), error_frame(Some(&waiting.id), &error));
+        }
+        self.outbox.flush();
+    }
+}
+
+impl State {
+    /// Takes the next call that may begin, giving it a permit.
+    fn next_waiting(&mut self, in_flight_max: usize) -> Option<Waiting> {
+        if self.active >= in_flight_max {
+            return None;
+        }
+        let waiting = self.waiting.pop_front()?;
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes);
+        self.active += 1;
+        Some(waiting)
+    }
+
+    /// Takes an open request out, and with it a call that waits.
+    fn remove(&mut self, id: &RequestId) -> Option<Open> {
+        let open = self.open.remove(id)?;
+        if let Open::Call(call) = &open {
+            let place = self.waiting.iter().position(|waiting| waiting.sequence == call.sequence);
+            if let Some(waiting) = place.and_then(|place| self.waiting.remove(place)) {
+                self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes);
+            }
+        }
+        Some(open)
+    }
+}
+
+/// The permit of one call that has begun, and its duty to be settled. Dropped unsettled, it answers with an error.
+struct Slot<H: Host> {
+    shared: Arc<Shared<H>>,
+    id: RequestId,
+    sequence: u64,
+    reply: Reply,
+    settled: bool,
+}
+
+impl<H: Host> Slot<H> {
+    /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile.
+    fn settle(mut self, frame: Vec<u8>) {
+        self.settle_with(|_| frame);
+    }
+
+    fn settle_with(&mut self, frame: impl FnOnce(&RequestId) -> Vec<u8>) {
+        self.settled = true;
+        let answered = {
+            let mut state = self.shared.state();
+            state.active = state.active.saturating_sub(1);
+            match state.open.get(&self.id) {
+                Some(Open::Call(call)) if call.sequence == self.sequence => state.open.remove(&self.id),
+                _ => None,
+            }
+        };
+        if let Some(Open::Call(call)) = answered {
+            call.events.end();
+            self.reply.send(Some(&self.id), frame(&self.id));
+            self.reply.outbox().flush();
+        }
+    }
+}
+
+impl<H: Host> Drop for Slot<H> {
+    fn drop(&mut self) {
+        if !self.settled {
+            let error = RpcError::new(ErrorCode::Internal, "The call was abandoned before it ended");
+            self.settle_with(|id| error_frame(Some(id), &error));
+            self.shared.outbox.notice();
+        }
+    }
+}
+
+/// One call from its arguments to its reply.
+async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, call: Call) {
+    let shared = Arc::clone(&slot.shared);
+    let features = call.context.revision.features();
+    let work = async {
+        let result = perform(catalog, tool, call).await;
+        result_frame(&slot.id, |out| push_result(out, &result, features, &shared.server.identity))
+    };
+    let internal = || error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error"));
+    let frame = caught(work).await.unwrap_or_else(internal);
+    slot.settle(frame);
+    shared.begin_waiting();
+    shared.outbox.notice();
+}
+
+async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {
+    if let Err(problems) = tool.check_arguments(&call.arguments) {
+        return tool.refuse_arguments(&problems);
+    }
+    let result = catalog.call(call).await;
+    tool.finish(result)
+}
+
+/// Polls to the end; `None` if that panicked. The panic's message goes where the process's panics go.
+async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Some(output)),
+        Err(_panic) => Poll::Ready(None),
+    })
+    .await
+}

@@ -1,0 +1,217 @@
+//! One connection: its legacy session, the requests it has open, and the way of a frame through them.
+//! Sans-IO: frames come in through [`Connection::receive`] and leave through an [`Outbox`].
+
+mod calls;
+mod methods;
+mod reply;
+mod subscriptions;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
+use crate::host::{Executor, Host, Outbox};
+use crate::meta::{ClientInfo, LogLevel};
+use crate::revision::Revision;
+use crate::server::Server;
+
+use calls::{OpenCall, Waiting};
+use reply::{Collector, Reply};
+
+/// Whether a connection takes further frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// It does.
+    Open,
+    /// Too much is unread or waiting: read nothing until [`Outbox::notice`] or until it is read again.
+    Full,
+}
+
+/// One client's connection: a stdio process or an HTTP session.
+pub struct Connection<H: Host> {
+    shared: Arc<Shared<H>>,
+}
+
+impl<H: Host> Connection<H> {
+    pub(crate) fn open(
+        server: Arc<Server<H>>,
+        outbox: Arc<dyn Outbox>,
+        executor: Arc<dyn Executor>,
+    ) -> (Self, Weak<dyn Listener>) {
+        let shared = Arc::new(Shared { server, outbox, executor, state: Mutex::default() });
+        let listener: Arc<dyn Listener> = Arc::<Shared<H>>::clone(&shared);
+        let weak = Arc::downgrade(&listener);
+        (Self { shared }, weak)
+    }
+
+    /// Takes one frame, without its newline. What can be answered at once is queued when this returns;
+    /// calls are answered later. The transport flushes its outbox afterwards, once for many frames.
+    pub fn receive(&self, frame: &[u8]) {
+        self.receive_on(frame, &self.shared.outbox);
+    }
+
+    /// Like [`receive`](Self::receive), with the answer and what belongs to it going to another outbox
+    /// than the connection's own, such as the stream of one HTTP request.
+    pub fn receive_on(&self, frame: &[u8], outbox: &Arc<dyn Outbox>) {
+        self.shared.receive(frame, outbox);
+    }
+
+    /// Answers a frame that was too long to be kept (parse error, `id: null`).
+    pub fn refuse_overlong(&self, bytes_max: usize) {
+        let text = format!("Parse error: the message is longer than {bytes_max} bytes");
+        let error = RpcError::new(crate::frame::ErrorCode::Parse, text);
+        self.shared.outbox.queue(error_frame(None, &error));
+    }
+
+    /// Whether the transport may read on.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        self.shared.gate()
+    }
+
+    /// Begins calls that had to wait. To be called when the outbox is no longer congested.
+    pub fn resume(&self) {
+        self.shared.begin_waiting();
+    }
+
+    /// Whether no call is running or waiting.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let state = self.shared.state();
+        state.active == 0 && state.waiting.is_empty()
+    }
+
+    /// Ends every subscription with its final result. To be called when the server or the client leaves.
+    pub fn end_subscriptions(&self) {
+        self.shared.end_subscriptions();
+    }
+
+    /// Cancels every running call, and answers waiting ones with an error. Running ones still answer.
+    pub fn cancel_all(&self) {
+        self.shared.cancel_all();
+    }
+}
+
+/// What a server tells its connections.
+pub(crate) trait Listener: Send + Sync {
+    /// The list of tools has changed.
+    fn tools_changed(&self);
+}
+
+impl<H: Host> Listener for Shared<H> {
+    fn tools_changed(&self) {
+        self.announce_tools();
+    }
+}
+
+/// What the parts of a connection share: its frames, its calls.
+struct Shared<H: Host> {
+    server: Arc<Server<H>>,
+    outbox: Arc<dyn Outbox>,
+    executor: Arc<dyn Executor>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    session: Option<Session>,
+    /// Requests that are not answered yet.
+    open: HashMap<RequestId, Open>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    /// Calls whose future has not ended, cancelled ones included.
+    active: usize,
+    /// Tells a call from a later one that reuses its id.
+    sequence: u64,
+}
+
+/// What `initialize` settled.
+#[derive(Clone)]
+struct Session {
+    revision: Revision,
+    client: Arc<ClientInfo>,
+    log_level: Option<LogLevel>,
+    /// The client has said `notifications/initialized`.
+    ready: bool,
+}
+
+/// One request that is not answered yet.
+enum Open {
+    Call(OpenCall),
+    Subscription(subscriptions::Subscription),
+}
+
+impl<H: Host> Shared<H> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gate(&self) -> Gate {
+        let options = &self.server.options;
+        let state = self.state();
+        let full = state.waiting.len() >= options.pending_calls_max || state.waiting_bytes >= options.pending_bytes_max;
+        if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
+    }
+
+    fn receive(self: &Arc<Self>, frame: &[u8], outbox: &Arc<dyn Outbox>) {
+        match decode(frame) {
+            Err(refused) => outbox.queue(error_frame(refused.id.as_ref(), &refused.error)),
+            Ok(Incoming::Blank) => {}
+            Ok(Incoming::One(entry)) => self.entry(entry, Reply::Direct(Arc::clone(outbox))),
+            Ok(Incoming::Batch(entries)) => self.batch(entries, outbox),
+        }
+    }
+
+    fn batch(self: &Arc<Self>, entries: Vec<Entry<'_>>, outbox: &Arc<dyn Outbox>) {
+        let takes = self.state().session.as_ref().is_some_and(|session| session.revision.features().batches);
+        if !takes {
+            let error = RpcError::request("Only revision 2025-03-26 has batches");
+            return outbox.queue(error_frame(None, &error));
+        }
+        let collector = Collector::open(Arc::clone(outbox));
+        for entry in entries {
+            self.entry(entry, collector.reply());
+        }
+        collector.close();
+    }
+
+    fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
+        match entry {
+            Err(refused) => reply.send(refused.id.as_ref(), error_frame(refused.id.as_ref(), &refused.error)),
+            Ok(Message::Response) => reply.nothing(),
+            Ok(Message::Notification(body)) => {
+                self.notification(&body);
+                reply.nothing();
+            }
+            Ok(Message::Request { id, body }) => {
+                if let Err(error) = self.request(&id, &body, &reply) {
+                    reply.send(Some(&id), error_frame(Some(&id), &error));
+                }
+            }
+        }
+    }
+
+    fn notification(self: &Arc<Self>, body: &Body<'_>) {
+        if body.fault.is_some() {
+            return;
+        }
+        match body.method.as_ref() {
+            "notifications/cancelled" => {
+                if let Some(id) = body.param("requestId").and_then(RequestId::parse) {
+                    self.cancel(&id);
+                }
+            }
+            "notifications/initialized" => {
+                if let Some(session) = &mut self.state().session {
+                    session.ready = true;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A member of `params` that has to be a string.
+fn text_param<'b>(body: &'b Body<'_>, key: &str) -> Result<std::borrow::Cow<'b, str>, RpcError> {
+    body.param(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
+}

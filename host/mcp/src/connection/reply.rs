@@ -1,0 +1,100 @@
+//! Where the answer to one request goes: straight to an outbox, or into the array that answers a batch.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::frame::{ErrorCode, RequestId, RpcError, batch, error_frame};
+use crate::host::Outbox;
+
+/// Bytes that the replies to one batch may take together; the entries past it are answered with an error.
+const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Where the answer to one request goes. Used exactly once, by [`send`](Self::send) or [`nothing`](Self::nothing).
+#[derive(Clone)]
+pub(super) enum Reply {
+    Direct(Arc<dyn Outbox>),
+    Batch(Arc<Collector>),
+}
+
+impl Reply {
+    /// Answers the request of this id.
+    pub(super) fn send(&self, id: Option<&RequestId>, frame: Vec<u8>) {
+        match self {
+            Self::Direct(outbox) => outbox.queue(frame),
+            Self::Batch(collector) => collector.settle(Some((id, frame))),
+        }
+    }
+
+    /// Says that there will be no answer.
+    pub(super) fn nothing(&self) {
+        if let Self::Batch(collector) = self {
+            collector.settle(None);
+        }
+    }
+
+    /// Where events that belong to the request go.
+    pub(super) fn outbox(&self) -> &Arc<dyn Outbox> {
+        match self {
+            Self::Direct(outbox) => outbox,
+            Self::Batch(collector) => &collector.outbox,
+        }
+    }
+
+    pub(super) fn is_batched(&self) -> bool {
+        matches!(self, Self::Batch(_))
+    }
+}
+
+/// Gathers the replies to one batch.
+pub(super) struct Collector {
+    outbox: Arc<dyn Outbox>,
+    state: Mutex<Gathered>,
+}
+
+struct Gathered {
+    replies: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Replies still to come, and one for the batch itself while its entries are being read.
+    missing: usize,
+}
+
+impl Collector {
+    pub(super) fn open(outbox: Arc<dyn Outbox>) -> Arc<Self> {
+        let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1 });
+        Arc::new(Self { outbox, state })
+    }
+
+    /// A place for one more reply.
+    pub(super) fn reply(self: &Arc<Self>) -> Reply {
+        self.state().missing += 1;
+        Reply::Batch(Arc::clone(self))
+    }
+
+    /// Every entry has been read.
+    pub(super) fn close(&self) {
+        self.settle(None);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Gathered> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn settle(&self, answer: Option<(Option<&RequestId>, Vec<u8>)>) {
+        let mut state = self.state();
+        if let Some((id, mut frame)) = answer {
+            if state.bytes.saturating_add(frame.len()) > BATCH_REPLY_BYTES_MAX {
+                let error = RpcError::new(ErrorCode::Internal, "The replies to this batch are too long together");
+                frame = error_frame(id, &error);
+            }
+            state.bytes += frame.len();
+            state.replies.push(frame);
+        }
+        state.missing = state.missing.saturating_sub(1);
+        if state.missing > 0 || state.replies.is_empty() {
+            return;
+        }
+        let frame = batch(&std::mem::take(&mut state.replies));
+        drop(state);
+        self.outbox.queue(frame);
+        self.outbox.flush();
+    }
+}

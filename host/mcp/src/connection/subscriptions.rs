@@ -1,0 +1,119 @@
+//! Who hears of a changed list: legacy sessions that are ready, and `subscriptions/listen` of the modern era.
+
+use std::sync::Arc;
+
+use super::reply::Reply;
+use super::{Open, Shared};
+use crate::frame::{Body, Object, RequestId, RpcError, notification_frame, result_frame, scan};
+use crate::host::{Host, Outbox};
+use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+
+const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+
+/// The notification as legacy clients get it.
+const TOOLS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+/// One open `subscriptions/listen`.
+pub(super) struct Subscription {
+    outbox: Arc<dyn Outbox>,
+    tools: bool,
+}
+
+/// What `params.notifications` asks for of what this server has to tell.
+fn wants_tools(body: &Body<'_>) -> Result<bool, RpcError> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Filter {
+        #[serde(default)]
+        tools_list_changed: Option<bool>,
+        #[serde(default)]
+        prompts_list_changed: Option<bool>,
+        #[serde(default)]
+        resources_list_changed: Option<bool>,
+        #[serde(default)]
+        resource_subscriptions: Option<Vec<String>>,
+    }
+    let text = body.param("notifications").filter(|text| scan::is_object(text));
+    let text = text.ok_or_else(|| RpcError::params("params.notifications must be an object"))?;
+    let filter: Filter = serde_json::from_str(text).map_err(|error| {
+        let kind = error.to_string();
+        let kind = kind.split(" at line").next().unwrap_or_default();
+        RpcError::params(format!("params.notifications is ill-typed: {kind}"))
+    })?;
+    // Named so that ill-typed ones are refused; this server has nothing to tell about them.
+    let _ = (filter.prompts_list_changed, filter.resources_list_changed, filter.resource_subscriptions);
+    Ok(filter.tools_list_changed == Some(true))
+}
+
+fn tag(params: &mut Object<'_>, id: &RequestId) {
+    let mut meta = Object::open(params.key("_meta"));
+    id.push(meta.key(SUBSCRIPTION_ID));
+    meta.close();
+}
+
+impl<H: Host> Shared<H> {
+    /// Opens a subscription and acknowledges it.
+    pub(super) fn listen(&self, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
+        let tools = wants_tools(body)?;
+        let frame = notification_frame("notifications/subscriptions/acknowledged", |params| {
+            tag(params, id);
+            let mut honoured = Object::open(params.key("notifications"));
+            if tools {
+                honoured.flag("toolsListChanged", true);
+            }
+            honoured.close();
+        });
+        let mut state = self.state();
+        let open = state.open.values().filter(|open| matches!(open, Open::Subscription(_))).count();
+        if open >= self.server.options.listens_max {
+            let text = format!("At most {} subscriptions may be open", self.server.options.listens_max);
+            return Err(RpcError::params(text));
+        }
+        let outbox = Arc::clone(reply.outbox());
+        // Subscribed first and acknowledged under the same lock: no change falls between, none comes before.
+        state.open.insert(id.clone(), Open::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
+        outbox.queue(frame);
+        Ok(())
+    }
+
+    /// Tells everybody concerned that the list of tools changed.
+    pub(super) fn announce_tools(&self) {
+        let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
+        {
+            let state = self.state();
+            if state.session.as_ref().is_some_and(|session| session.ready) {
+                self.outbox.queue(TOOLS_CHANGED_BARE.to_vec());
+                told.push(Arc::clone(&self.outbox));
+            }
+            for (id, open) in &state.open {
+                let Open::Subscription(Subscription { outbox, tools: true }) = open else { continue };
+                outbox.queue(notification_frame(TOOLS_CHANGED, |params| tag(params, id)));
+                told.push(Arc::clone(outbox));
+            }
+        }
+        for outbox in told {
+            outbox.flush();
+        }
+    }
+
+    /// Ends every subscription with its result.
+    pub(super) fn end_subscriptions(&self) {
+        let ended: Vec<_> = {
+            let mut state = self.state();
+            state.open.extract_if(|_, open| matches!(open, Open::Subscription(_))).collect()
+        };
+        for (id, open) in ended {
+            let Open::Subscription(subscription) = open else { continue };
+            subscription.outbox.queue(result_frame(&id, |out| {
+                let mut result = Object::open(out);
+                result.text("resultType", "complete");
+                let mut meta = Object::open(result.key("_meta"));
+                id.push(meta.key(SUBSCRIPTION_ID));
+                meta.raw(SERVER_INFO, &self.server.identity);
+                meta.close();
+                result.close();
+            }));
+            subscription.outbox.flush();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What a running call sends ahead of its result: progress and log messages, as far as the caller asked.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::frame::{RequestId, notification_frame};
+use crate::host::Outbox;
+use crate::meta::LogLevel;
+use crate::revision::Revision;
+
+/// Longest progress or log text sent, in bytes; the rest is cut. Keeps one event below a pipe's page.
+const TEXT_BYTES_MAX: usize = 3_072;
+
+/// Sends one call's progress and log messages. Cheap to clone.
+///
+/// What the caller did not ask for is dropped silently, and so is everything once the call has ended or
+/// was cancelled, or while so much is unread that the connection is congested.
+#[derive(Clone)]
+pub struct CallEvents {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    outbox: Arc<dyn Outbox>,
+    revision: Revision,
+    token: Option<RequestId>,
+    level: Option<LogLevel>,
+    state: Mutex<State>,
+}
+
+struct State {
+    ended: bool,
+    progress: f64,
+}
+
+impl CallEvents {
+    pub(crate) fn new(
+        outbox: Arc<dyn Outbox>,
+        revision: Revision,
+        token: Option<RequestId>,
+        level: Option<LogLevel>,
+    ) -> Self {
+        let state = Mutex::new(State { ended: false, progress: f64::NEG_INFINITY });
+        Self { shared: Arc::new(Shared { outbox, revision, token, level, state }) }
+    }
+
+    /// Events that reach nobody, for calls that no client made.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        struct Nowhere;
+        impl Outbox for Nowhere {
+            fn queue(&self, _frame: Vec<u8>) {}
+        }
+        Self::new(Arc::new(Nowhere), Revision::V2026_07_28, None, None)
+    }
+
+    /// Reports how far the call has come. Dropped where it is not finite or not more than the last one.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = &self.shared.token else { return };
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let grows = progress.is_finite() && progress > state.progress;
+        if state.ended || !grows || self.shared.outbox.congested() {
+            return;
+        }
+        state.progress = progress;
+        let message = message.filter(|_| self.shared.revision.features().progress_message);
+        let frame = notification_frame("notifications/progress", |params| {
+            token.push(params.key("progressToken"));
+            params.json("progress", &progress);
+            if let Some(total) = total.filter(|total| total.is_finite()) {
+                params.json("total", &total);
+            }
+            params.text_if("message", message.map(cut));
+        });
+        // Sent with the state locked, so that no event can follow the result.
+        self.shared.outbox.queue(frame);
+        self.shared.outbox.flush();
+    }
+
+    /// Whether a log message of this level would be sent.
+    #[must_use]
+    pub fn log_enabled(&self, level: LogLevel) -> bool {
+        self.shared.level.is_some_and(|least| level >= least)
+    }
+
+    /// Sends one log message.
+    pub fn log(&self, level: LogLevel, text: &str, logger: Option<&str>) {
+        if !self.log_enabled(level) {
+            return;
+        }
+        let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended || self.shared.outbox.congested() {
+            return;
+        }
+        let frame = notification_frame("notifications/message", |params| {
+            params.text("level", level.name());
+            params.text_if("logger", logger);
+            params.text("data", cut(text));
+        });
+        self.shared.outbox.queue(frame);
+        self.shared.outbox.flush();
+    }
+
+    /// Nothing is sent after this returns.
+    pub(crate) fn end(&self) {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+    }
+}
+
+impl fmt::Debug for CallEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallEvents").field("token", &self.shared.token).field("level", &self.shared.level).finish()
+    }
+}
+
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(TEXT_BYTES_MAX)).unwrap_or_default()
+}

@@ -1,0 +1,76 @@
+//! Errors as JSON-RPC carries them, and the only codes this host ever sends.
+
+use std::borrow::Cow;
+
+/// Characters of a caller's own text (a method, a tool's name) that an error message repeats.
+pub(crate) const ECHO_CHARS_MAX: usize = 128;
+
+/// The codes this host sends (JSON-RPC 2.0 section 5.1, and the 2026-07-28 revision's "Error Codes").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorCode {
+    /// -32700: the frame is not JSON that the host reads.
+    Parse,
+    /// -32600: JSON, but not a request.
+    InvalidRequest,
+    /// -32601: no such method here.
+    MethodNotFound,
+    /// -32602: the method's params are wrong, its tool unknown, its cursor stale.
+    InvalidParams,
+    /// -32603: the host failed.
+    Internal,
+    /// -32022: the protocol version named in `_meta` is not served.
+    UnsupportedProtocolVersion,
+}
+
+impl ErrorCode {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Parse => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::Internal => -32603,
+            Self::UnsupportedProtocolVersion => -32022,
+        }
+    }
+}
+
+/// One JSON-RPC error object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RpcError {
+    /// What kind it is.
+    pub code: ErrorCode,
+    /// One sentence for whoever reads it.
+    pub message: Cow<'static, str>,
+    /// The `data` member as JSON text.
+    pub data: Option<String>,
+}
+
+impl RpcError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(crate) fn request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidRequest, message)
+    }
+
+    pub(crate) fn params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidParams, message)
+    }
+
+    pub(crate) fn method(name: &str) -> Self {
+        Self::new(ErrorCode::MethodNotFound, format!("Method not found: {}", echo(name)))
+    }
+}
+
+/// A caller's own text, cut to what an error message may repeat of it.
+pub(crate) fn echo(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        Some((cut, _)) => Cow::Owned(format!("{}…", text.get(..cut).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,18 @@
+//! Frames of JSON-RPC 2.0: reading one strictly, writing one compactly. Knows ids, methods and error
+//! codes; knows nothing of MCP's methods, eras or revisions.
+
+mod base64;
+mod error;
+mod id;
+mod message;
+pub(crate) mod scan;
+mod write;
+
+pub(crate) use base64::push_base64;
+pub(crate) use error::echo;
+pub use error::{ErrorCode, RpcError};
+pub use id::RequestId;
+pub(crate) use message::{Body, Entry, Incoming, Message, decode};
+pub(crate) use write::{
+    Object, batch, error_frame, notification_frame, push_json, push_number, push_string, result_frame,
+};

@@ -1,0 +1,471 @@
+//! One strict pass over the text of a frame: grammar, nesting, numbers, surrogates and duplicate keys.
+//! Notes where the members of the envelope, of `params` and of `_meta` lie; decides nothing about them.
+
+use std::borrow::Cow;
+
+/// How deep the objects and arrays of a frame may nest, the frame itself being 1.
+///
+/// serde_json stops at 127 and most clients near 1,000; no honest call comes close to it.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// How many members the envelope, `params` and `_meta` may hold together.
+///
+/// The protocol defines about a dozen. The bound keeps the notes taken of a hostile 16 MiB frame small.
+pub(crate) const MEMBERS_MAX: usize = 1_024;
+
+/// How many keys of one object are compared pairwise before sorting becomes cheaper.
+const PAIRWISE_MAX: usize = 8;
+
+/// Which object a member belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The JSON-RPC object itself.
+    Envelope,
+    /// Its `params`.
+    Params,
+    /// The `_meta` of its `params`.
+    Meta,
+}
+
+/// One member of an object that the protocol looks into.
+#[derive(Clone, Debug)]
+pub(crate) struct Member<'a> {
+    pub(crate) level: Level,
+    pub(crate) key: Cow<'a, str>,
+    /// The value's text, without surrounding space.
+    pub(crate) value: &'a str,
+}
+
+/// A key that appears twice in one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Duplicate {
+    pub(crate) key: String,
+    /// Whether the object lies in `params` (or is it); else it is the envelope or something else in it.
+    pub(crate) in_params: bool,
+}
+
+/// What the frame is at its outermost.
+#[derive(Debug)]
+pub(crate) enum Shape<'a> {
+    Object,
+    /// The texts of the elements.
+    Array(Vec<&'a str>),
+    Scalar,
+}
+
+/// A frame that is JSON.
+#[derive(Debug)]
+pub(crate) struct Scanned<'a> {
+    pub(crate) shape: Shape<'a>,
+    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) duplicate: Option<Duplicate>,
+}
+
+/// Why a text is not JSON that this host reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("not valid UTF-8")]
+    Encoding,
+    #[error("not valid JSON at byte {0}")]
+    Syntax(usize),
+    #[error("nested deeper than {DEPTH_MAX} levels")]
+    Depth,
+    #[error("a number at byte {0} is too large for a 64-bit float")]
+    Number(usize),
+    #[error("an unpaired surrogate at byte {0}")]
+    Surrogate(usize),
+    #[error("more than {MEMBERS_MAX} members in the envelope, params and _meta")]
+    Members,
+}
+
+/// Scans a whole frame.
+pub(crate) fn scan(frame: &[u8]) -> Result<Scanned<'_>, Fault> {
+    let text = std::str::from_utf8(frame).map_err(|_| Fault::Encoding)?;
+    scan_text(text)
+}
+
+/// Scans a frame whose text is known to be UTF-8, such as an entry of a batch.
+pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
+    let mut scanner = Scanner::new(text, DEPTH_MAX);
+    scanner.space();
+    let shape = match scanner.peek() {
+        Some(b'[') => Shape::Array(scanner.batch()?),
+        Some(b'{') => {
+            scanner.value(Inside::Envelope)?;
+            Shape::Object
+        }
+        _ => {
+            scanner.value(Inside::Elsewhere)?;
+            Shape::Scalar
+        }
+    };
+    scanner.end()?;
+    Ok(Scanned { shape, members: scanner.members, duplicate: scanner.duplicate })
+}
+
+/// What a strict look at one JSON value, such as a tool's structured result, finds.
+pub(crate) struct Value {
+    pub(crate) duplicate: Option<String>,
+    pub(crate) values: usize,
+}
+
+/// Checks one JSON value that may nest `depth_max` levels.
+pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, Fault> {
+    let mut scanner = Scanner::new(text, depth_max);
+    scanner.space();
+    scanner.value(Inside::Elsewhere)?;
+    scanner.end()?;
+    Ok(Value { duplicate: scanner.duplicate.map(|found| found.key), values: scanner.values })
+}
+
+/// The text a JSON string stands for; `None` where the value is not a string.
+pub(crate) fn string(value: &str) -> Option<Cow<'_, str>> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+}
+
+/// Whether the value is an object.
+pub(crate) fn is_object(value: &str) -> bool {
+    value.starts_with('{')
+}
+
+/// What the members of an object at this place are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Envelope,
+    Params,
+    Meta,
+    BelowParams,
+    Elsewhere,
+}
+
+impl Inside {
+    fn level(self) -> Option<Level> {
+        match self {
+            Self::Envelope => Some(Level::Envelope),
+            Self::Params => Some(Level::Params),
+            Self::Meta => Some(Level::Meta),
+            Self::BelowParams | Self::Elsewhere => None,
+        }
+    }
+
+    fn in_params(self) -> bool {
+        matches!(self, Self::Params | Self::Meta | Self::BelowParams)
+    }
+
+    fn child(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Envelope, "params") => Self::Params,
+            (Self::Params, "_meta") => Self::Meta,
+            (Self::Envelope | Self::Elsewhere, _) => Self::Elsewhere,
+            _ => Self::BelowParams,
+        }
+    }
+
+    fn element(self) -> Self {
+        if self.in_params() { Self::BelowParams } else { Self::Elsewhere }
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    depth: usize,
+    depth_max: usize,
+    values: usize,
+    members: Vec<Member<'a>>,
+    /// The keys of all objects that are open at this point, innermost last.
+    keys: Vec<Cow<'a, str>>,
+    duplicate: Option<Duplicate>,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(text: &'a str, depth_max: usize) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at: 0,
+            depth: 0,
+            depth_max,
+            values: 0,
+            members: Vec::new(),
+            keys: Vec::new(),
+            duplicate: None,
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn syntax<T>(&self) -> Result<T, Fault> {
+        Err(Fault::Syntax(self.at))
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            return Ok(());
+        }
+        self.syntax()
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.space();
+        if self.at == self.bytes.len() { Ok(()) } else { self.syntax() }
+    }
+
+    fn slice(&self, from: usize, to: usize) -> &'a str {
+        self.text.get(from..to).unwrap_or_default()
+    }
+
+    fn value(&mut self, inside: Inside) -> Result<(), Fault> {
+        self.values += 1;
+        match self.peek() {
+            Some(b'{') => self.object(inside),
+            Some(b'[') => self.array(inside.element()),
+            Some(b'"') => self.string().map(|_| ()),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.syntax(),
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Fault> {
+        self.depth += 1;
+        self.at += 1;
+        if self.depth > self.depth_max { Err(Fault::Depth) } else { Ok(()) }
+    }
+
+    fn object(&mut self, inside: Inside) -> Result<(), Fault> {
+        self.open()?;
+        let first_key = self.keys.len();
+        self.space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            self.depth -= 1;
+            return Ok(());
+        }
+        loop {
+            self.space();
+            self.member(inside)?;
+            self.space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => break,
+                _ => return self.syntax(),
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        self.note_duplicate(first_key, inside);
+        self.keys.truncate(first_key);
+        Ok(())
+    }
+
+    fn member(&mut self, inside: Inside) -> Result<(), Fault> {
+        if self.peek() != Some(b'"') {
+            return self.syntax();
+        }
+        let key = self.string()?;
+        self.space();
+        self.expect(b':')?;
+        self.space();
+        let from = self.at;
+        self.value(inside.child(&key))?;
+        if let Some(level) = inside.level() {
+            if self.members.len() >= MEMBERS_MAX {
+                return Err(Fault::Members);
+            }
+            self.members.push(Member { level, key: key.clone(), value: self.slice(from, self.at) });
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    fn note_duplicate(&mut self, first_key: usize, inside: Inside) {
+        if self.duplicate.is_some() {
+            return;
+        }
+        let keys = self.keys.get(first_key..).unwrap_or_default();
+        if let Some(key) = repeated(keys) {
+            self.duplicate = Some(Duplicate { key: key.to_owned(), in_params: inside.in_params() });
+        }
+    }
+
+    fn array(&mut self, inside: Inside) -> Result<(), Fault> {
+        self.elements(inside, |_, _, _| {})
+    }
+
+    fn batch(&mut self) -> Result<Vec<&'a str>, Fault> {
+        let mut entries = Vec::new();
+        self.elements(Inside::Elsewhere, |scanner, from, to| entries.push(scanner.slice(from, to)))?;
+        Ok(entries)
+    }
+
+    fn elements(&mut self, inside: Inside, mut each: impl FnMut(&Self, usize, usize)) -> Result<(), Fault> {
+        self.open()?;
+        self.space();
+        if self.peek() != Some(b']') {
+            loop {
+                self.space();
+                let from = self.at;
+                self.value(inside)?;
+                each(self, from, self.at);
+                self.space();
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(b']') => break,
+                    _ => return self.syntax(),
+                }
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), Fault> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word.as_bytes()) {
+            self.at += word.len();
+            return Ok(());
+        }
+        self.syntax()
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let from = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == from { self.syntax() } else { Ok(()) }
+    }
+
+    fn number(&mut self) -> Result<(), Fault> {
+        /// Fewer digits than this, and no exponent, always fit a 64-bit float (its largest has 309).
+        const DIGITS_SAFE: usize = 300;
+        let from = self.at;
+        let mut exponent = false;
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            exponent = true;
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        let risky = exponent || self.at - from > DIGITS_SAFE;
+        if risky && !self.slice(from, self.at).parse::<f64>().is_ok_and(f64::is_finite) {
+            return Err(Fault::Number(from));
+        }
+        Ok(())
+    }
+
+    /// Reads a string and gives the text it stands for.
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+        let from = self.at;
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(0x20..) => self.at += 1,
+                _ => return self.syntax(),
+            }
+        }
+        self.at += 1;
+        if !escaped {
+            return Ok(Cow::Borrowed(self.slice(from + 1, self.at - 1)));
+        }
+        // Only keys are looked at: decoding an escaped value here would be for nothing, and is rare.
+        serde_json::from_str(self.slice(from, self.at)).map(Cow::Owned).map_err(|_| Fault::Syntax(from))
+    }
+
+    fn escape(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        self.at += 1;
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 1;
+                Ok(())
+            }
+            Some(b'u') => {
+                let first = self.code_unit()?;
+                match first {
+                    0xD800..=0xDBFF => {
+                        let paired = self.peek() == Some(b'\\') && self.bytes.get(self.at + 1) == Some(&b'u');
+                        if !paired {
+                            return Err(Fault::Surrogate(start));
+                        }
+                        self.at += 1;
+                        if (0xDC00..=0xDFFF).contains(&self.code_unit()?) {
+                            Ok(())
+                        } else {
+                            Err(Fault::Surrogate(start))
+                        }
+                    }
+                    0xDC00..=0xDFFF => Err(Fault::Surrogate(start)),
+                    _ => Ok(()),
+                }
+            }
+            _ => self.syntax(),
+        }
+    }
+
+    /// Reads `uXXXX`, the `u` being the next byte.
+    fn code_unit(&mut self) -> Result<u32, Fault> {
+        let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or_default();
+        let mut unit = 0;
+        for digit in digits {
+            let Some(value) = char::from(*digit).to_digit(16) else { return self.syntax() };
+            unit = unit * 16 + value;
+        }
+        if digits.len() != 4 {
+            return self.syntax();
+        }
+        self.at += 5;
+        Ok(unit)
+    }
+}
+
+/// A key that appears twice among these.
+fn repeated<'k>(keys: &'k [Cow<'_, str>]) -> Option<&'k str> {
+    if keys.len() <= PAIRWISE_MAX {
+        return keys
+            .iter()
+            .enumerate()
+            .find_map(|(place, key)| keys.iter().take(place).any(|earlier| earlier == key).then_some(key.as_ref()));
+    }
+    let mut sorted: Vec<&str> = keys.iter().map(AsRef::as_ref).collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find_map(|pair| match pair {
+        [one, other] if one == other => Some(*one),
+        _ => None,
+    })
+}

@@ -1,0 +1,156 @@
+//! Writing frames: one line of JSON each, without the newline that a transport may put behind it.
+
+use std::io::Write as _;
+
+use super::{RequestId, RpcError};
+
+/// Appends a JSON string.
+pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
+    let plain = text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+    if plain {
+        out.reserve(text.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return;
+    }
+    push_json(out, &text);
+}
+
+/// Appends an integer.
+pub(crate) fn push_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{number}");
+}
+
+/// Appends any value through serde; what serde cannot write becomes `null`, which no caller passes.
+pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// Appends JSON text that may hold line breaks between its tokens: a frame must not.
+pub(crate) fn push_one_line(out: &mut Vec<u8>, json: &str) {
+    let start = out.len();
+    out.extend_from_slice(json.as_bytes());
+    // Inside strings line breaks are escaped, so any that is left stands between tokens.
+    for byte in out.iter_mut().skip(start) {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
+/// An object being written: puts the braces and commas, members come in the order they are given.
+pub(crate) struct Object<'o> {
+    out: &'o mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'o> Object<'o> {
+    pub(crate) fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Starts a member and gives the place its value is to be written to. The key needs no escaping.
+    pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub(crate) fn text(&mut self, key: &str, text: &str) {
+        push_string(self.key(key), text);
+    }
+
+    pub(crate) fn text_if(&mut self, key: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.text(key, text);
+        }
+    }
+
+    pub(crate) fn flag(&mut self, key: &str, flag: bool) {
+        self.key(key).extend_from_slice(if flag { b"true" } else { b"false" });
+    }
+
+    pub(crate) fn json<T: serde::Serialize + ?Sized>(&mut self, key: &str, value: &T) {
+        push_json(self.key(key), value);
+    }
+
+    /// A member whose value is JSON text already.
+    pub(crate) fn raw(&mut self, key: &str, json: &str) {
+        push_one_line(self.key(key), json);
+    }
+
+    pub(crate) fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A frame that answers `id` with the result that `body` writes.
+pub(crate) fn result_frame(id: &RequestId, body: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    /// Enough for the reply to a small call, so that the common frame is allocated once.
+    const CAPACITY_BYTES: usize = 512;
+    let mut out = Vec::with_capacity(CAPACITY_BYTES);
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.push(&mut out);
+    out.extend_from_slice(b",\"result\":");
+    body(&mut out);
+    out.push(b'}');
+    out
+}
+
+/// A frame that answers `id` (`null` where none could be read) with an error.
+pub(crate) fn error_frame(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    match id {
+        Some(id) => id.push(&mut out),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(b",\"error\":");
+    let mut object = Object::open(&mut out);
+    push_number(object.key("code"), error.code.number());
+    object.text("message", &error.message);
+    if let Some(data) = &error.data {
+        object.raw("data", data);
+    }
+    object.close();
+    out.push(b'}');
+    out
+}
+
+/// A notification with the params that `params` writes.
+pub(crate) fn notification_frame(method: &str, params: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut frame = Object::open(&mut out);
+    frame.text("jsonrpc", "2.0");
+    frame.text("method", method);
+    let mut object = Object::open(frame.key("params"));
+    params(&mut object);
+    object.close();
+    frame.close();
+    out
+}
+
+/// The frame that holds the replies to a batch.
+pub(crate) fn batch(replies: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = vec![b'['];
+    for (place, reply) in replies.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(reply);
+    }
+    out.push(b']');
+    out
+}

@@ -1,0 +1,99 @@
+//! What this crate asks of the program around it: a catalog of tools, a way to run them, a place for frames.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::cancellation::Cancellation;
+use crate::content::CallResult;
+use crate::events::CallEvents;
+use crate::meta::{ClientInfo, TraceContext};
+use crate::revision::Revision;
+use crate::tool::ToolList;
+
+/// Holds the catalog that is current.
+pub trait Host: Send + Sync + 'static {
+    /// One immutable generation of tools.
+    type Catalog: Catalog;
+
+    /// The generation to use from now on. Asked once per request; everything that request does uses the
+    /// `Arc` it got, whatever is swapped in meanwhile. Must be cheap.
+    fn snapshot(&self) -> Arc<Self::Catalog>;
+}
+
+/// One immutable generation of tools.
+pub trait Catalog: Send + Sync + 'static {
+    /// The tools, in the order they are listed.
+    fn tools(&self) -> &ToolList;
+
+    /// Runs one tool. The arguments already conform to its input schema; the result is checked and
+    /// mirrored afterwards by this crate.
+    ///
+    /// The future must end soon after `call.context.cancellation` is cancelled: until then the call keeps
+    /// its in-flight permit, though nothing more is sent for it. A panic in it becomes error -32603.
+    fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CallResult> + Send + 'static;
+}
+
+/// One call, ready to run.
+#[derive(Debug)]
+pub struct Call {
+    /// The tool's place in [`Catalog::tools`].
+    pub tool: usize,
+    /// A JSON object; `{}` where the caller sent none.
+    pub arguments: Box<RawValue>,
+    /// Everything else that came with the request.
+    pub context: CallContext,
+}
+
+/// What came with the arguments.
+#[derive(Debug)]
+pub struct CallContext {
+    /// The request's id, for logs.
+    pub request_id: String,
+    /// The revision the caller speaks.
+    pub revision: Revision,
+    /// What the caller says it is.
+    pub client: Option<Arc<ClientInfo>>,
+    /// The caller's trace context.
+    pub trace: Option<TraceContext>,
+    /// The request's `_meta` as a JSON object, without the protocol's own keys and the progress token.
+    pub meta_json: String,
+    /// Whether the caller has given up.
+    pub cancellation: Cancellation,
+    /// Where progress and log messages go.
+    pub events: CallEvents,
+}
+
+/// A piece of work to poll to its end.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs calls, on threads of its own.
+pub trait Executor: Send + Sync + 'static {
+    /// Begins to run the work, without waiting for it. Work that is dropped unfinished counts as failed.
+    fn run(&self, work: Work);
+}
+
+impl Executor for tokio::runtime::Handle {
+    fn run(&self, work: Work) {
+        drop(self.spawn(work));
+    }
+}
+
+/// The transport's side of one connection: takes frames, tells whether it still has room.
+pub trait Outbox: Send + Sync + 'static {
+    /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush), must not block.
+    fn queue(&self, frame: Vec<u8>);
+
+    /// Sends what is queued, as far as that goes without blocking; the rest follows by itself.
+    fn flush(&self) {}
+
+    /// Whether so much is unread that nothing optional should be queued and no further call begun.
+    fn congested(&self) -> bool {
+        false
+    }
+
+    /// Something that the transport's reader may wait for has changed: a call ended or was taken back.
+    fn notice(&self) {}
+}

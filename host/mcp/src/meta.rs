@@ -1,0 +1,213 @@
+//! The `_meta` of a request: the protocol's own keys (2026-07-28, "General fields"), trace context, the rest.
+
+use std::sync::Arc;
+
+use crate::frame::{Body, RequestId, RpcError, push_string, scan};
+
+/// Keys under this prefix belong to the protocol.
+pub(crate) const RESERVED_PREFIX: &str = "io.modelcontextprotocol/";
+pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+const PROGRESS_TOKEN: &str = "progressToken";
+
+/// Longest `tracestate` passed on, in bytes (W3C Trace Context section 3.3.1.5 asks for at least 512).
+const TRACESTATE_BYTES_MAX: usize = 512;
+
+/// Longest `baggage` passed on, in bytes (W3C Baggage section 3.3.2).
+const BAGGAGE_BYTES_MAX: usize = 8_192;
+
+/// The levels of a log message (RFC 5424), least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// For developers.
+    Debug,
+    /// Progress of operations.
+    Info,
+    /// Normal but significant.
+    Notice,
+    /// Something looks wrong.
+    Warning,
+    /// An operation failed.
+    Error,
+    /// A component failed.
+    Critical,
+    /// Act at once.
+    Alert,
+    /// Unusable.
+    Emergency,
+}
+
+impl LogLevel {
+    /// Every level, least first.
+    pub const ALL: [Self; 8] = [
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// Reads a level from its JSON text.
+    pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
+        let name = scan::string(value);
+        Self::ALL.into_iter().find(|level| Some(level.name()) == name.as_deref()).ok_or_else(|| {
+            RpcError::params(format!(
+                "{field} must be one of debug, info, notice, warning, error, critical, alert, emergency"
+            ))
+        })
+    }
+}
+
+/// What the client says it is. Not verified by anybody: for logs, never for decisions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl ClientInfo {
+    /// Reads an `Implementation` from its JSON text.
+    pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
+        #[derive(serde::Deserialize)]
+        struct Implementation {
+            name: String,
+            version: String,
+        }
+        serde_json::from_str::<Implementation>(value)
+            .map(|info| Self { name: info.name, version: info.version })
+            .map_err(|_| RpcError::params(format!("{field} must be an object with a name and a version")))
+    }
+}
+
+/// The caller's trace context (W3C), to pass on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceContext {
+    /// Always of the form that W3C Trace Context section 3.2 gives.
+    pub traceparent: String,
+    /// At most 512 bytes; longer ones are left out.
+    pub tracestate: Option<String>,
+    /// At most 8,192 bytes; longer ones are left out.
+    pub baggage: Option<String>,
+}
+
+/// What the `_meta` of a request of any era says.
+#[derive(Debug)]
+pub(crate) struct RequestMeta {
+    pub(crate) progress_token: Option<RequestId>,
+    pub(crate) trace: Option<TraceContext>,
+    /// The other keys, as a JSON object.
+    pub(crate) rest: String,
+}
+
+impl RequestMeta {
+    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
+        let progress_token = body
+            .meta(PROGRESS_TOKEN)
+            .map(|value| {
+                RequestId::parse(value)
+                    .ok_or_else(|| RpcError::params("progressToken must be a string or an integer within ±2^53"))
+            })
+            .transpose()?;
+        Ok(Self { progress_token, trace: trace(body), rest: rest(body) })
+    }
+}
+
+/// What a modern request says of its client.
+#[derive(Debug, Default)]
+pub(crate) struct ModernMeta {
+    pub(crate) client: Option<Arc<ClientInfo>>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+impl ModernMeta {
+    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
+        match body.meta(CLIENT_CAPABILITIES) {
+            None => return Err(missing(&[CLIENT_CAPABILITIES])),
+            Some(value) if !scan::is_object(value) => {
+                return Err(RpcError::params(format!("{CLIENT_CAPABILITIES} must be an object")));
+            }
+            Some(_) => {}
+        }
+        let client = body.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
+        let log_level = body.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
+        Ok(Self { client: client.map(Arc::new), log_level })
+    }
+}
+
+/// The error for a request that lacks keys of `_meta` that it must have.
+pub(crate) fn missing(keys: &[&str]) -> RpcError {
+    RpcError::params(format!("Missing in params._meta: {}", keys.join(", ")))
+}
+
+fn trace(body: &Body<'_>) -> Option<TraceContext> {
+    let text = |key: &str, bytes_max: usize| {
+        let value = scan::string(body.meta(key)?)?;
+        let printable = value.bytes().all(|byte| (0x20..0x7F).contains(&byte));
+        (value.len() <= bytes_max && printable).then(|| value.into_owned())
+    };
+    let traceparent = text("traceparent", TRACESTATE_BYTES_MAX).filter(|value| is_traceparent(value))?;
+    Some(TraceContext {
+        traceparent,
+        tracestate: text("tracestate", TRACESTATE_BYTES_MAX),
+        baggage: text("baggage", BAGGAGE_BYTES_MAX),
+    })
+}
+
+/// `version-traceid-parentid-flags` in lower-case hex, neither id all zeroes (W3C Trace Context 3.2.2).
+fn is_traceparent(value: &str) -> bool {
+    let parts: Vec<&str> = value.split('-').collect();
+    let hex = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let set = |part: &str| part.bytes().any(|byte| byte != b'0');
+    match parts.as_slice() {
+        [version, trace, parent, flags] => {
+            hex(version, 2)
+                && *version != "ff"
+                && hex(trace, 32)
+                && hex(parent, 16)
+                && hex(flags, 2)
+                && set(trace)
+                && set(parent)
+        }
+        _ => false,
+    }
+}
+
+fn rest(body: &Body<'_>) -> String {
+    let mut out = vec![b'{'];
+    for (key, value) in body.metas().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX) && *key != PROGRESS_TOKEN) {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        push_string(&mut out, key);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_else(|_| "{}".to_owned())
+}

@@ -1,0 +1,112 @@
+//! Tool definitions and the server's own identity, as one revision writes them.
+
+use crate::content::{Icon, IconTheme, Map};
+use crate::frame::{Object, push_string};
+use crate::server::ServerInfo;
+use crate::tool::{ToolDefinition, ToolHints};
+
+use super::{Features, Structured};
+
+/// Appends one entry of `tools/list`.
+pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, features: &Features) {
+    let mut object = Object::open(out);
+    object.text("name", &definition.name);
+    if features.titles {
+        object.text_if("title", definition.title.as_deref());
+    }
+    object.text("description", &definition.description);
+    object.json("inputSchema", &definition.input_schema);
+    if let Some(schema) = definition.output_schema.as_ref().filter(|schema| carries(features, schema)) {
+        object.json("outputSchema", schema);
+    }
+    // The revision that has annotations and no title of its own takes the title there.
+    let stray_title = definition.title.as_deref().filter(|_| !features.titles);
+    let title = definition.hints.title.as_deref().or(stray_title);
+    if features.hints && (title.is_some() || definition.hints != ToolHints::default()) {
+        push_hints(object.key("annotations"), &definition.hints, title);
+    }
+    if features.icons {
+        push_icons(&mut object, &definition.icons);
+    }
+    if features.metas {
+        push_meta(&mut object, &definition.meta);
+    }
+    object.close();
+}
+
+/// Whether the revision can carry this output schema, and so what conforms to it.
+fn carries(features: &Features, schema: &serde_json::Value) -> bool {
+    match features.structured {
+        Structured::No => false,
+        Structured::Objects => schema.get("type").and_then(serde_json::Value::as_str) == Some("object"),
+        Structured::Any => true,
+    }
+}
+
+fn push_hints(out: &mut Vec<u8>, hints: &ToolHints, title: Option<&str>) {
+    let mut object = Object::open(out);
+    object.text_if("title", title);
+    for (key, hint) in [
+        ("readOnlyHint", hints.read_only),
+        ("destructiveHint", hints.destructive),
+        ("idempotentHint", hints.idempotent),
+        ("openWorldHint", hints.open_world),
+    ] {
+        if let Some(hint) = hint {
+            object.flag(key, hint);
+        }
+    }
+    object.close();
+}
+
+/// Appends `icons` where there are any.
+pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
+    if icons.is_empty() {
+        return;
+    }
+    let out = object.key("icons");
+    out.push(b'[');
+    for (place, icon) in icons.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        let mut entry = Object::open(out);
+        entry.text("src", &icon.src);
+        entry.text_if("mimeType", icon.mime_type.as_deref());
+        if !icon.sizes.is_empty() {
+            entry.json("sizes", &icon.sizes);
+        }
+        entry.text_if(
+            "theme",
+            icon.theme.map(|theme| match theme {
+                IconTheme::Light => "light",
+                IconTheme::Dark => "dark",
+            }),
+        );
+        entry.close();
+    }
+    out.push(b']');
+}
+
+/// Appends `_meta` where there is any.
+pub(super) fn push_meta(object: &mut Object<'_>, meta: &Map) {
+    if !meta.is_empty() {
+        object.json("_meta", meta);
+    }
+}
+
+/// Appends the server's identity (`Implementation`).
+pub(crate) fn push_implementation(out: &mut Vec<u8>, info: &ServerInfo, features: &Features) {
+    let mut object = Object::open(out);
+    push_string(object.key("name"), &info.name);
+    if features.titles {
+        object.text_if("title", info.title.as_deref());
+    }
+    object.text("version", &info.version);
+    if features.icons {
+        object.text_if("description", info.description.as_deref());
+        object.text_if("websiteUrl", info.website_url.as_deref());
+        push_icons(&mut object, &info.icons);
+    }
+    object.close();
+}

@@ -1,0 +1,170 @@
+//! Results of calls, as one revision writes them. What a revision cannot carry is said in text.
+
+use crate::content::{CallResult, Content, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink};
+use crate::frame::{Object, push_base64, push_json, push_string};
+use crate::meta::{RESERVED_PREFIX, SERVER_INFO};
+
+use super::definition::{push_icons, push_meta};
+use super::{Features, Structured};
+
+/// Appends the result of one `tools/call`. `identity` is the server's `Implementation` as JSON.
+pub(crate) fn push_result(out: &mut Vec<u8>, result: &CallResult, features: &Features, identity: &str) {
+    let mut object = Object::open(out);
+    if features.typed_results {
+        object.text("resultType", "complete");
+    }
+    let structured = result.structured.as_ref().map(|value| value.get());
+    let carried = structured.filter(|value| carries(features, value));
+    push_contents(object.key("content"), result, structured.filter(|_| carried.is_none()), features);
+    if let Some(value) = carried {
+        object.raw("structuredContent", value);
+    }
+    object.flag("isError", result.is_error);
+    push_result_meta(&mut object, &result.meta, features, identity);
+    object.close();
+}
+
+fn carries(features: &Features, value: &str) -> bool {
+    match features.structured {
+        Structured::No => false,
+        Structured::Objects => value.trim_start().starts_with('{'),
+        Structured::Any => true,
+    }
+}
+
+/// `left_out` is a structured value that the revision cannot carry: the model still has to see it.
+fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>, features: &Features) {
+    out.push(b'[');
+    let mut first = true;
+    let mut separate = |out: &mut Vec<u8>| {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+    };
+    for content in &result.content {
+        separate(out);
+        push_content(out, content, features);
+    }
+    let said = |value: &str| {
+        result.content.iter().any(|content| matches!(&content.kind, ContentKind::Text(text) if text == value))
+    };
+    if let Some(value) = left_out.filter(|value| !said(value)) {
+        separate(out);
+        push_content(out, &Content::text(value), features);
+    }
+    out.push(b']');
+}
+
+fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
+    let mut object = Object::open(out);
+    match &content.kind {
+        ContentKind::Text(text) => push_text(&mut object, text),
+        ContentKind::Image { data, mime_type } => push_media(&mut object, "image", data, mime_type),
+        ContentKind::Audio { data, mime_type } if features.audio => push_media(&mut object, "audio", data, mime_type),
+        ContentKind::Audio { data, mime_type } => {
+            let text = format!("[{mime_type}, {} bytes: this protocol revision carries no audio]", data.len());
+            push_text(&mut object, &text);
+        }
+        ContentKind::ResourceLink(link) if features.links => push_link(&mut object, link, features),
+        ContentKind::ResourceLink(link) => push_text(&mut object, &format!("{}: {}", link.name, link.uri)),
+        ContentKind::EmbeddedResource { uri, mime_type, body } => {
+            push_embedded(&mut object, uri, mime_type.as_deref(), body);
+        }
+    }
+    if let Some(annotations) = &content.annotations {
+        push_annotations(&mut object, annotations, features);
+    }
+    if features.metas {
+        push_meta(&mut object, &content.meta);
+    }
+    object.close();
+}
+
+fn push_text(object: &mut Object<'_>, text: &str) {
+    object.text("type", "text");
+    object.text("text", text);
+}
+
+fn push_media(object: &mut Object<'_>, kind: &str, data: &[u8], mime_type: &str) {
+    object.text("type", kind);
+    push_bytes(object.key("data"), data);
+    object.text("mimeType", mime_type);
+}
+
+fn push_bytes(out: &mut Vec<u8>, data: &[u8]) {
+    out.push(b'"');
+    push_base64(out, data);
+    out.push(b'"');
+}
+
+fn push_link(object: &mut Object<'_>, link: &ResourceLink, features: &Features) {
+    object.text("type", "resource_link");
+    object.text("uri", &link.uri);
+    object.text("name", &link.name);
+    object.text_if("title", link.title.as_deref());
+    object.text_if("description", link.description.as_deref());
+    object.text_if("mimeType", link.mime_type.as_deref());
+    if let Some(size) = link.size_bytes {
+        object.json("size", &size);
+    }
+    if features.icons {
+        push_icons(object, &link.icons);
+    }
+}
+
+fn push_embedded(object: &mut Object<'_>, uri: &str, mime_type: Option<&str>, body: &ResourceBody) {
+    object.text("type", "resource");
+    let mut resource = Object::open(object.key("resource"));
+    resource.text("uri", uri);
+    resource.text_if("mimeType", mime_type);
+    match body {
+        ResourceBody::Text(text) => resource.text("text", text),
+        ResourceBody::Blob(data) => push_bytes(resource.key("blob"), data),
+    }
+    resource.close();
+}
+
+fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnnotations, features: &Features) {
+    let priority = annotations.priority.filter(|priority| !priority.is_nan());
+    let last_modified = annotations.last_modified.as_deref().filter(|_| features.last_modified);
+    if annotations.audience.is_empty() && priority.is_none() && last_modified.is_none() {
+        return;
+    }
+    let mut entry = Object::open(object.key("annotations"));
+    if !annotations.audience.is_empty() {
+        let roles: Vec<&str> = annotations.audience.iter().map(|role| role.name()).collect();
+        entry.json("audience", &roles);
+    }
+    if let Some(priority) = priority {
+        entry.json("priority", &priority.clamp(0.0, 1.0));
+    }
+    entry.text_if("lastModified", last_modified);
+    entry.close();
+}
+
+/// The result's `_meta`: what the host says, without the protocol's own keys, and who the server is.
+fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, identity: &str) {
+    let own: Vec<_> = meta.iter().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX)).collect();
+    if own.is_empty() && !features.typed_results {
+        return;
+    }
+    let out = object.key("_meta");
+    out.push(b'{');
+    for (place, (key, value)) in own.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        push_string(out, key);
+        out.push(b':');
+        push_json(out, value);
+    }
+    if features.typed_results {
+        if !own.is_empty() {
+            out.push(b',');
+        }
+        push_string(out, SERVER_INFO);
+        out.push(b':');
+        out.extend_from_slice(identity.as_bytes());
+    }
+    out.push(b'}');
+}

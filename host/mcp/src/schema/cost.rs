@@ -1,0 +1,125 @@
+//! What validating a value may cost. With references one subschema can apply to one value in exponentially
+//! many ways; whoever writes the schema (and, for results, the value) is not trusted, so it is counted first.
+
+use serde_json::Value;
+
+use super::graph::{Graph, Node};
+use crate::tool::DefinitionProblem;
+
+/// Applications of subschemas that validating any value may take: a few milliseconds of work.
+const STEPS_MAX: usize = 1_000_000;
+
+/// The same per value in what is validated, for long but honest documents.
+const STEPS_PER_VALUE_MAX: usize = 64;
+
+/// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below 1,000.
+const STEPS_HERE_MAX: usize = 10_000;
+
+/// Subschemas inside each other while validating: the validator recurses, and a thread's stack ends.
+const NESTING_MAX: usize = 512;
+
+/// Counts, for one schema, before its validator runs.
+#[derive(Debug)]
+pub(super) struct Guard {
+    nodes: Vec<Node>,
+}
+
+impl Guard {
+    /// A guard where the schema needs one.
+    ///
+    /// # Errors
+    /// The schema applies to itself without going deeper, or in too many ways to any value.
+    pub(super) fn new(field: &str, graph: &Graph) -> Result<Option<Self>, DefinitionProblem> {
+        let mut nodes = Vec::with_capacity(graph.nodes.len());
+        for (place, node) in graph.nodes.iter().enumerate() {
+            let mut path = Vec::new();
+            let mut steps = STEPS_HERE_MAX;
+            if !here_only(&graph.nodes, place, &mut path, &mut steps) {
+                let text = if steps == 0 {
+                    "its references apply to one value in too many ways"
+                } else {
+                    "a reference leads back to itself without going deeper into the value"
+                };
+                return Err(DefinitionProblem::new(field, text));
+            }
+            nodes.push(Node {
+                here: node.here.clone(),
+                members: node.members.clone(),
+                below: node.below.clone(),
+                looks_twice: node.looks_twice,
+            });
+        }
+        let needed = graph.has_references || graph.nodes.iter().any(|node| node.looks_twice);
+        Ok(needed.then_some(Self { nodes }))
+    }
+
+    /// Whether validating this value stays within bounds.
+    pub(super) fn allows(&self, value: &Value) -> bool {
+        let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
+        self.apply(0, value, &mut Budget { steps, nesting: 0 })
+    }
+
+    /// Counts as if nothing were cut short; false where the budget runs out.
+    fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
+        let Some(node) = self.nodes.get(place) else { return true };
+        if budget.steps == 0 || budget.nesting == NESTING_MAX {
+            return false;
+        }
+        budget.steps -= 1;
+        budget.nesting += 1;
+        let rounds = if node.looks_twice { 2 } else { 1 };
+        let here = (0..rounds).all(|_| node.here.iter().all(|next| self.apply(*next, value, budget)));
+        let within = here && self.descend(node, value, budget);
+        budget.nesting -= 1;
+        within
+    }
+
+    fn descend(&self, node: &Node, value: &Value, budget: &mut Budget) -> bool {
+        match value {
+            Value::Object(members) => members.iter().all(|(name, member)| {
+                let named = node.members.get(name).is_none_or(|next| self.apply(*next, member, budget));
+                named && self.apply_below(node, member, budget)
+            }),
+            Value::Array(elements) => elements.iter().all(|element| self.apply_below(node, element, budget)),
+            _ => true,
+        }
+    }
+
+    fn apply_below(&self, node: &Node, value: &Value, budget: &mut Budget) -> bool {
+        node.below.iter().all(|next| self.apply(*next, value, budget))
+    }
+}
+
+/// What is left while counting.
+struct Budget {
+    steps: usize,
+    nesting: usize,
+}
+
+/// Walks what applies to one and the same value; false where that comes back to itself or never ends.
+fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut usize) -> bool {
+    let Some(node) = nodes.get(place) else { return true };
+    if path.contains(&place) {
+        return false;
+    }
+    if path.len() >= NESTING_MAX {
+        *steps = 0;
+    }
+    if *steps == 0 {
+        return false;
+    }
+    *steps -= 1;
+    path.push(place);
+    let rounds = if node.looks_twice { 2 } else { 1 };
+    let ends = (0..rounds).all(|_| node.here.iter().all(|next| here_only(nodes, *next, path, steps)));
+    path.pop();
+    ends
+}
+
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(count).sum::<usize>(),
+        Value::Array(elements) => 1 + elements.iter().map(count).sum::<usize>(),
+        _ => 1,
+    }
+}

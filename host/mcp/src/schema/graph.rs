@@ -1,0 +1,213 @@
+//! A schema as a graph of subschemas with its references resolved; building it checks every bound that
+//! does not need the compiler: depth, count, patterns, references that would leave the schema.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::keywords::{self, Applies, Child};
+use crate::sanitize;
+use crate::tool::{DefinitionBounds, DefinitionProblem};
+
+/// Keywords that refer to a schema elsewhere, over all drafts.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// One subschema.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    /// Subschemas and references that apply to the value itself.
+    pub(super) here: Vec<usize>,
+    /// Subschemas of members by name.
+    pub(super) members: HashMap<String, usize>,
+    /// Subschemas of any member or element.
+    pub(super) below: Vec<usize>,
+    /// Has `unevaluatedProperties` or `unevaluatedItems`, which look at everything applied here once more.
+    pub(super) looks_twice: bool,
+}
+
+/// A schema as a graph; node 0 is the root.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) has_references: bool,
+}
+
+impl Graph {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn build(
+        field: &str,
+        schema: &Value,
+        bounds: &DefinitionBounds,
+    ) -> Result<Self, Vec<DefinitionProblem>> {
+        let mut builder = Builder::new(field, bounds);
+        builder.visit(schema, String::new(), 0);
+        builder.resolve();
+        if builder.problems.is_empty() { Ok(builder.graph) } else { Err(builder.problems) }
+    }
+}
+
+struct Builder<'b> {
+    field: &'b str,
+    bounds: &'b DefinitionBounds,
+    graph: Graph,
+    problems: Vec<DefinitionProblem>,
+    /// Nodes by JSON Pointer.
+    pointers: HashMap<String, usize>,
+    /// Nodes by `$anchor` and its kin.
+    anchors: HashMap<String, usize>,
+    /// References still to resolve: the node, its pointer, the keyword, what it names.
+    references: Vec<(usize, String, &'static str, String)>,
+    too_many: bool,
+}
+
+impl<'b> Builder<'b> {
+    fn new(field: &'b str, bounds: &'b DefinitionBounds) -> Self {
+        Self {
+            field,
+            bounds,
+            graph: Graph::default(),
+            problems: Vec::new(),
+            pointers: HashMap::new(),
+            anchors: HashMap::new(),
+            references: Vec::new(),
+            too_many: false,
+        }
+    }
+
+    fn problem(&mut self, pointer: &str, message: impl Into<String>) {
+        self.problems.push(DefinitionProblem::new(format!("{}{pointer}", self.field), message));
+    }
+
+    /// Visits one subschema; `None` where it is past a bound.
+    fn visit(&mut self, schema: &Value, pointer: String, depth: usize) -> Option<usize> {
+        if depth > self.bounds.schema_depth_max {
+            self.problem(&pointer, format!("nested deeper than {} subschemas", self.bounds.schema_depth_max));
+            return None;
+        }
+        if self.graph.nodes.len() >= self.bounds.subschemas_max {
+            if !std::mem::replace(&mut self.too_many, true) {
+                self.problem("", format!("more than {} subschemas", self.bounds.subschemas_max));
+            }
+            return None;
+        }
+        let node = self.graph.nodes.len();
+        self.graph.nodes.push(Node::default());
+        if let Value::Object(members) = schema {
+            self.check_members(members, &pointer, node);
+            for child in keywords::children(members) {
+                self.visit_child(node, &pointer, &child, depth + 1);
+            }
+        }
+        self.pointers.insert(pointer, node);
+        Some(node)
+    }
+
+    fn visit_child(&mut self, parent: usize, pointer: &str, child: &Child<'_>, depth: usize) {
+        let [keyword, name] = child.place;
+        let place = match (child.number, name) {
+            (Some(number), _) => format!("{pointer}/{keyword}/{number}"),
+            (None, "") if !matches!(keyword, "properties" | "patternProperties" | "$defs" | "definitions") => {
+                format!("{pointer}/{keyword}")
+            }
+            (None, name) => format!("{pointer}/{keyword}/{}", escaped(name)),
+        };
+        if keyword == "patternProperties" {
+            self.check_pattern(&place, name);
+        }
+        if !sanitize::is_plain_line(name) {
+            self.problem(&place, "the name has control, bidirectional or zero-width characters");
+        }
+        let Some(node) = self.visit(child.schema, place, depth) else { return };
+        let Some(parent) = self.graph.nodes.get_mut(parent) else { return };
+        match child.applies {
+            Applies::Here => parent.here.push(node),
+            Applies::Below => parent.below.push(node),
+            Applies::Member => {
+                parent.members.insert(name.to_owned(), node);
+            }
+            Applies::Nowhere => {}
+        }
+    }
+
+    fn check_members(&mut self, members: &Map<String, Value>, pointer: &str, node: usize) {
+        let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
+        if let Some(pattern) = text("pattern") {
+            self.check_pattern(&format!("{pointer}/pattern"), pattern);
+        }
+        for keyword in ["$id", "id", "$schema"] {
+            // In the older drafts `id` is that keyword; as the name of an argument it stands in `properties`.
+            if !pointer.is_empty() && text(keyword).is_some() {
+                self.problem(&format!("{pointer}/{keyword}"), "only the root of a schema may have it");
+            }
+        }
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(anchor) = text(keyword) {
+                self.anchors.insert(anchor.to_owned(), node);
+            }
+        }
+        for keyword in REFERENCES {
+            if let Some(target) = text(keyword) {
+                self.references.push((node, pointer.to_owned(), keyword, target.to_owned()));
+            }
+        }
+        let twice = members.contains_key("unevaluatedProperties") || members.contains_key("unevaluatedItems");
+        if let Some(node) = self.graph.nodes.get_mut(node) {
+            node.looks_twice = twice;
+        }
+    }
+
+    fn check_pattern(&mut self, pointer: &str, pattern: &str) {
+        if pattern.len() > self.bounds.pattern_bytes_max {
+            self.problem(pointer, format!("a pattern longer than {} bytes", self.bounds.pattern_bytes_max));
+        }
+    }
+
+    fn resolve(&mut self) {
+        for (node, pointer, keyword, target) in std::mem::take(&mut self.references) {
+            self.graph.has_references = true;
+            let place = format!("{pointer}/{keyword}");
+            let shown: String = sanitize::line(&target).chars().take(128).collect();
+            let Some(fragment) = target.strip_prefix('#') else {
+                let field = format!("{}{place}", self.field);
+                let problem = DefinitionProblem::new(field, format!("{shown:?} leaves the schema; nothing is fetched"));
+                self.problems.push(problem.hint("put the schema under $defs and refer to \"#/$defs/NAME\""));
+                continue;
+            };
+            let found = if fragment.is_empty() || fragment.starts_with('/') {
+                self.pointers.get(&normal(fragment)).copied()
+            } else {
+                self.anchors.get(fragment).copied()
+            };
+            match (found, self.graph.nodes.get_mut(node)) {
+                (Some(target), Some(node)) => node.here.push(target),
+                _ if self.too_many => {}
+                _ => self.problem(&place, format!("{shown:?} names no subschema")),
+            }
+        }
+    }
+}
+
+/// A name as a part of a JSON Pointer (RFC 6901).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// A pointer from a URI fragment: percent-decoded, as [`escaped`] writes it.
+fn normal(fragment: &str) -> String {
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes().iter();
+    while let Some(&byte) = rest.next() {
+        let digits = rest.as_slice().get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
+        match digits.filter(|_| byte == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(decoded) => {
+                bytes.push(decoded);
+                rest.nth(1);
+            }
+            None => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

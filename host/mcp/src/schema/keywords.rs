@@ -1,0 +1,114 @@
+//! Which keywords of JSON Schema hold subschemas, over all drafts at once. A keyword that a schema's own
+//! draft ignores is still walked: bounds may only err towards refusing.
+
+use serde_json::{Map, Value};
+
+/// How a subschema applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Applies {
+    /// To the value itself.
+    Here,
+    /// To the member of this name.
+    Member,
+    /// To members, or elements, of any name or place.
+    Below,
+    /// To nothing by itself; only where a `$ref` names it.
+    Nowhere,
+}
+
+/// One subschema in its parent.
+pub(super) struct Child<'s> {
+    /// The parts of its place below the parent, such as `properties` and `city`.
+    pub(super) place: [&'s str; 2],
+    /// Its place in a list; the second part of `place` is empty then.
+    pub(super) number: Option<usize>,
+    pub(super) applies: Applies,
+    pub(super) schema: &'s Value,
+}
+
+const SINGLE: [(&str, Applies); 12] = [
+    ("additionalItems", Applies::Below),
+    ("additionalProperties", Applies::Below),
+    ("contains", Applies::Below),
+    ("contentSchema", Applies::Below),
+    ("else", Applies::Here),
+    ("if", Applies::Here),
+    ("items", Applies::Below),
+    ("not", Applies::Here),
+    ("propertyNames", Applies::Below),
+    ("then", Applies::Here),
+    ("unevaluatedItems", Applies::Below),
+    ("unevaluatedProperties", Applies::Below),
+];
+
+const LISTS: [(&str, Applies); 5] = [
+    ("allOf", Applies::Here),
+    ("anyOf", Applies::Here),
+    ("items", Applies::Below),
+    ("oneOf", Applies::Here),
+    ("prefixItems", Applies::Below),
+];
+
+const MAPS: [(&str, Applies); 6] = [
+    ("$defs", Applies::Nowhere),
+    ("definitions", Applies::Nowhere),
+    ("dependencies", Applies::Here),
+    ("dependentSchemas", Applies::Here),
+    ("patternProperties", Applies::Below),
+    ("properties", Applies::Member),
+];
+
+/// The subschemas right below a schema.
+pub(super) fn children(schema: &Map<String, Value>) -> Vec<Child<'_>> {
+    let mut found = Vec::new();
+    for (keyword, value) in schema {
+        if let Some((_, applies)) = SINGLE.iter().find(|(name, _)| name == keyword).filter(|_| is_schema(value)) {
+            found.push(Child { place: [keyword, ""], number: None, applies: *applies, schema: value });
+        }
+        if let (Some((_, applies)), Value::Array(list)) = (LISTS.iter().find(|(name, _)| name == keyword), value) {
+            let entries = list.iter().enumerate().filter(|(_, entry)| is_schema(entry));
+            found.extend(entries.map(|(number, entry)| Child {
+                place: [keyword, ""],
+                number: Some(number),
+                applies: *applies,
+                schema: entry,
+            }));
+        }
+        if let (Some((_, applies)), Value::Object(map)) = (MAPS.iter().find(|(name, _)| name == keyword), value) {
+            let entries = map.iter().filter(|(_, entry)| is_schema(entry));
+            found.extend(entries.map(|(name, entry)| Child {
+                place: [keyword, name],
+                number: None,
+                applies: *applies,
+                schema: entry,
+            }));
+        }
+    }
+    found
+}
+
+fn is_schema(value: &Value) -> bool {
+    value.is_object() || value.is_boolean()
+}
+
+/// Hands every `title`, `description` and `$comment` of a schema and its subschemas to `change`.
+pub(super) fn annotations_mut(schema: &mut Value, change: &mut impl FnMut(&mut String)) {
+    let Value::Object(members) = schema else { return };
+    for (keyword, value) in members {
+        if matches!(keyword.as_str(), "title" | "description" | "$comment") {
+            if let Value::String(text) = value {
+                change(text);
+            }
+            continue;
+        }
+        let single = SINGLE.iter().any(|(name, _)| name == keyword);
+        let list = LISTS.iter().any(|(name, _)| name == keyword);
+        let map = MAPS.iter().any(|(name, _)| name == keyword);
+        match value {
+            Value::Object(_) if single => annotations_mut(value, change),
+            Value::Array(entries) if list => entries.iter_mut().for_each(|entry| annotations_mut(entry, change)),
+            Value::Object(entries) if map => entries.values_mut().for_each(|entry| annotations_mut(entry, change)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The server: what it says it is, how it bounds its connections, and whom it tells of a new catalog.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::connection::{Connection, Listener};
+use crate::content::Icon;
+use crate::frame::{Object, push_json, push_number};
+use crate::host::{Executor, Host, Outbox};
+use crate::meta::LogLevel;
+use crate::revision::{Revision, push_implementation};
+
+/// What the server says of itself (2026-07-28, `Implementation`).
+#[derive(Clone, Debug, Default)]
+pub struct ServerInfo {
+    /// Its name.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// What it is.
+    pub description: Option<String>,
+    /// Its page.
+    pub website_url: Option<String>,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// How a model should use it, all tools together.
+    pub instructions: Option<String>,
+}
+
+/// Who may keep a list of tools (2026-07-28, "Cache Scope Field").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheScope {
+    /// Anybody: every caller sees the same list.
+    Public,
+    /// Only the caller: the list depends on its rights.
+    Private,
+}
+
+/// How the server bounds its connections. Every bound is per connection.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Most tools on one page of `tools/list`. 500: one page for nearly everybody, as some clients read only one.
+    pub page_size: usize,
+    /// Most calls running at once. 64: keeps every core busy; more only wait in memory.
+    pub in_flight_max: usize,
+    /// Most calls read but not yet begun. 1,024: `cancelled` and `ping` behind them still get through.
+    pub pending_calls_max: usize,
+    /// Most bytes of calls read but not yet begun. 16 MiB: one frame of the greatest length.
+    pub pending_bytes_max: usize,
+    /// Most `subscriptions/listen` open at once. 32: clients need one.
+    pub listens_max: usize,
+    /// How long clients may take a list of tools for fresh. Zero: a component can be replaced at any moment.
+    pub list_ttl: Duration,
+    /// How long clients may take `server/discover` for fresh. An hour: it changes only with the program.
+    pub discover_ttl: Duration,
+    /// Who may keep a list of tools.
+    pub cache_scope: CacheScope,
+    /// The level of log messages sent to a legacy client that has not called `logging/setLevel`; the
+    /// protocol leaves it to the server. Info. `None`: none before it asks.
+    pub legacy_log_level: Option<LogLevel>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            page_size: 500,
+            in_flight_max: 64,
+            pending_calls_max: 1_024,
+            pending_bytes_max: 16 * 1024 * 1024,
+            listens_max: 32,
+            list_ttl: Duration::ZERO,
+            discover_ttl: Duration::from_secs(3_600),
+            cache_scope: CacheScope::Public,
+            legacy_log_level: Some(LogLevel::Info),
+        }
+    }
+}
+
+/// One MCP server, shared by all its connections.
+pub struct Server<H: Host> {
+    pub(crate) host: Arc<H>,
+    pub(crate) info: ServerInfo,
+    pub(crate) options: ServerOptions,
+    /// The server's identity as modern results carry it.
+    pub(crate) identity: String,
+    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+}
+
+impl<H: Host> Server<H> {
+    /// Makes a server for this host.
+    #[must_use]
+    pub fn new(host: Arc<H>, info: ServerInfo, options: ServerOptions) -> Self {
+        let mut identity = Vec::new();
+        push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
+        let identity = String::from_utf8_lossy(&identity).into_owned();
+        Self { host, info, options, identity, listeners: Mutex::default() }
+    }
+
+    /// Opens a connection: one stdio process, or one HTTP session. Frames for the client go to `outbox`,
+    /// calls run on `executor`.
+    pub fn connect(self: &Arc<Self>, outbox: Arc<dyn Outbox>, executor: Arc<dyn Executor>) -> Connection<H> {
+        let (connection, listener) = Connection::open(Arc::clone(self), outbox, executor);
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| listener.strong_count() > 0);
+        listeners.push(listener);
+        connection
+    }
+
+    /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed.
+    /// Call it after the host's snapshot was swapped, and only where
+    /// [`ToolList::same_listing`](crate::ToolList::same_listing) says that clients see a difference.
+    pub fn catalog_changed(&self) {
+        let listeners: Vec<_> = {
+            let held = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            held.iter().filter_map(Weak::upgrade).collect()
+        };
+        for listener in listeners {
+            listener.tools_changed();
+        }
+    }
+
+    /// Appends the result of `initialize`.
+    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision) {
+        let mut result = Object::open(out);
+        result.text("protocolVersion", revision.name());
+        push_capabilities(result.key("capabilities"));
+        push_implementation(result.key("serverInfo"), &self.info, revision.features());
+        result.text_if("instructions", self.info.instructions.as_deref());
+        result.close();
+    }
+
+    /// Appends the result of `server/discover`.
+    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>) {
+        let mut result = Object::open(out);
+        result.text("resultType", "complete");
+        push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
+        push_capabilities(result.key("capabilities"));
+        result.text_if("instructions", self.info.instructions.as_deref());
+        push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
+        result.text("cacheScope", "public");
+        result.raw("_meta", &format!("{{\"{}\":{}}}", crate::meta::SERVER_INFO, self.identity));
+        result.close();
+    }
+
+    /// Appends the caching hints of `tools/list`.
+    pub(crate) fn push_list_caching(&self, result: &mut Object<'_>) {
+        push_number(result.key("ttlMs"), self.options.list_ttl.as_millis());
+        result.text(
+            "cacheScope",
+            match self.options.cache_scope {
+                CacheScope::Public => "public",
+                CacheScope::Private => "private",
+            },
+        );
+    }
+}
+
+fn push_capabilities(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"logging\":{},\"tools\":{\"listChanged\":true}}");
+}

@@ -1,0 +1,159 @@
+//! Cuts a stream of bytes into lines, keeping at most one line of the greatest length.
+
+/// Bytes asked for in one read. 64 KiB: what a pipe holds.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A buffer larger than this is given back once it is empty, so that one long line does not cost its memory for ever.
+const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// What comes next in the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'l> {
+    /// A line, without its newline.
+    Whole(&'l [u8]),
+    /// A line longer than allowed begins here; its bytes are skipped. Said once for each.
+    Overlong,
+}
+
+/// Lines of a stream.
+#[derive(Debug)]
+pub(super) struct Lines {
+    buffer: Vec<u8>,
+    /// Where the first byte lies that no line has been made of.
+    start: usize,
+    /// Up to where no newline was found.
+    searched: usize,
+    /// Where the bytes that were read end.
+    end: usize,
+    bytes_max: usize,
+    skipping: bool,
+    finished: bool,
+}
+
+impl Lines {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, skipping: false, finished: false }
+    }
+
+    /// Room for more bytes; [`filled`](Self::filled) says afterwards how many there are.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.searched, self.end) = (0, 0, 0);
+            if self.buffer.len() > KEPT_BYTES_MAX {
+                self.buffer = Vec::new();
+            }
+        }
+        if self.buffer.len() - self.end < READ_BYTES && self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.searched -= self.start;
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.len() - self.end < READ_BYTES {
+            // Doubling, so that a line of many reads is copied a constant number of times.
+            let length = (self.end + READ_BYTES).max(self.buffer.len() * 2).min(self.bytes_max + 2 * READ_BYTES);
+            self.buffer.resize(length.max(self.end + READ_BYTES), 0);
+        }
+        self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Takes in that many bytes of [`room`](Self::room); none: the stream has ended.
+    pub(super) fn filled(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+        self.finished |= bytes == 0;
+    }
+
+    /// Whether the stream has ended and every line of it was given.
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished && self.start == self.end
+    }
+
+    /// The next line, as far as it was read. A last line without newline counts once the stream has ended.
+    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+        loop {
+            let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
+            let newline = unsearched.iter().position(|byte| *byte == b'\n').map(|place| self.searched + place);
+            let (end, next) = match newline {
+                Some(place) => (place, place + 1),
+                None if self.finished && self.start < self.end => (self.end, self.end),
+                None => return self.no_newline().then_some(Line::Overlong),
+            };
+            let start = std::mem::replace(&mut self.start, next);
+            self.searched = next;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if end - start > self.bytes_max {
+                return Some(Line::Overlong);
+            }
+            return Some(Line::Whole(self.buffer.get(start..end).unwrap_or_default()));
+        }
+    }
+
+    /// Notes that what was read has no newline; true where that makes a line too long.
+    fn no_newline(&mut self) -> bool {
+        self.searched = self.end;
+        if self.skipping {
+            self.start = self.end;
+            return false;
+        }
+        if self.end - self.start <= self.bytes_max {
+            return false;
+        }
+        self.skipping = true;
+        self.start = self.end;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::{Line, Lines};
+
+    /// Feeds the pieces and gives what comes out, overlong lines as `!`.
+    fn cut(bytes_max: usize, pieces: &[&str]) -> Vec<String> {
+        let mut lines = Lines::new(bytes_max);
+        let mut out = Vec::new();
+        for piece in pieces.iter().map(Some).chain([None]) {
+            let bytes = piece.map_or(&[][..], |piece| piece.as_bytes());
+            lines.room()[..bytes.len()].copy_from_slice(bytes);
+            lines.filled(bytes.len());
+            while let Some(line) = lines.next() {
+                out.push(match line {
+                    Line::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
+                    Line::Overlong => "!".to_owned(),
+                });
+            }
+        }
+        assert!(lines.is_finished());
+        out
+    }
+
+    #[test]
+    fn lines_come_out_whole_however_they_came_in() {
+        assert_eq!(cut(8, &["a\nb", "c\n", "\n", "tail"]), ["a", "bc", "", "tail"]);
+        assert_eq!(cut(8, &["12345678\n", "12345678"]), ["12345678", "12345678"]);
+    }
+
+    #[test]
+    fn an_overlong_line_is_said_once_and_skipped_to_its_newline() {
+        assert_eq!(cut(4, &["12345\nok\n"]), ["!", "ok"]);
+        assert_eq!(cut(4, &["123456", "789", "0\nok\n"]), ["!", "ok"]);
+        assert_eq!(cut(4, &["12345", "6"]), ["!"]);
+    }
+
+    #[test]
+    fn skipping_takes_constant_memory() {
+        let mut lines = Lines::new(1_000);
+        for _ in 0..1_000 {
+            let room = lines.room();
+            room.fill(b'x');
+            let bytes = room.len();
+            lines.filled(bytes);
+            while lines.next().is_some() {}
+        }
+        assert!(lines.buffer.len() <= 4 * super::READ_BYTES, "{}", lines.buffer.len());
+    }
+}

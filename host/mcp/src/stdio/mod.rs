@@ -1,0 +1,127 @@
+//! The stdio transport: newline-framed messages over a pair of descriptors (pipes, socketpairs, files or a
+//! terminal), one reader, one writer. Nothing but frames is ever written to the output.
+//!
+//! Inherited descriptors are never switched to non-blocking: they may be shared with other processes.
+//! Instead every read and write follows a poll, and goes only as far as cannot block.
+
+mod drain;
+mod lines;
+mod output;
+mod reader;
+mod shutdown;
+mod wake;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::host::{Executor, Host, Outbox};
+use crate::server::Server;
+
+use drain::Drain;
+use output::Output;
+use reader::Reader;
+pub use shutdown::Shutdown;
+use wake::Wake;
+
+/// Longest message, in bytes. 16 MiB: a document as an argument fits, a client that never ends its line is stopped.
+pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Unread output at which reading stops, in bytes. 8 MiB: a burst of results fits, a client that never reads does not grow.
+pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long calls may run on after the input ended. 10 s: what a client is likely to wait for its child.
+pub const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long calls may run on after shutdown began. 2 s: below the patience of service managers.
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// Where the messages come from and go to, and how long and how many they may be.
+#[derive(Debug)]
+pub struct StdioOptions {
+    /// Where messages are read.
+    pub input: OwnedFd,
+    /// Where messages are written.
+    pub output: OwnedFd,
+    /// Longest message, in bytes ([`LINE_BYTES_MAX`]). A longer one is answered with a parse error and skipped.
+    pub line_bytes_max: usize,
+    /// Unread output at which reading stops and no further call begins, in bytes ([`OUTPUT_BYTES_MAX`]).
+    pub output_bytes_max: usize,
+    /// How long calls may run on after the input ended ([`DRAIN`]); then they are cancelled.
+    pub drain: Duration,
+    /// How long calls may run on after shutdown began ([`SHUTDOWN_GRACE`]); then they are cancelled.
+    pub shutdown_grace: Duration,
+}
+
+impl StdioOptions {
+    /// The defaults over these descriptors.
+    #[must_use]
+    pub fn over(input: OwnedFd, output: OwnedFd) -> Self {
+        Self {
+            input,
+            output,
+            line_bytes_max: LINE_BYTES_MAX,
+            output_bytes_max: OUTPUT_BYTES_MAX,
+            drain: DRAIN,
+            shutdown_grace: SHUTDOWN_GRACE,
+        }
+    }
+
+    /// The defaults over the process's own stdin and stdout.
+    ///
+    /// # Errors
+    /// One of them is closed, or no descriptor is left.
+    pub fn of_process() -> io::Result<Self> {
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self::over(input, output))
+    }
+}
+
+/// Why serving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client closed its end of the input. The usual way; exit code 0.
+    Eof,
+    /// [`Shutdown::begin`] was called.
+    Shutdown,
+    /// The client closed its end of the output: nobody is left to answer.
+    OutputClosed,
+}
+
+/// Why serving failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// A descriptor or a thread could not be had.
+    #[error("stdio transport could not start")]
+    Setup(#[source] io::Error),
+    /// The input cannot be read.
+    #[error("stdin could not be read")]
+    Input(#[source] io::Error),
+}
+
+/// Serves one client over stdio. Blocks: the calling thread is the reader, and returns when everything
+/// that was read is answered (or the time for that is over) and the answers are written.
+///
+/// # Errors
+/// The transport could not start, or its input cannot be read.
+pub fn serve<H: Host>(
+    server: &Arc<Server<H>>,
+    options: StdioOptions,
+    executor: impl Executor,
+    shutdown: &Shutdown,
+) -> Result<End, StdioError> {
+    let StdioOptions { input, output, line_bytes_max, output_bytes_max, drain, shutdown_grace } = options;
+    let wake = Arc::new(Wake::new().map_err(StdioError::Setup)?);
+    let output = Output::start(output, output_bytes_max, Arc::clone(&wake)).map_err(StdioError::Setup)?;
+    let outbox: Arc<dyn Outbox> = Arc::<output::Shared>::clone(output.shared());
+    let connection = server.connect(outbox, Arc::new(executor));
+    let reader =
+        Reader { input, line_bytes_max, connection: &connection, output: output.shared(), wake: &wake, shutdown };
+    let ended = reader.run();
+    let time = if matches!(ended, Ok(End::Eof)) { drain } else { shutdown_grace };
+    Drain { connection: &connection, output: output.shared(), wake: &wake, shutdown, shutdown_grace }.run(time);
+    output.stop();
+    ended.map_err(StdioError::Input)
+}

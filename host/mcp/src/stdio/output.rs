@@ -1,0 +1,359 @@
+//! The output: frames from any thread, written in order, by whoever has the time.
+//!
+//! The thread that finishes a call writes the reply itself as far as that cannot block; while it writes,
+//! others only put their frames behind it, which is how many replies come to share one system call.
+//! What would block is left to one writer thread.
+
+use std::io::{self, PipeReader, PipeWriter, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+use super::wake::Wake;
+use crate::host::Outbox;
+
+/// Bytes that a pipe which polls as writable takes without blocking: one page, `PIPE_BUF`.
+const PIPE_BYTES: usize = 4_096;
+
+/// How many times a thread that has something else to do writes what others queued meanwhile.
+const ROUNDS_MAX: usize = 4;
+
+/// A buffer larger than this is not kept once written.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// The output and its writer thread, which is joined when this is stopped or dropped.
+#[derive(Debug)]
+pub(super) struct Output {
+    shared: Arc<Shared>,
+    stop: PipeWriter,
+    writer: Option<JoinHandle<()>>,
+}
+
+/// What threads share of the output.
+#[derive(Debug)]
+pub(super) struct Shared {
+    fd: OwnedFd,
+    kind: Kind,
+    bytes_max: usize,
+    wake: Arc<Wake>,
+    congested: AtomicBool,
+    closed: AtomicBool,
+    state: Mutex<State>,
+    handed: Condvar,
+}
+
+/// How to write without blocking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// `send` with a flag.
+    Socket,
+    /// Poll, then at most a page. Regular files go this way too; they always poll as writable.
+    Pipe,
+    /// A terminal may stop at any byte: only the writer thread waits for it.
+    Terminal,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Frames that nobody has begun to write.
+    queue: Vec<u8>,
+    /// An empty buffer to swap in.
+    spare: Vec<u8>,
+    /// Bytes in the hands of whoever writes.
+    held: usize,
+    turn: Turn,
+    stopping: bool,
+}
+
+/// Whose turn it is to write.
+#[derive(Debug, Default)]
+enum Turn {
+    /// Nobody's: whoever queues next.
+    #[default]
+    Free,
+    /// A thread is at it.
+    Taken,
+    /// The writer thread's, beginning with this remainder.
+    Writer(Vec<u8>, usize),
+}
+
+/// How far a write went.
+enum Written {
+    All,
+    /// So far; more would block.
+    Until(usize),
+    /// The other end is gone.
+    Closed,
+}
+
+impl Output {
+    pub(super) fn start(fd: OwnedFd, bytes_max: usize, wake: Arc<Wake>) -> io::Result<Self> {
+        let (stopped, stop) = io::pipe()?;
+        let kind = Kind::of(&fd);
+        let shared = Arc::new(Shared {
+            fd,
+            kind,
+            bytes_max,
+            wake,
+            congested: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            state: Mutex::default(),
+            handed: Condvar::new(),
+        });
+        let writes = Arc::clone(&shared);
+        let writer =
+            std::thread::Builder::new().name("mcp-writer".to_owned()).spawn(move || writes.write_on(&stopped))?;
+        Ok(Self { shared, stop, writer: Some(writer) })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Ends the writer thread, whatever is still unwritten.
+    pub(super) fn stop(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) {
+        let Some(writer) = self.writer.take() else { return };
+        self.shared.state().stopping = true;
+        self.shared.handed.notify_all();
+        // Wakes the writer out of a poll; its end of the pipe is open as long as it runs.
+        let _ = self.stop.write(&[1]);
+        // A panic of the writer was reported where it happened.
+        let _ = writer.join();
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+impl Kind {
+    fn of(fd: &OwnedFd) -> Self {
+        if rustix::net::sockopt::socket_type(fd).is_ok() {
+            return Self::Socket;
+        }
+        if io::IsTerminal::is_terminal(fd) { Self::Terminal } else { Self::Pipe }
+    }
+}
+
+impl Outbox for Shared {
+    fn queue(&self, mut frame: Vec<u8>) {
+        if self.is_closed() {
+            return;
+        }
+        frame.push(b'\n');
+        let mut state = self.state();
+        if state.queue.is_empty() && state.queue.capacity() < frame.len() {
+            state.queue = frame;
+        } else {
+            state.queue.extend_from_slice(&frame);
+        }
+        if state.unwritten() > self.bytes_max {
+            self.congested.store(true, Ordering::SeqCst);
+        }
+    }
+
+    fn flush(&self) {
+        let mut state = self.state();
+        if !matches!(state.turn, Turn::Free) || state.queue.is_empty() {
+            return;
+        }
+        state.turn = Turn::Taken;
+        for _ in 0..ROUNDS_MAX {
+            let batch = state.take();
+            drop(state);
+            let written = self.write_ready(&batch);
+            state = self.state();
+            match written {
+                Written::All => state.put_back(batch),
+                Written::Until(place) => {
+                    state.held = batch.len().saturating_sub(place);
+                    state.turn = Turn::Writer(batch, place);
+                    self.handed.notify_one();
+                    return;
+                }
+                Written::Closed => return self.close(state),
+            }
+            self.relieve(&state);
+            if state.queue.is_empty() {
+                state.turn = Turn::Free;
+                drop(state);
+                return self.wake.notice();
+            }
+        }
+        state.turn = Turn::Writer(Vec::new(), 0);
+        self.handed.notify_one();
+    }
+
+    fn congested(&self) -> bool {
+        self.congested.load(Ordering::SeqCst)
+    }
+
+    fn notice(&self) {
+        self.wake.notice();
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the other end is gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Whether everything queued was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().unwritten() == 0
+    }
+
+    fn close(&self, mut state: MutexGuard<'_, State>) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.congested.store(false, Ordering::SeqCst);
+        *state = State { stopping: state.stopping, ..State::default() };
+        drop(state);
+        self.wake.alert();
+    }
+
+    /// Ends congestion once half of the budget is free again, so that it does not flutter.
+    fn relieve(&self, state: &State) {
+        if state.unwritten() <= self.bytes_max / 2 && self.congested.swap(false, Ordering::SeqCst) {
+            self.wake.alert();
+        }
+    }
+
+    /// Writes as far as that cannot block.
+    fn write_ready(&self, data: &[u8]) -> Written {
+        let mut place = 0;
+        while let Some(rest) = data.get(place..).filter(|rest| !rest.is_empty()) {
+            match self.write_some(rest) {
+                Ok(bytes) => place += bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Written::Until(place),
+                Err(_) => return Written::Closed,
+            }
+        }
+        Written::All
+    }
+
+    /// One write that does not block; `AGAIN` where it would.
+    fn write_some(&self, rest: &[u8]) -> Result<usize, Errno> {
+        match self.kind {
+            Kind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            Kind::Terminal => Err(Errno::AGAIN),
+            Kind::Pipe => {
+                let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
+                if poll(&mut fds, Some(&NO_WAIT))? == 0 {
+                    return Err(Errno::AGAIN);
+                }
+                rustix::io::write(&self.fd, first_page(rest))
+            }
+        }
+    }
+
+    /// The writer thread: takes over where others would block, until stopped.
+    fn write_on(&self, stopped: &PipeReader) {
+        while let Some((batch, mut place)) = self.await_turn() {
+            while let Some(rest) = batch.get(place..).filter(|rest| !rest.is_empty()) {
+                let mut fds =
+                    [PollFd::new(&self.fd, PollFlags::OUT), PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN)];
+                match poll(&mut fds, None) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(_) => return self.close(self.state()),
+                }
+                let [output, stop] = &fds;
+                if !stop.revents().is_empty() {
+                    return;
+                }
+                if output.revents().is_empty() {
+                    continue;
+                }
+                match self.write_polled(rest) {
+                    Ok(bytes) => place += bytes,
+                    Err(Errno::INTR | Errno::AGAIN) => continue,
+                    Err(_) => return self.close(self.state()),
+                }
+                let mut state = self.state();
+                state.held = batch.len().saturating_sub(place);
+                self.relieve(&state);
+            }
+            self.pass_on(batch);
+        }
+    }
+
+    /// One write to what polled as writable.
+    fn write_polled(&self, rest: &[u8]) -> Result<usize, Errno> {
+        match self.kind {
+            Kind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            Kind::Pipe | Kind::Terminal => rustix::io::write(&self.fd, first_page(rest)),
+        }
+    }
+
+    /// Waits until it is the writer thread's turn; `None` once stopping.
+    fn await_turn(&self) -> Option<(Vec<u8>, usize)> {
+        let mut state = self.state();
+        loop {
+            if state.stopping {
+                return None;
+            }
+            if matches!(state.turn, Turn::Writer(..)) {
+                break;
+            }
+            state = self.handed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        match std::mem::replace(&mut state.turn, Turn::Taken) {
+            Turn::Writer(batch, place) if !batch.is_empty() => Some((batch, place)),
+            _ => Some((state.take(), 0)),
+        }
+    }
+
+    /// After a batch: keeps the turn while there is more, else frees it.
+    fn pass_on(&self, batch: Vec<u8>) {
+        let mut state = self.state();
+        state.put_back(batch);
+        self.relieve(&state);
+        state.turn = if state.queue.is_empty() { Turn::Free } else { Turn::Writer(Vec::new(), 0) };
+        drop(state);
+        self.wake.notice();
+    }
+}
+
+impl State {
+    fn unwritten(&self) -> usize {
+        self.queue.len() + self.held
+    }
+
+    /// Takes what is queued, to be written by the caller.
+    fn take(&mut self) -> Vec<u8> {
+        let batch = std::mem::replace(&mut self.queue, std::mem::take(&mut self.spare));
+        self.held = batch.len();
+        batch
+    }
+
+    /// Gives a written buffer back for reuse.
+    fn put_back(&mut self, mut batch: Vec<u8>) {
+        self.held = 0;
+        if batch.capacity() <= KEPT_BYTES_MAX {
+            batch.clear();
+            self.spare = batch;
+        }
+    }
+}
+
+fn first_page(data: &[u8]) -> &[u8] {
+    data.get(..PIPE_BYTES).unwrap_or(data)
+}

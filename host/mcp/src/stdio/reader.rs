@@ -1,0 +1,105 @@
+//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection is full.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use super::lines::{Line, Lines};
+use super::{End, Shutdown, Wake, output};
+use crate::connection::{Connection, Gate};
+use crate::host::{Host, Outbox as _};
+
+/// The reading half of [`serve`](super::serve).
+pub(super) struct Reader<'r, H: Host> {
+    pub(super) input: OwnedFd,
+    pub(super) line_bytes_max: usize,
+    pub(super) connection: &'r Connection<H>,
+    pub(super) output: &'r output::Shared,
+    pub(super) wake: &'r Wake,
+    pub(super) shutdown: &'r Shutdown,
+}
+
+/// What the poll found.
+struct Ready {
+    input: bool,
+    shutdown: bool,
+}
+
+impl<H: Host> Reader<'_, H> {
+    pub(super) fn run(&self) -> io::Result<End> {
+        let mut lines = Lines::new(self.line_bytes_max);
+        loop {
+            self.hand_on(&mut lines);
+            if self.output.is_closed() {
+                return Ok(End::OutputClosed);
+            }
+            if lines.is_finished() {
+                return Ok(End::Eof);
+            }
+            let open = self.connection.gate() == Gate::Open;
+            if !open {
+                self.wake.want();
+                if self.connection.gate() == Gate::Open {
+                    continue;
+                }
+            }
+            let ready = self.wait(open)?;
+            if ready.shutdown {
+                return Ok(End::Shutdown);
+            }
+            if ready.input {
+                self.read(&mut lines)?;
+            }
+        }
+    }
+
+    /// Hands on the lines that are there, as long as the connection takes them.
+    fn hand_on(&self, lines: &mut Lines) {
+        while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
+            match lines.next() {
+                Some(Line::Whole(line)) => self.connection.receive(line),
+                Some(Line::Overlong) => self.connection.refuse_overlong(self.line_bytes_max),
+                None => break,
+            }
+        }
+        // Once for all of them.
+        self.output.flush();
+    }
+
+    /// Waits for something to do; for input only where more may be read.
+    fn wait(&self, open: bool) -> io::Result<Ready> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.shutdown.fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.wake.fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.input.as_fd(), PollFlags::IN),
+        ];
+        let watched = if open { fds.len() } else { fds.len() - 1 };
+        match poll(fds.get_mut(..watched).unwrap_or_default(), None) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Ready { input: false, shutdown: false }),
+            Err(error) => return Err(error.into()),
+        }
+        let [shutdown, wake, input] = fds.map(|fd| fd.revents());
+        if !wake.is_empty() {
+            self.wake.clear();
+            self.connection.resume();
+        }
+        if input.contains(PollFlags::NVAL) {
+            return Err(Errno::BADF.into());
+        }
+        Ok(Ready { input: !input.is_empty(), shutdown: !shutdown.is_empty() })
+    }
+
+    fn read(&self, lines: &mut Lines) -> io::Result<()> {
+        match rustix::io::read(&self.input, lines.room()) {
+            Ok(bytes) => lines.filled(bytes),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // A socket whose other end was torn down has ended just as well.
+            Err(Errno::CONNRESET) => lines.filled(0),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}

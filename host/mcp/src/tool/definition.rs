@@ -1,0 +1,230 @@
+//! What a tool says of itself, and the rules it must keep to be listed.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::content::{Icon, Map};
+use crate::sanitize;
+use crate::schema::Schema;
+
+/// What a tool says of its own behaviour. Clients must not trust these; the host never does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolHints {
+    /// A name for people, where a client shows this one.
+    pub title: Option<String>,
+    /// Only reads; changes nothing.
+    pub read_only: Option<bool>,
+    /// May destroy something.
+    pub destructive: Option<bool>,
+    /// Calling it again with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// Deals with an open world, such as the web.
+    pub open_world: Option<bool>,
+}
+
+/// One tool as clients see it (2026-07-28, Tools, "Data Types").
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolDefinition {
+    /// Unique in its list: 1 to 64 of `A-Z a-z 0-9 _ -` (the protocol allows more; many model APIs do not).
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it does and when to use it, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments; its `type` is `object`.
+    pub input_schema: Value,
+    /// JSON Schema of the structured result.
+    pub output_schema: Option<Value>,
+    /// What it says of its own behaviour.
+    pub hints: ToolHints,
+    /// Pictures for user interfaces.
+    pub icons: Vec<Icon>,
+    /// Its `_meta`; empty: none.
+    pub meta: Map,
+}
+
+impl ToolDefinition {
+    /// A definition with only what it must have.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            hints: ToolHints::default(),
+            icons: Vec::new(),
+            meta: Map::new(),
+        }
+    }
+}
+
+/// One thing wrong with a definition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct DefinitionProblem {
+    /// Where: a field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl DefinitionProblem {
+    pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for DefinitionProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, " (hint: {hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How large a definition may be. Everything here is listed to every client and read by every model.
+#[derive(Clone, Debug)]
+pub struct DefinitionBounds {
+    /// Longest name, in bytes. 64: the least that the common model APIs accept.
+    pub name_bytes_max: usize,
+    /// Longest title, in bytes. 256: two lines on any screen.
+    pub title_bytes_max: usize,
+    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than any model reads with profit.
+    pub description_bytes_max: usize,
+    /// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole attention.
+    pub schema_bytes_max: usize,
+    /// Deepest nesting of subschemas. 32: hand-written ones stay below 10, generated ones below 20.
+    pub schema_depth_max: usize,
+    /// Most subschemas. 1,000: bounds what one validation can cost.
+    pub subschemas_max: usize,
+    /// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
+    pub pattern_bytes_max: usize,
+    /// Most icons. 16: every size and theme there is.
+    pub icons_max: usize,
+    /// Longest icon URI, in bytes. 64 KiB: a `data:` URI of a 48-pixel picture is a tenth of it.
+    pub icon_bytes_max: usize,
+    /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
+    pub meta_bytes_max: usize,
+}
+
+impl Default for DefinitionBounds {
+    fn default() -> Self {
+        Self {
+            name_bytes_max: 64,
+            title_bytes_max: 256,
+            description_bytes_max: 16 * 1024,
+            schema_bytes_max: 64 * 1024,
+            schema_depth_max: 32,
+            subschemas_max: 1_000,
+            pattern_bytes_max: 1_024,
+            icons_max: 16,
+            icon_bytes_max: 64 * 1024,
+            meta_bytes_max: 16 * 1024,
+        }
+    }
+}
+
+/// The definition with its texts cleaned, and what is wrong outside its schemas.
+pub(super) fn checked(
+    mut definition: ToolDefinition,
+    bounds: &DefinitionBounds,
+) -> (ToolDefinition, Vec<DefinitionProblem>) {
+    let mut problems = Vec::new();
+    check_name(&definition.name, bounds, &mut problems);
+    definition.title = definition.title.map(|title| sanitize::line(&title).into_owned());
+    definition.hints.title = definition.hints.title.map(|title| sanitize::line(&title).into_owned());
+    definition.description = sanitize::text(&definition.description).into_owned();
+    for (field, text, bytes_max) in [
+        ("title", definition.title.as_deref(), bounds.title_bytes_max),
+        ("annotations/title", definition.hints.title.as_deref(), bounds.title_bytes_max),
+        ("description", Some(definition.description.as_str()), bounds.description_bytes_max),
+    ] {
+        if text.is_some_and(|text| text.len() > bytes_max) {
+            problems.push(DefinitionProblem::new(field, format!("longer than {bytes_max} bytes")));
+        }
+    }
+    check_icons(&definition.icons, bounds, &mut problems);
+    let meta_bytes = serde_json::to_string(&definition.meta).map_or(usize::MAX, |text| text.len());
+    if meta_bytes > bounds.meta_bytes_max {
+        let text = format!("{meta_bytes} bytes, more than {}", bounds.meta_bytes_max);
+        problems.push(DefinitionProblem::new("_meta", text));
+    }
+    Schema::clean(&mut definition.input_schema);
+    if let Some(schema) = &mut definition.output_schema {
+        Schema::clean(schema);
+    }
+    (definition, problems)
+}
+
+fn check_name(name: &str, bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
+    let fits = (1..=bounds.name_bytes_max).contains(&name.len());
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !fits || !plain {
+        let shown: String = sanitize::line(name).chars().take(bounds.name_bytes_max).collect();
+        let hint = format!("1 to {} of A-Z a-z 0-9 _ -", bounds.name_bytes_max);
+        problems.push(DefinitionProblem::new("name", format!("{shown:?} is no usable tool name")).hint(hint));
+    }
+}
+
+fn check_icons(icons: &[Icon], bounds: &DefinitionBounds, problems: &mut Vec<DefinitionProblem>) {
+    if icons.len() > bounds.icons_max {
+        problems.push(DefinitionProblem::new("icons", format!("more than {}", bounds.icons_max)));
+        return;
+    }
+    for (place, icon) in icons.iter().enumerate() {
+        let field = format!("icons/{place}/src");
+        if !(icon.src.starts_with("https://") || icon.src.starts_with("data:")) {
+            problems.push(DefinitionProblem::new(&field, "neither an https: nor a data: URI"));
+        }
+        if icon.src.len() > bounds.icon_bytes_max {
+            problems.push(DefinitionProblem::new(&field, format!("longer than {} bytes", bounds.icon_bytes_max)));
+        }
+    }
+}
+
+/// Compiles the input schema.
+pub(super) fn input_schema(
+    definition: &ToolDefinition,
+    bounds: &DefinitionBounds,
+    problems: &mut Vec<DefinitionProblem>,
+) -> Option<Schema> {
+    if definition.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+        let problem = DefinitionProblem::new("inputSchema/type", "must be \"object\"");
+        problems
+            .push(problem.hint("for a tool without arguments: {\"type\":\"object\",\"additionalProperties\":false}"));
+    }
+    compile("inputSchema", &definition.input_schema, bounds, problems)
+}
+
+/// Compiles the output schema, where there is one.
+pub(super) fn output_schema(
+    definition: &ToolDefinition,
+    bounds: &DefinitionBounds,
+    problems: &mut Vec<DefinitionProblem>,
+) -> Option<Schema> {
+    let schema = definition.output_schema.as_ref()?;
+    compile("outputSchema", schema, bounds, problems)
+}
+
+fn compile(
+    field: &str,
+    schema: &Value,
+    bounds: &DefinitionBounds,
+    problems: &mut Vec<DefinitionProblem>,
+) -> Option<Schema> {
+    if !schema.is_object() {
+        problems.push(DefinitionProblem::new(field, "must be a JSON object"));
+        return None;
+    }
+    Schema::compile(field, schema, bounds).map_err(|found| problems.extend(found)).ok()
+}

@@ -1,0 +1,95 @@
+//! Tools: their definitions, how they are checked when loaded, and what is checked at every call.
+
+mod definition;
+mod list;
+
+use serde_json::value::RawValue;
+
+use crate::content::{CallResult, Content, ContentKind};
+use crate::frame::scan;
+use crate::schema::{ArgumentProblems, Schema};
+
+pub use definition::{DefinitionBounds, DefinitionProblem, ToolDefinition, ToolHints};
+pub use list::{NameCollisions, ToolList};
+
+/// How deep a tool's structured result may nest: what is left of a client's 128 after the frame around it.
+const STRUCTURED_DEPTH_MAX: usize = 120;
+
+/// One tool with its schemas compiled.
+#[derive(Debug)]
+pub struct Tool {
+    definition: ToolDefinition,
+    input: Schema,
+    output: Option<Schema>,
+}
+
+impl Tool {
+    /// Checks a definition, cleans its texts (see [`crate::sanitize`]) and compiles its schemas.
+    ///
+    /// # Errors
+    /// Every problem found, not only the first.
+    pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
+        let (definition, mut problems) = definition::checked(definition, bounds);
+        let input = definition::input_schema(&definition, bounds, &mut problems);
+        let output = definition::output_schema(&definition, bounds, &mut problems);
+        match input {
+            Some(input) if problems.is_empty() => Ok(Self { definition, input, output }),
+            _ => Err(problems),
+        }
+    }
+
+    /// The definition as clients see it.
+    #[must_use]
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// Checks arguments against the input schema.
+    ///
+    /// # Errors
+    /// Each failing place with the rule it breaks, up to a bound.
+    pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentProblems> {
+        self.input.check(arguments.get())
+    }
+
+    /// The result to give for arguments that did not pass [`check_arguments`](Self::check_arguments).
+    #[must_use]
+    pub fn refuse_arguments(&self, problems: &ArgumentProblems) -> CallResult {
+        let name = &self.definition.name;
+        CallResult::error(format!("The arguments do not fit the input schema of {name}:\n{problems}"))
+    }
+
+    /// Finishes what the tool gave back: structured content is checked against the output schema and
+    /// mirrored in a text block where the tool wrote no text. What does not conform becomes an error result.
+    #[must_use]
+    pub fn finish(&self, mut result: CallResult) -> CallResult {
+        if let Some(complaint) = self.complaint(&result) {
+            let meta = std::mem::take(&mut result.meta);
+            let text = format!("The result of {} is unusable: {complaint}", self.definition.name);
+            return CallResult { meta, ..CallResult::error(text) };
+        }
+        let has_text = result.content.iter().any(|content| matches!(content.kind, ContentKind::Text(_)));
+        if let Some(value) = result.structured.as_ref().filter(|_| !has_text) {
+            result.content.push(Content::text(value.get()));
+        }
+        result
+    }
+
+    /// What is wrong with the structured part of a result.
+    fn complaint(&self, result: &CallResult) -> Option<String> {
+        let Some(value) = &result.structured else {
+            let missing = self.output.is_some() && !result.is_error;
+            return missing.then(|| "its output schema asks for structured content, and there is none".to_owned());
+        };
+        match scan::check_value(value.get(), STRUCTURED_DEPTH_MAX) {
+            Err(fault) => return Some(format!("its structured content is {fault}")),
+            Ok(scan::Value { duplicate: Some(key), .. }) => {
+                return Some(format!("its structured content has the key {key:?} twice in one object"));
+            }
+            Ok(_) => {}
+        }
+        let schema = self.output.as_ref().filter(|_| !result.is_error)?;
+        let problems = schema.check(value.get()).err()?;
+        Some(format!("its structured content does not fit its output schema:\n{problems}"))
+    }
+}

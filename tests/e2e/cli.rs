@@ -119,7 +119,7 @@ fn call_fails_where_the_tool_does() {
             "out of fuel: the call used its whole budget of 20_000_000 units (limit \"fuel\")",
         ),
         (&["call", "says_error", "{}"], "the shop is closed"),
-        (&["call", "add", r#"{"a":1}"#], "\"b\" is a required property"),
+        (&["call", "add", r#"{"a":1}"#], "\"b\" is required"),
         (&["call", "no_such_tool", "{}"], "no_such_tool"),
         (&["call", "ecko", "{}"], "echo"),
         (&["call", "echo", "{text:1}"], "JSON"),

@@ -215,12 +215,20 @@ fn a_cursor_that_the_host_did_not_give_is_refused() {
 #[test]
 fn arguments_that_do_not_fit_name_each_place_and_rule() {
     for revision in revisions() {
-        let answer = speaking(revision).call("add", json!({"a": "two", "b": 2000, "c": 1}));
-        let text = answer.error_text();
-        for part in ["/a", "integer", "/b", "1000", "'c'"] {
-            assert!(text.contains(part), "{revision}: no {part} in {text}");
-        }
-        assert!(speaking(revision).call("add", json!({"a": 1})).error_text().contains("\"b\" is a required property"));
+        let mut host = speaking(revision);
+        let answer = host.call("add", json!({"a": "two", "b": 2000, "c": 1}));
+        let mut lines: Vec<&str> = answer.error_text().lines().collect();
+        lines[1..].sort_unstable();
+        let expected = [
+            "The arguments do not fit the input schema of add:",
+            "- (root): \"c\" is not expected here",
+            "- /a: must be of type integer",
+            "- /b: must be at most 1000",
+        ];
+        assert_eq!(lines, expected, "{revision}");
+        let answer = host.call("add", json!({"a": 1}));
+        let expected = "The arguments do not fit the input schema of add:\n- (root): \"b\" is required";
+        assert_eq!(answer.error_text(), expected, "{revision}");
     }
 }
 

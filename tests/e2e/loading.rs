@@ -100,12 +100,24 @@ fn a_component_that_does_not_list_is_refused() {
     says("list_spins", &["out of fuel"]);
     says("list_hoards", &["out of memory"]);
     says("list_amplified", &["too much data"]);
-    says("list_many", &["100000", "tools"]);
+}
+
+#[test]
+fn a_component_that_lists_a_hundred_thousand_tools_is_refused() {
+    // With room enough to list them all, it is the number of tools that counts.
+    let manifest = manifest_of(&["list_many"])
+        .replace("fuel = 20_000_000", "fuel = 10_000_000_000\nhost_data = \"256MiB\"")
+        .replace("memory = \"16MiB\"", "memory = \"256MiB\"");
+    let text = refused_in(&Folder::with_manifest(&manifest));
+    let expected = "component \"list_many\" lists 100000 tools; a component may list 1000";
+    assert!(text.contains(expected), "no {expected:?} in\n{text}");
+    // Without, one of the limits of every call does.
+    says("list_many", &["(limit \""]);
 }
 
 #[test]
 fn a_broken_definition_names_the_tool_and_the_field() {
-    says("list_twins", &["twin", "twice"]);
+    says("list_twins", &["component \"list_twins\" lists the tool \"twin\" twice"]);
     says("list_bad_name", &["two words", "64", "name"]);
     says(
         "list_bad_schema",

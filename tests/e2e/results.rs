@@ -6,19 +6,34 @@ use toolcell_tests::{LEGACY_REVISIONS, TestHost};
 #[test]
 fn structured_content_that_is_none_becomes_an_error() {
     let mut host = TestHost::serving(&["good", "liar"]);
+    let not_json = |why: &str| format!("the tool returned an invalid result: structured-json is not JSON: {why}");
+    let unusable = |tool: &str, why: &str| format!("The result of {tool} is unusable: its {why}");
+    let unfit =
+        |tool: &str, why: &str| unusable(tool, &format!("structured content does not fit its output schema:\n- {why}"));
+    let meta =
+        |field: &str, why: &str| format!("the tool returned an invalid result: {field} is not a JSON object: {why}");
     for (tool, expected) in [
-        ("not_json", ""),
-        ("two_values", ""),
-        ("empty_json", ""),
-        ("number_too_large", ""),
-        ("lone_surrogate", ""),
-        ("twice_the_key", ""),
-        ("wrong_type", ""),
-        ("non_conforming", ""),
-        ("nothing_structured", ""),
-        ("broken_meta", ""),
-        ("array_meta", ""),
-        ("content_meta", ""),
+        ("not_json", not_json("key must be a string at line 1 column 2")),
+        ("two_values", not_json("trailing characters at line 1 column 12")),
+        ("empty_json", not_json("EOF while parsing a value at line 1 column 0")),
+        (
+            "number_too_large",
+            unusable("number_too_large", "structured content is a number at byte 9 is too large for a 64-bit float"),
+        ),
+        ("lone_surrogate", unusable("lone_surrogate", "structured content is an unpaired surrogate at byte 10")),
+        ("twice_the_key", unusable("twice_the_key", "structured content has the key \"count\" twice in one object")),
+        ("wrong_type", unfit("wrong_type", "(root): must be of type object")),
+        ("non_conforming", unfit("non_conforming", "/count: must be at least 1")),
+        (
+            "nothing_structured",
+            unusable("nothing_structured", "output schema asks for structured content, and there is none"),
+        ),
+        ("broken_meta", meta("meta-json", "EOF while parsing an object at line 1 column 1")),
+        ("array_meta", meta("meta-json", "invalid type: sequence, expected a map at line 1 column 0")),
+        (
+            "content_meta",
+            meta("meta-json of content item 0", "invalid type: integer `7`, expected a map at line 1 column 1"),
+        ),
     ] {
         assert_eq!(host.call(tool, json!({})).error_text(), expected, "{tool}");
         host.still_works();

@@ -1,2 +1,31 @@
-//! The toolcell binary.
-fn main() {}
+//! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit code.
+//!
+//! This is the composition root. The crates it joins do not know each other: `toolcell_policy` reads the manifest,
+//! `toolcell_sandbox` runs guests, `toolcell_mcp` speaks to clients, `toolcell_audit` records.
+#![forbid(unsafe_code)]
+
+mod args;
+mod catalog;
+mod commands;
+mod exit;
+mod logging;
+mod project;
+mod terminal;
+
+use clap::Parser as _;
+
+use args::{Args, Command};
+use exit::Exit;
+
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    let done = match args.command {
+        Command::Serve(args) => commands::serve::run(&args),
+        Command::Check(args) => commands::check::run(&args),
+        Command::List(args) => commands::list::run(&args),
+        Command::Call(args) => commands::call::run(&args),
+        Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+    };
+    done.unwrap_or_else(|error| Exit::host_failed(&error)).into()
+}

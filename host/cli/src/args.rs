@@ -1,0 +1,159 @@
+//! The command line. What the commands do is in `commands`, one file each.
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// The manifest's name where none is given.
+pub const MANIFEST: &str = "toolcell.toml";
+
+/// Run MCP tools that nobody has to trust.
+///
+/// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a memory limit and a
+/// deadline, and no files, network, environment or arguments but what the manifest grants.
+#[derive(Debug, Parser)]
+#[command(name = "toolcell", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "\
+Examples:
+  toolcell check                            look for problems in ./toolcell.toml and its components
+  toolcell list                             show the tools
+  toolcell call echo '{\"text\":\"hi\"}'        run one tool once
+  toolcell serve                            be an MCP server on stdin and stdout
+
+Exit codes:
+  0  done
+  1  the manifest, a component or the called tool is at fault
+  2  the command line is at fault
+  3  this host or machine is at fault")]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve the manifest's tools to an MCP client, on stdin and stdout
+    Serve(ServeArgs),
+    /// Look for problems in a manifest and its components, all at once
+    Check(CheckArgs),
+    /// Show the tools
+    List(ListArgs),
+    /// Run one tool once and show what it answers
+    Call(CallArgs),
+    /// Show what a component exports, imports and declares
+    Inspect(InspectArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Which manifest.
+#[derive(Debug, ClapArgs)]
+pub struct ManifestArg {
+    /// The manifest
+    #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
+    pub manifest: PathBuf,
+}
+
+/// `toolcell serve`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+An MCP client starts this itself. In its configuration:
+  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\", \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
+
+Only MCP frames are written to stdout. What tools print, and what the host has to say, goes to stderr.
+The server ends when its input ends, or on SIGTERM or SIGINT; calls that run then are finished first, for a while.")]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Record every call in this file: JSON Lines, hash-chained. A call that cannot be recorded is refused
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
+    /// What to write to stderr
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
+    pub log: LogFilter,
+}
+
+/// How much is written to stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFilter {
+    /// Nothing
+    Off,
+    /// What went wrong in the host, and errors that tools log
+    Error,
+    /// Also traps and warnings
+    Warn,
+    /// Also what tools print
+    Info,
+    /// Everything
+    Debug,
+}
+
+/// `toolcell check`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Prints nothing but problems, each with its place and what to do about it, and a line that sums up.
+With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
+pub struct CheckArgs {
+    /// The manifest
+    #[arg(value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
+    pub manifest: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `toolcell list`.
+#[derive(Debug, ClapArgs)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON: the whole definitions, with component and limits
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `toolcell call`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell call weather_now '{\"city\":\"Oslo\"}'
+  toolcell call text_diff @arguments.json --usage
+  toolcell call json_query - --json < arguments.json
+  toolcell call chart @numbers.json --save .      writes the picture into this folder")]
+pub struct CallArgs {
+    /// The tool, as `toolcell list` shows it
+    pub tool: String,
+    /// The arguments: a JSON object, `@FILE` to read one, `-` for stdin
+    #[arg(default_value = "{}")]
+    pub arguments: String,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print the result as MCP has it, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Say on stderr what the call used: fuel, memory, time
+    #[arg(long)]
+    pub usage: bool,
+    /// Write pictures, sounds and binary resources into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub save: Option<PathBuf>,
+}
+
+/// `toolcell inspect`.
+#[derive(Debug, ClapArgs)]
+pub struct InspectArgs {
+    /// The component
+    #[arg(value_name = "FILE.wasm")]
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `toolcell completions`.
+#[derive(Debug, ClapArgs)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}

@@ -1,0 +1,289 @@
+//! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
+//! component is collected with its place in the manifest.
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use toolcell_audit::Sink;
+use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
+use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, SourceRef, names};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, LoadError, Sandbox, ToolComponent, contract};
+
+use super::admission::Admission;
+use super::{Catalog, Entry, Loaded, definition};
+
+/// Tools of one component. A model cannot choose among more, and each costs a compiled schema.
+const TOOLS_PER_COMPONENT_MAX: usize = 1_000;
+
+/// Problems reported of one component: past these the rest is most likely the same mistake.
+const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
+
+/// Characters shown of a name that is none: enough to find it in the tool's source.
+const NAME_CHARS_SHOWN: usize = 80;
+
+/// Builds catalogs: one for the life of the process.
+pub struct Builder {
+    sandbox: Sandbox,
+    runtime: Handle,
+    sink: Arc<Sink>,
+    calls: Arc<AtomicU64>,
+}
+
+/// What building came to.
+pub struct Built {
+    /// The catalog, where nothing was wrong.
+    pub catalog: Option<Catalog>,
+    /// Everything that was wrong.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// One component on its way: loaded, with its tools still as the component lists them.
+struct Listed {
+    component: ToolComponent,
+    tools: Vec<contract::Tool>,
+}
+
+impl Builder {
+    /// `runtime` runs the guests that are asked for their tools.
+    pub fn new(sandbox: Sandbox, runtime: Handle, sink: Arc<Sink>) -> Self {
+        Self { sandbox, runtime, sink, calls: Arc::default() }
+    }
+
+    /// Builds generation number `generation` from a checked manifest. Paths are relative to `folder`. Calls
+    /// `progress` after each component with how many are done.
+    pub fn build(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        generation: u64,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Built {
+        let listed = self.load_all(manifest.components(), folder, progress);
+        let mut problems = Vec::new();
+        let mut draft = Draft::default();
+        for (policy, listed) in manifest.components().iter().zip(listed) {
+            match listed {
+                Ok(listed) => draft.add(policy, listed, &mut problems),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        draft.check_collisions(&mut problems);
+        if !problems.is_empty() {
+            return Built { catalog: None, problems };
+        }
+        let Draft { tools, entries, components, .. } = draft;
+        match ToolList::new(generation, tools) {
+            Ok(tools) => {
+                let (sink, calls) = (Arc::clone(&self.sink), Arc::clone(&self.calls));
+                Built { catalog: Some(Catalog { tools, entries, components, sink, calls }), problems }
+            }
+            Err(collisions) => {
+                problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
+                Built { catalog: None, problems }
+            }
+        }
+    }
+
+    /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
+    fn load_all(
+        &self,
+        policies: &[ComponentPolicy],
+        folder: &Path,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Vec<Result<Listed, Diagnostic>> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let load_next = || {
+            let mut loaded = Vec::new();
+            while let Some((index, policy)) = take(&next, policies) {
+                loaded.push((index, self.load(policy, folder)));
+                progress(done.fetch_add(1, Ordering::AcqRel) + 1);
+            }
+            loaded
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(policies.len());
+        let mut loaded: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(load_next)).collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        loaded.sort_by_key(|(index, _)| *index);
+        loaded.into_iter().map(|(_, loaded)| loaded).collect()
+    }
+
+    fn load(&self, policy: &ComponentPolicy, folder: &Path) -> Result<Listed, Diagnostic> {
+        let SourceRef::File(written) = policy.source() else {
+            return Err(Diagnostic::error("components::source", "this kind of source is not supported")
+                .at(policy.source_span()));
+        };
+        let bytes = read_bounded(&folder.join(written), COMPONENT_BYTES_MAX).map_err(|problem| {
+            Diagnostic::error("components::source", format!("component \"{}\": {written} {problem}", policy.name()))
+                .at(policy.source_span())
+                .hint("paths are relative to the manifest's folder; has the component been built?")
+        })?;
+        let component = ToolComponent::load(&self.sandbox, &bytes).map_err(|error| refused(policy, &error))?;
+        let report = self.runtime.block_on(component.list_tools(policy.limits()));
+        super::log_captured(policy.name(), &report.captured);
+        match report.outcome {
+            Ok(tools) => Ok(Listed { component, tools }),
+            Err(failure) => {
+                let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
+                Err(Diagnostic::error("components::list", message).at(policy.source_span()))
+            }
+        }
+    }
+}
+
+/// The next component nobody has taken.
+fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
+    let index = next.fetch_add(1, Ordering::AcqRel);
+    policies.get(index).map(|policy| (index, policy))
+}
+
+fn refused(policy: &ComponentPolicy, error: &LoadError) -> Diagnostic {
+    Diagnostic::error("components::load", format!("component \"{}\": {error}", policy.name()))
+        .at(policy.source_span())
+        .hint(error.hint())
+}
+
+/// Reads a file of at most `bytes_max`. What is no regular file is not opened: opening a FIFO would wait for its other end.
+///
+/// # Errors
+/// What is wrong, to stand behind the file's name.
+pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    let cannot = |error: std::io::Error| format!("cannot be read: {}", plain(&error));
+    let metadata = std::fs::metadata(path).map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    // One byte more than may be, so that a file that grows meanwhile is seen.
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(format!("is larger than {bytes_max} bytes"));
+    }
+    Ok(bytes)
+}
+
+/// An I/O error without its number.
+pub fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// The catalog while it grows.
+#[derive(Default)]
+struct Draft {
+    tools: Vec<Arc<Tool>>,
+    entries: Vec<Entry>,
+    components: Vec<Arc<Loaded>>,
+    /// Of each tool: the exposed name, the component's name, and where the manifest names that.
+    origins: Vec<(String, String, toolcell_policy::Span)>,
+}
+
+impl Draft {
+    fn add(&mut self, policy: &ComponentPolicy, listed: Listed, problems: &mut Vec<Diagnostic>) {
+        let before = problems.len();
+        let Listed { component, tools } = listed;
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        problems.extend(policy.check_exports(&names));
+        if tools.len() > TOOLS_PER_COMPONENT_MAX {
+            let message = format!(
+                "component \"{}\" lists {} tools; a component may list {TOOLS_PER_COMPONENT_MAX}",
+                policy.name(),
+                tools.len()
+            );
+            problems.push(Diagnostic::error("tools::too_many", message).at(policy.source_span()));
+            return;
+        }
+        let loaded = Arc::new(Loaded {
+            name: policy.name().to_owned(),
+            digest: component.digest().to_string(),
+            policy_digest: Digest::of(policy.canonical().as_bytes()).to_string(),
+            component,
+        });
+        for tool in tools {
+            if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
+                let message = format!("component \"{}\" has more problems; these come first", policy.name());
+                problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
+                break;
+            }
+            self.add_tool(policy, &loaded, tool, problems);
+        }
+        self.components.push(loaded);
+    }
+
+    fn add_tool(
+        &mut self,
+        policy: &ComponentPolicy,
+        loaded: &Arc<Loaded>,
+        tool: contract::Tool,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let name = tool.name.clone();
+        let exposed = match policy.exposed_name(&name) {
+            Ok(exposed) => exposed,
+            // A good name that only the prefix makes too long is reported with the prefix.
+            Err(_) if names::check_tool(&name).is_ok() => return,
+            Err(error) => {
+                let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+                let message = format!("component \"{}\" lists a tool whose name {shown:?} {error}", policy.name());
+                problems.push(Diagnostic::error("tools::name", message).at(policy.source_span()));
+                return;
+            }
+        };
+        match definition::compile(exposed.clone(), tool) {
+            Ok(tool) => {
+                let limits = *policy.tool_limits(&name);
+                let admission = Admission::new(&limits);
+                self.tools.push(Arc::new(tool));
+                self.entries.push(Entry { component: Arc::clone(loaded), name, limits, admission });
+                self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),
+        }
+    }
+
+    /// Names that several tools would have, each with the components they come from.
+    fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
+        let mut first: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+        for (exposed, component, span) in &self.origins {
+            let Some(earlier) = first.insert(exposed, component) else { continue };
+            let (message, hint) = if earlier == component {
+                (
+                    format!("component \"{component}\" lists the tool \"{exposed}\" twice"),
+                    "a component names each of its tools once",
+                )
+            } else {
+                let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
+                (message, "give one of them a `prefix`")
+            };
+            problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
+        }
+    }
+}
+
+fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
+    let message = format!("component \"{}\", tool \"{tool}\": {} {}", policy.name(), problem.field, problem.message);
+    let diagnostic = Diagnostic::error("tools::definition", message).at(policy.source_span());
+    match &problem.hint {
+        Some(hint) => diagnostic.hint(hint),
+        None => diagnostic,
+    }
+}
+
+/// Where a manifest's relative paths start.
+pub fn folder_of(manifest: &Path) -> PathBuf {
+    manifest.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+}
+
+/// How long loading may take before a terminal is told how far it is.
+pub const PROGRESS_AFTER: Duration = Duration::from_secs(1);

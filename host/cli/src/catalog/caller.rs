@@ -1,0 +1,82 @@
+//! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one call.
+use std::future::Future;
+use std::pin::Pin;
+
+use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
+use toolcell_sandbox::{Caller, LogLevel, Trace};
+
+/// One call's way back to whoever sent it.
+pub struct McpCaller {
+    tool: String,
+    context: CallContext,
+}
+
+impl McpCaller {
+    pub fn new(tool: &str, context: CallContext) -> Self {
+        Self { tool: tool.to_owned(), context }
+    }
+}
+
+impl Caller for McpCaller {
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.context.events.progress(progress, total, message);
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        self.context.events.log(mcp_level(level), message, Some(&self.tool));
+        let tool = self.tool.as_str();
+        let request = self.context.request_id.as_str();
+        let text = sanitize::line(message);
+        match level {
+            LogLevel::Debug => tracing::debug!(tool, request, "{text}"),
+            LogLevel::Info | LogLevel::Notice => tracing::info!(tool, request, "{text}"),
+            LogLevel::Warning => tracing::warn!(tool, request, "{text}"),
+            LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
+                tracing::error!(tool, request, "{text}");
+            }
+        }
+    }
+
+    fn log_enabled(&self, level: LogLevel) -> bool {
+        let operator = match level {
+            LogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            LogLevel::Info | LogLevel::Notice => tracing::enabled!(tracing::Level::INFO),
+            LogLevel::Warning => tracing::enabled!(tracing::Level::WARN),
+            _ => tracing::enabled!(tracing::Level::ERROR),
+        };
+        operator || self.context.events.log_enabled(mcp_level(level))
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.context.cancellation.is_cancelled()
+    }
+
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.context.cancellation.cancelled())
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        self.context.trace.as_ref().map(|trace| Trace {
+            traceparent: trace.traceparent.clone(),
+            tracestate: trace.tracestate.clone(),
+            baggage: trace.baggage.clone(),
+        })
+    }
+
+    fn meta_json(&self) -> String {
+        self.context.meta_json.clone()
+    }
+}
+
+fn mcp_level(level: LogLevel) -> McpLevel {
+    match level {
+        LogLevel::Debug => McpLevel::Debug,
+        LogLevel::Info => McpLevel::Info,
+        LogLevel::Notice => McpLevel::Notice,
+        LogLevel::Warning => McpLevel::Warning,
+        LogLevel::Error => McpLevel::Error,
+        LogLevel::Critical => McpLevel::Critical,
+        LogLevel::Alert => McpLevel::Alert,
+        LogLevel::Emergency => McpLevel::Emergency,
+    }
+}

@@ -1,0 +1,107 @@
+//! What a guest returned, in the protocol's terms. JSON texts of the guest are parsed here: a guest that says something
+//! else than JSON gets told so, and the client gets one clear error.
+use serde_json::value::RawValue;
+use toolcell_mcp::{
+    CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
+};
+use toolcell_sandbox::contract;
+
+/// The result, or why it is none.
+pub fn result(answer: contract::CallResult) -> Result<CallResult, String> {
+    let structured = answer.structured_json.map(|text| json("structured-json", text)).transpose()?;
+    let content = answer
+        .content
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| {
+            self::content(item).map_err(|problem| format!("meta-json of content item {index} {problem}"))
+        })
+        .collect::<Result<_, _>>()
+        .map_err(invalid)?;
+    Ok(CallResult {
+        content,
+        structured,
+        is_error: answer.is_error,
+        meta: meta(answer.meta_json).map_err(|problem| invalid(format!("meta-json {problem}")))?,
+    })
+}
+
+fn invalid(problem: String) -> String {
+    format!("the tool returned an invalid result: {problem}")
+}
+
+fn json(field: &str, text: String) -> Result<Box<RawValue>, String> {
+    RawValue::from_string(text).map_err(|error| invalid(format!("{field} is not JSON: {error}")))
+}
+
+/// A `_meta`, empty where there is none.
+pub fn meta(text: Option<String>) -> Result<Map, String> {
+    match text.as_deref().map(serde_json::from_str) {
+        None => Ok(Map::new()),
+        Some(Ok(map)) => Ok(map),
+        Some(Err(error)) => Err(format!("is not a JSON object: {error}")),
+    }
+}
+
+fn content(item: contract::Content) -> Result<Content, String> {
+    let (kind, annotations, meta_json) = match item {
+        contract::Content::Text(text) => (ContentKind::Text(text.text), text.annotations, text.meta_json),
+        contract::Content::Image(media) => {
+            let kind = ContentKind::Image { data: media.data, mime_type: media.mime_type };
+            (kind, media.annotations, media.meta_json)
+        }
+        contract::Content::Audio(media) => {
+            let kind = ContentKind::Audio { data: media.data, mime_type: media.mime_type };
+            (kind, media.annotations, media.meta_json)
+        }
+        contract::Content::ResourceLink(link) => resource_link(link),
+        contract::Content::EmbeddedResource(resource) => {
+            let body = match resource.body {
+                contract::ResourceBody::Text(text) => ResourceBody::Text(text),
+                contract::ResourceBody::Blob(bytes) => ResourceBody::Blob(bytes),
+            };
+            let kind = ContentKind::EmbeddedResource { uri: resource.uri, mime_type: resource.mime_type, body };
+            (kind, resource.annotations, resource.meta_json)
+        }
+    };
+    Ok(Content { kind, annotations: annotations.map(self::annotations), meta: meta(meta_json)? })
+}
+
+fn resource_link(link: contract::ResourceLink) -> (ContentKind, Option<contract::Annotations>, Option<String>) {
+    let kind = ContentKind::ResourceLink(ResourceLink {
+        uri: link.uri,
+        name: link.name,
+        title: link.title,
+        description: link.description,
+        mime_type: link.mime_type,
+        size_bytes: link.size,
+        icons: icons(link.icons),
+    });
+    (kind, link.annotations, link.meta_json)
+}
+
+fn annotations(annotations: contract::Annotations) -> ContentAnnotations {
+    let audience = annotations.audience.into_iter().map(|role| match role {
+        contract::Role::User => Role::User,
+        contract::Role::Assistant => Role::Assistant,
+    });
+    ContentAnnotations {
+        audience: audience.collect(),
+        priority: annotations.priority,
+        last_modified: annotations.last_modified,
+    }
+}
+
+/// Icons of a definition or a link.
+pub fn icons(icons: Vec<contract::Icon>) -> Vec<Icon> {
+    let icon = |icon: contract::Icon| Icon {
+        src: icon.src,
+        mime_type: icon.mime_type,
+        sizes: icon.sizes,
+        theme: icon.theme.map(|theme| match theme {
+            contract::Theme::Light => IconTheme::Light,
+            contract::Theme::Dark => IconTheme::Dark,
+        }),
+    };
+    icons.into_iter().map(icon).collect()
+}

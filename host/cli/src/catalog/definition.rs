@@ -1,0 +1,56 @@
+//! A tool as the component lists it, in the protocol's terms: every field that is no JSON, every rule of MCP that the
+//! definition breaks, named all at once.
+use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
+use toolcell_sandbox::contract;
+
+use super::content;
+
+/// Compiles the definition under the name that clients see.
+pub fn compile(exposed_name: String, tool: contract::Tool) -> Result<Tool, Vec<DefinitionProblem>> {
+    let mut problems = Vec::new();
+    let input_schema = keep(&mut problems, schema("input-schema-json", &tool.input_schema_json));
+    let output_schema = tool.output_schema_json.as_deref().map(|text| schema("output-schema-json", text)).transpose();
+    let output_schema = keep(&mut problems, output_schema);
+    let meta = keep(&mut problems, content::meta(tool.meta_json).map_err(|message| problem("meta-json", message)));
+    let definition = ToolDefinition {
+        name: exposed_name,
+        title: tool.title,
+        description: tool.description,
+        // Stands in where the schema is no JSON, so that the other fields are checked all the same.
+        input_schema: input_schema.unwrap_or_else(|| serde_json::json!({"type": "object"})),
+        output_schema: output_schema.flatten(),
+        hints: tool.hints.map(hints).unwrap_or_default(),
+        icons: content::icons(tool.icons),
+        meta: meta.unwrap_or_else(Map::new),
+    };
+    match Tool::compile(definition, &DefinitionBounds::default()) {
+        Ok(tool) if problems.is_empty() => Ok(tool),
+        Ok(_) => Err(problems),
+        Err(more) => {
+            problems.extend(more);
+            Err(problems)
+        }
+    }
+}
+
+fn keep<T>(problems: &mut Vec<DefinitionProblem>, value: Result<T, DefinitionProblem>) -> Option<T> {
+    value.map_err(|problem| problems.push(problem)).ok()
+}
+
+fn schema(field: &str, text: &str) -> Result<serde_json::Value, DefinitionProblem> {
+    serde_json::from_str(text).map_err(|error| problem(field, format!("is not JSON: {error}")))
+}
+
+fn problem(field: &str, message: String) -> DefinitionProblem {
+    DefinitionProblem { field: field.to_owned(), message, hint: None }
+}
+
+fn hints(hints: contract::Hints) -> ToolHints {
+    ToolHints {
+        title: None,
+        read_only: hints.read_only,
+        destructive: hints.destructive,
+        idempotent: hints.idempotent,
+        open_world: hints.open_world,
+    }
+}

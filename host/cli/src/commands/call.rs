@@ -1,0 +1,181 @@
+//! `toolcell call TOOL ARGUMENTS`: one call, through the same catalog and checks as a client's.
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::value::RawValue;
+use toolcell_audit::Sink;
+use toolcell_mcp::{
+    Call, CallContext, CallEvents, CallResult, Cancellation, Catalog as _, Content, ContentKind, ResourceBody,
+    Revision, sanitize,
+};
+use toolcell_policy::names;
+
+use crate::args::CallArgs;
+use crate::catalog::{Catalog, USAGE_KEY, read_bounded};
+use crate::exit::Exit;
+use crate::project::{Machine, open_or_say};
+use crate::terminal;
+
+/// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.
+const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
+
+/// Calls and shows the result.
+pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
+    let arguments = match arguments(&args.arguments) {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            terminal::error(&problem, Some("give a JSON object, @FILE to read one, or - for stdin"));
+            return Ok(Exit::Usage);
+        }
+    };
+    let machine = Machine::start()?;
+    let Some((_, _, catalog)) = open_or_say(&args.manifest.manifest, &machine, Arc::new(Sink::disabled())) else {
+        return Ok(Exit::AtFault);
+    };
+    let catalog = Arc::new(catalog);
+    let Some((index, tool)) = catalog.tools().find(&args.tool) else {
+        let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());
+        let near = names::did_you_mean(&args.tool, known).map(|name| format!("did you mean \"{name}\"?"));
+        let hint = near.as_deref().unwrap_or("`toolcell list` shows the tools");
+        terminal::error(&format!("no tool is called {:?}", args.tool), Some(hint));
+        return Ok(Exit::Usage);
+    };
+    let result = match tool.check_arguments(&arguments) {
+        Err(problems) => tool.refuse_arguments(&problems),
+        Ok(()) => tool.finish(machine.runtime.block_on(interruptible(&catalog, index, arguments))),
+    };
+    show(args, &result)?;
+    Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
+}
+
+/// Runs the call; SIGINT cancels it.
+async fn interruptible(catalog: &Arc<Catalog>, tool: usize, arguments: Box<RawValue>) -> CallResult {
+    let cancellation = Cancellation::new();
+    let context = CallContext {
+        request_id: "cli".to_owned(),
+        revision: Revision::V2026_07_28,
+        client: None,
+        trace: None,
+        meta_json: "{}".to_owned(),
+        cancellation: cancellation.clone(),
+        events: CallEvents::nowhere(),
+    };
+    let call = Arc::clone(catalog).call(Call { tool, arguments, context });
+    tokio::pin!(call);
+    loop {
+        tokio::select! {
+            result = &mut call => return result,
+            _ = tokio::signal::ctrl_c(), if !cancellation.is_cancelled() => cancellation.cancel(),
+        }
+    }
+}
+
+fn arguments(given: &str) -> Result<Box<RawValue>, String> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => {
+            let bytes =
+                read_bounded(Path::new(path), ARGUMENTS_BYTES_MAX).map_err(|problem| format!("{path} {problem}"))?;
+            String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text"))?
+        }
+        None if given == "-" => stdin()?,
+        None => given.to_owned(),
+    };
+    RawValue::from_string(text.trim().to_owned()).map_err(|error| format!("the arguments are not JSON: {error}"))
+}
+
+fn stdin() -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::io::stdin().take(ARGUMENTS_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("stdin cannot be read: {error}"))?;
+    if text.len() as u64 > ARGUMENTS_BYTES_MAX {
+        return Err(format!("stdin holds more than {ARGUMENTS_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
+    if let Some(folder) = &args.save {
+        save(folder, result)?;
+    }
+    if args.json {
+        terminal::print(&format!("{}\n", Revision::V2026_07_28.result_json(result)))?;
+    } else {
+        let text: String = result.content.iter().map(for_people).collect();
+        if result.is_error {
+            terminal::say(&text);
+        } else {
+            terminal::print(&text)?;
+        }
+    }
+    if args.usage
+        && let Some(usage) = result.meta.get(USAGE_KEY)
+    {
+        let number = |key: &str| usage.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
+        terminal::say(&format!(
+            "fuel {}, peak memory {} KiB, time {:.3} ms\n",
+            number("fuel"),
+            number("memory_peak_bytes").div_ceil(1024),
+            std::time::Duration::from_micros(number("duration_us")).as_secs_f64() * 1e3,
+        ));
+    }
+    Ok(())
+}
+
+/// A piece of content as a terminal may have it: text without escapes, the rest described.
+fn for_people(content: &Content) -> String {
+    match &content.kind {
+        ContentKind::Text(text) => format!("{}\n", sanitize::text(text)),
+        ContentKind::Image { data, mime_type } => described("image", mime_type, data.len()),
+        ContentKind::Audio { data, mime_type } => described("audio", mime_type, data.len()),
+        ContentKind::ResourceLink(link) => {
+            format!("[link {}: {}]\n", sanitize::line(&link.name), sanitize::line(&link.uri))
+        }
+        ContentKind::EmbeddedResource { uri, mime_type, body } => match body {
+            ResourceBody::Text(text) => format!("[resource {}]\n{}\n", sanitize::line(uri), sanitize::text(text)),
+            ResourceBody::Blob(bytes) => described(
+                &format!("resource {}", sanitize::line(uri)),
+                mime_type.as_deref().unwrap_or("bytes"),
+                bytes.len(),
+            ),
+        },
+    }
+}
+
+fn described(what: &str, mime_type: &str, bytes: usize) -> String {
+    format!("[{what}, {}, {bytes} bytes; --save FOLDER writes it to a file]\n", sanitize::line(mime_type))
+}
+
+/// Writes what is no text into files named by place and kind: names from a guest are not used.
+fn save(folder: &Path, result: &CallResult) -> anyhow::Result<()> {
+    for (index, content) in result.content.iter().enumerate() {
+        let (bytes, mime_type) = match &content.kind {
+            ContentKind::Image { data, mime_type } | ContentKind::Audio { data, mime_type } => {
+                (data, mime_type.as_str())
+            }
+            ContentKind::EmbeddedResource { body: ResourceBody::Blob(bytes), mime_type, .. } => {
+                (bytes, mime_type.as_deref().unwrap_or_default())
+            }
+            _ => continue,
+        };
+        let path = folder.join(format!("content-{index}.{}", extension(mime_type)));
+        std::fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        terminal::say(&format!("wrote {}\n", path.display()));
+    }
+    Ok(())
+}
+
+fn extension(mime_type: &str) -> &'static str {
+    match mime_type {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "application/pdf" => "pdf",
+        _ => "bin",
+    }
+}

@@ -1,0 +1,67 @@
+//! `toolcell check`: every problem of a manifest and its components at once.
+use std::sync::Arc;
+
+use serde_json::json;
+use toolcell_audit::Sink;
+
+use crate::args::CheckArgs;
+use crate::exit::Exit;
+use crate::project::{Machine, ManifestFile, Project};
+use crate::terminal;
+
+/// Checks and reports.
+pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
+    let file = match ManifestFile::read(&args.manifest) {
+        Ok(file) => file,
+        Err(problem) => {
+            if args.json {
+                let problems = [json!({"severity": "error", "code": "manifest::unreadable", "message": problem})];
+                terminal::print(&format!("{:#}\n", json!({"ok": false, "problems": problems})))?;
+            } else {
+                terminal::error(&problem, Some("name the manifest: toolcell check FILE"));
+            }
+            return Ok(Exit::AtFault);
+        }
+    };
+    let machine = Machine::start()?;
+    let project = file.open(&machine, Arc::new(Sink::disabled()));
+    if args.json {
+        terminal::print(&format!("{:#}\n", report(&project)))?;
+    } else {
+        project.show_problems();
+        let separator = if project.problems.is_empty() { "" } else { "\n" };
+        terminal::print(&format!("{separator}{}\n", sum_up(&project)))?;
+    }
+    Ok(if project.ready.is_some() { Exit::Done } else { Exit::AtFault })
+}
+
+fn sum_up(project: &Project) -> String {
+    let name = project.file.name();
+    match &project.ready {
+        None => format!("{name}: {}", project.summary()),
+        Some((_, catalog)) => {
+            let tools = toolcell_mcp::Catalog::tools(catalog).tools().len();
+            let components = catalog.components().len();
+            let found = if project.problems.is_empty() { "ok".to_owned() } else { project.summary() };
+            format!("{name}: {found}; components: {components}, tools: {tools}")
+        }
+    }
+}
+
+fn report(project: &Project) -> serde_json::Value {
+    let source = project.file.source();
+    let problems: Vec<_> = project.problems.iter().map(|problem| problem.to_json(&source)).collect();
+    let components: Vec<_> = project
+        .ready
+        .iter()
+        .flat_map(|(_, catalog)| catalog.components())
+        .map(|component| json!({"name": component.name(), "digest": component.inspection().digest().to_string()}))
+        .collect();
+    let tools: Vec<_> = project
+        .ready
+        .iter()
+        .flat_map(|(_, catalog)| toolcell_mcp::Catalog::tools(catalog).tools())
+        .map(|tool| tool.definition().name.clone())
+        .collect();
+    json!({"ok": project.ready.is_some(), "problems": problems, "components": components, "tools": tools})
+}

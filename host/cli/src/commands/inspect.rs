@@ -1,0 +1,123 @@
+//! `toolcell inspect FILE.wasm`: what a component exports, imports and declares. Works without a manifest.
+use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::Limits;
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Inspection, ToolComponent, contract};
+
+use crate::args::InspectArgs;
+use crate::catalog::read_bounded;
+use crate::exit::Exit;
+use crate::project::Machine;
+use crate::terminal;
+
+/// What was found.
+struct Found {
+    inspection: Inspection,
+    /// Its tools, or why it cannot be served.
+    tools: Result<Vec<contract::Tool>, String>,
+}
+
+/// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
+pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
+    let name = args.file.display().to_string();
+    let machine = Machine::start()?;
+    let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
+        Ok(bytes) => inspect(&machine, &bytes),
+        Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component")),
+    };
+    let found = match found {
+        Ok(found) => found,
+        Err((problem, hint)) => {
+            if args.json {
+                terminal::print(&format!("{:#}\n", json!({"ok": false, "problem": problem, "hint": hint})))?;
+            } else {
+                terminal::error(&problem, Some(hint));
+            }
+            return Ok(Exit::AtFault);
+        }
+    };
+    let text = if args.json { format!("{:#}\n", found.json()) } else { found.text(&name) };
+    terminal::print(&text)?;
+    Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
+}
+
+fn inspect(machine: &Machine, bytes: &[u8]) -> Result<Found, (String, &'static str)> {
+    let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
+    let tools = match ToolComponent::load(&machine.sandbox, bytes) {
+        Err(error) => Err(error.to_string()),
+        Ok(component) => {
+            let report = machine.runtime.block_on(component.list_tools(&Limits::default()));
+            report.outcome.map_err(|failure| format!("could not list its tools: {failure}"))
+        }
+    };
+    Ok(Found { inspection, tools })
+}
+
+impl Found {
+    fn json(&self) -> Value {
+        let tools = self.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
+        json!({
+            "ok": self.tools.is_ok(),
+            "digest": self.inspection.digest().to_string(),
+            "size_bytes": self.inspection.size_bytes(),
+            "contract": self.inspection.contract_version(),
+            "exports": self.inspection.exports(),
+            "imports": self.inspection.imports(),
+            "not_offered": self.inspection.not_offered(),
+            "tools": tools,
+            "problem": self.tools.as_ref().err(),
+        })
+    }
+
+    fn text(&self, name: &str) -> String {
+        let style = terminal::stdout_style();
+        let heading = |text: &str| terminal::bold(text, style);
+        let mut text = format!("{}\n", heading(&sanitize::line(name)));
+        text.push_str(&format!("  digest    {}\n", self.inspection.digest()));
+        text.push_str(&format!("  size      {} bytes\n", self.inspection.size_bytes()));
+        let contract =
+            self.inspection.contract_version().map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
+        text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
+        for (title, names) in [("exports", self.inspection.exports()), ("imports", self.inspection.imports())] {
+            text.push_str(&format!("\n{}\n", heading(title)));
+            for name in names {
+                let note = if self.inspection.not_offered().contains(name) && title == "imports" {
+                    "  (not offered by this host)"
+                } else {
+                    ""
+                };
+                text.push_str(&format!("  {}{note}\n", sanitize::line(name)));
+            }
+        }
+        text.push_str(&format!("\n{}\n", heading("tools")));
+        match &self.tools {
+            Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
+            Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
+        }
+        text
+    }
+}
+
+fn tool_text(tool: &contract::Tool) -> String {
+    let description = sanitize::text(&tool.description).into_owned();
+    let mut text = format!("  {}\n", sanitize::line(&tool.name));
+    for line in description.lines() {
+        text.push_str(&format!("      {line}\n"));
+    }
+    text.push_str(&format!("      arguments {}\n", sanitize::line(&tool.input_schema_json)));
+    if let Some(schema) = &tool.output_schema_json {
+        text.push_str(&format!("      result    {}\n", sanitize::line(schema)));
+    }
+    text
+}
+
+fn tool_json(tool: &contract::Tool) -> Value {
+    let schema = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": schema(&tool.input_schema_json),
+        "outputSchema": tool.output_schema_json.as_deref().map(schema),
+    })
+}

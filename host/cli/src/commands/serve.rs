@@ -1,0 +1,142 @@
+//! `toolcell serve`: the manifest's tools on stdin and stdout.
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwap;
+use tokio::runtime::Handle;
+use toolcell_audit::{Clipped, ComponentLoaded, Event, HostStarted, HostStopped, Sink};
+use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
+use toolcell_mcp::{Catalog as _, Host, Server, ServerInfo, ServerOptions};
+use toolcell_policy::Manifest;
+use toolcell_sandbox::Digest;
+
+use crate::args::ServeArgs;
+use crate::catalog::Catalog;
+use crate::exit::Exit;
+use crate::logging;
+use crate::project::{Machine, ManifestFile, open_or_say};
+use crate::terminal;
+
+/// How long a guest's worker thread may take to see that the process ends. Every guest yields within milliseconds.
+const WORKERS_END_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The catalog that is current.
+struct Current(ArcSwap<Catalog>);
+
+impl Host for Current {
+    type Catalog = Catalog;
+
+    fn snapshot(&self) -> Arc<Catalog> {
+        self.0.load_full()
+    }
+}
+
+/// Serves until the input ends or a signal comes.
+pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
+    let _log = logging::start(args.log);
+    let sink = match open_audit(args) {
+        Ok(sink) => Arc::new(sink),
+        Err(problem) => {
+            terminal::error(&problem, Some("without --audit nothing is recorded"));
+            return Ok(Exit::AtFault);
+        }
+    };
+    let machine = Machine::start()?;
+    let Some((file, manifest, catalog)) = open_or_say(&args.manifest.manifest, &machine, Arc::clone(&sink)) else {
+        return Ok(Exit::AtFault);
+    };
+    record_start(&sink, &file, &catalog)?;
+    let host = Arc::new(Current(ArcSwap::from_pointee(catalog)));
+    let (info, options) = described(&manifest);
+    let server = Arc::new(Server::new(Arc::clone(&host), info, options));
+    let shutdown = Shutdown::new()?;
+    end_on_signals(machine.runtime.handle(), shutdown.clone())?;
+    let mut transport = StdioOptions::of_process().context("stdin or stdout is closed")?;
+    transport.line_bytes_max = manifest.server().line_bytes_max();
+    let end = stdio::serve(&server, transport, machine.runtime.handle().clone(), &shutdown);
+    let reason = match &end {
+        Ok(End::Eof) => "end of input".to_owned(),
+        Ok(End::Shutdown) => "signal".to_owned(),
+        Ok(End::OutputClosed) => "output closed".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let calls = host.snapshot().calls_started();
+    if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {
+        tracing::error!("the end is missing in the audit: {error}");
+    }
+    machine.runtime.shutdown_timeout(WORKERS_END_WITHIN);
+    end?;
+    Ok(Exit::Done)
+}
+
+fn open_audit(args: &ServeArgs) -> Result<Sink, String> {
+    let Some(path) = &args.audit else { return Ok(Sink::disabled()) };
+    let (sink, opened) = Sink::open(path).map_err(|error| format!("the audit {}: {error}", path.display()))?;
+    if opened.torn_bytes > 0 {
+        tracing::warn!("the audit ended in half a record; {} bytes were cut off", opened.torn_bytes);
+    }
+    Ok(sink)
+}
+
+fn record_start(sink: &Sink, file: &ManifestFile, catalog: &Catalog) -> anyhow::Result<()> {
+    let manifest_digest = Digest::of(file.text().as_bytes()).to_string();
+    sink.record(|| {
+        Event::HostStarted(HostStarted {
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            manifest: Clipped(file.name()),
+            manifest_digest: &manifest_digest,
+        })
+    })
+    .context("the audit cannot be written")?;
+    for component in catalog.components() {
+        let tools = catalog.tools_of(component);
+        sink.record(|| {
+            Event::ComponentLoaded(ComponentLoaded {
+                generation: catalog.tools().generation(),
+                name: component.name(),
+                digest: component.digest(),
+                size_bytes: component.inspection().size_bytes(),
+                policy_digest: component.policy_digest(),
+                tools: &tools,
+            })
+        })
+        .context("the audit cannot be written")?;
+    }
+    Ok(())
+}
+
+/// What the server says of itself, and how it bounds its connections, as the manifest has it.
+fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
+    let server = manifest.server();
+    let info = ServerInfo {
+        name: server.name().to_owned(),
+        title: server.title().map(str::to_owned),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        instructions: server.instructions().map(str::to_owned),
+        ..ServerInfo::default()
+    };
+    let options = ServerOptions {
+        page_size: server.page_size(),
+        in_flight_max: server.in_flight_max(),
+        pending_calls_max: server.pending_max(),
+        ..ServerOptions::default()
+    };
+    (info, options)
+}
+
+/// SIGTERM and SIGINT end the serving; calls that run are finished first.
+fn end_on_signals(runtime: &Handle, shutdown: Shutdown) -> anyhow::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let _inside = runtime.enter();
+    let mut terminated = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    drop(runtime.spawn(async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        shutdown.begin();
+    }));
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! Writing to people: colours only on a terminal, progress only where somebody waits and can see it.
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Instant;
+
+use toolcell_policy::Style;
+
+use crate::catalog::PROGRESS_AFTER;
+
+/// How to draw on stderr. `NO_COLOR` (any value but empty) turns colours off.
+pub fn stderr_style() -> Style {
+    style(std::io::stderr().is_terminal())
+}
+
+/// How to draw on stdout.
+pub fn stdout_style() -> Style {
+    style(std::io::stdout().is_terminal())
+}
+
+fn style(terminal: bool) -> Style {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    if terminal && !refused { Style::Color } else { Style::Plain }
+}
+
+/// Bold text where the style has colours.
+pub fn bold(text: &str, style: Style) -> String {
+    paint(text, "1", style)
+}
+
+/// Faint text where the style has colours.
+pub fn faint(text: &str, style: Style) -> String {
+    paint(text, "2", style)
+}
+
+fn paint(text: &str, code: &str, style: Style) -> String {
+    match style {
+        Style::Color => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        Style::Plain => text.to_owned(),
+    }
+}
+
+/// Says what went wrong and what to do about it, on stderr.
+pub fn error(message: &str, hint: Option<&str>) {
+    let style = stderr_style();
+    let label = paint("error", "1;31", style);
+    let mut text = format!("{label}: {message}\n");
+    if let Some(hint) = hint {
+        text.push_str(&format!("\n{}: {hint}\n", paint("hint", "1;36", style)));
+    }
+    say(&text);
+}
+
+/// Writes to stderr. Where that fails there is nobody left to tell.
+pub fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes data to stdout.
+pub fn print(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// A line on a terminal that says how many of so many are done; shown once that takes over a second, and wiped.
+pub struct Progress {
+    what: &'static str,
+    total: usize,
+    started: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    pub fn new(what: &'static str, total: usize) -> Self {
+        Self { what, total, started: Instant::now(), shown: std::io::stderr().is_terminal() }
+    }
+
+    /// Draws how far it is.
+    pub fn at(&self, done: usize) {
+        if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
+            say(&format!("\r{} {done}/{}\u{1b}[K", self.what, self.total));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
+            say("\r\u{1b}[K");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The frames of the benchmark: requests as bytes, and what a right answer to each is. One request, one id, one text:
+//! an answer that belongs to another call is seen.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+
+use anyhow::{Context as _, bail, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION};
+
+/// How a request says which protocol it speaks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// After an `initialize` handshake; requests say nothing.
+    Legacy,
+    /// No handshake; every request says it.
+    Modern,
+}
+
+/// A tool that gives back what it is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// 5 KB, no imports, gives back its arguments as JSON text.
+    Tiny,
+    /// Rust with its standard library: parses its arguments, gives back their `text`.
+    Echo,
+}
+
+/// Something to ask.
+#[derive(Clone, Copy)]
+pub enum Ask {
+    /// The line of a legacy call of `echo`, which comes back as it is: for the baselines.
+    Line,
+    /// `ping`.
+    Ping,
+    /// `tools/list`, legacy.
+    List,
+    /// `tools/call`.
+    Call(Tool, Era),
+}
+
+impl Tool {
+    /// Its name, and that of its component.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Echo => "echo",
+        }
+    }
+
+    /// Whether this is the text it answers the call of this id with.
+    fn has_answered(self, id: u64, text: &str) -> bool {
+        let said = match self {
+            Self::Tiny => text.strip_prefix("{\"text\":\"").and_then(|rest| rest.strip_suffix("\"}")),
+            Self::Echo => Some(text),
+        };
+        said.and_then(|said| said.strip_prefix(WORDS)).is_some_and(|number| number.parse() == Ok(id))
+    }
+}
+
+/// What every call says before its number: as long as a short sentence, with something that needs escaping in no encoding.
+const WORDS: &str = "the quick brown fox jumps over call ";
+
+impl Ask {
+    /// Appends the request with this id, as one line.
+    ///
+    /// # Errors
+    /// None that a growing buffer has.
+    pub fn write(self, id: u64, line: &mut Vec<u8>) -> anyhow::Result<()> {
+        write!(line, r#"{{"jsonrpc":"2.0","id":{id},"method":"#)?;
+        match self {
+            Self::Ping => write!(line, r#""ping"}}"#)?,
+            Self::List => write!(line, r#""tools/list"}}"#)?,
+            Self::Line => write_call(line, id, Tool::Echo, Era::Legacy)?,
+            Self::Call(tool, era) => write_call(line, id, tool, era)?,
+        }
+        line.push(b'\n');
+        Ok(())
+    }
+
+    /// Checks that this line is the right answer to the request with this id.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check(self, id: u64, line: &[u8]) -> anyhow::Result<()> {
+        if matches!(self, Self::Line) {
+            let mut sent = Vec::with_capacity(line.len());
+            self.write(id, &mut sent)?;
+            ensure!(sent == line, "{:?} came back as {:?}", lossy(&sent), lossy(line));
+            return Ok(());
+        }
+        let reply = Reply::read(line)?;
+        ensure!(reply.id == Some(id), "an answer to {id} was expected, not {:?}", lossy(line));
+        self.check_reply(id, &reply).with_context(|| lossy(line).into_owned())
+    }
+
+    /// Checks that a reply of this id, which the caller has looked at, is right.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check_reply(self, id: u64, reply: &Reply<'_>) -> anyhow::Result<()> {
+        let result = reply.result.as_ref().context("the answer is an error")?;
+        match self {
+            Self::List if result.tools.is_empty() => bail!("the list is empty"),
+            Self::Ping | Self::List | Self::Line => Ok(()),
+            Self::Call(tool, _) => match result.content.as_slice() {
+                [content] if !result.is_error && tool.has_answered(id, &content.text) => Ok(()),
+                _ => bail!("the answer to call {id} is wrong"),
+            },
+        }
+    }
+}
+
+fn write_call(line: &mut Vec<u8>, id: u64, tool: Tool, era: Era) -> anyhow::Result<()> {
+    let name = tool.name();
+    write!(line, r#""tools/call","params":{{"name":"{name}","arguments":{{"text":"{WORDS}{id}"}}"#)?;
+    if era == Era::Modern {
+        write!(line, r#","_meta":{}"#, modern_meta())?;
+    }
+    line.extend_from_slice(b"}}");
+    Ok(())
+}
+
+fn modern_meta() -> &'static str {
+    static META: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    META.get_or_init(|| toolcell_tests::modern_meta().to_string())
+}
+
+/// A modern request of this method, with these further params, as one line.
+pub fn modern(id: u64, method: &str, mut params: Value) -> Vec<u8> {
+    params.as_object_mut().map(|params| params.insert("_meta".to_owned(), toolcell_tests::modern_meta()));
+    line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+/// The line that opens a legacy conversation, in the newest legacy revision: a request with this id.
+pub fn initialize(id: u64) -> Vec<u8> {
+    let revision = LEGACY_REVISIONS.last().copied().unwrap_or(MODERN_REVISION);
+    let client = serde_json::json!({"name": "toolcell-bench", "version": "1"});
+    let params = serde_json::json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
+    line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}))
+}
+
+/// What follows the answer to [`initialize`].
+pub fn initialized() -> Vec<u8> {
+    line(&serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+}
+
+fn line(frame: &Value) -> Vec<u8> {
+    format!("{frame}\n").into_bytes()
+}
+
+fn lossy(line: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line))
+}
+
+/// What the benchmark looks at of a frame that came.
+#[derive(Debug, Deserialize)]
+pub struct Reply<'a> {
+    /// The id, where it is a reply to a request of ours.
+    pub id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<Answered<'a>>,
+}
+
+impl<'a> Reply<'a> {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// It is no such frame.
+    pub fn read(line: &'a [u8]) -> anyhow::Result<Self> {
+        serde_json::from_slice(line).with_context(|| format!("not a frame: {:?}", lossy(line)))
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Answered<'a> {
+    #[serde(borrow, default)]
+    content: Vec<Content<'a>>,
+    #[serde(default)]
+    tools: Vec<serde::de::IgnoredAny>,
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content<'a> {
+    #[serde(borrow, default)]
+    text: Cow<'a, str>,
+}

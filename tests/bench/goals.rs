@@ -1,0 +1,142 @@
+//! The goals, and how far what was measured is from them. A goal has a row only if this run measured it.
+
+use serde_json::{Value, json};
+
+/// How a verdict begins where the goal is met.
+pub const MET: &str = "met";
+
+/// How a verdict begins where it is not.
+pub const MISSED: &str = "missed by";
+
+/// A figure that a goal is set for. In the order of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Serial calls of `echo`, p50 above the bare pipe's, in µs.
+    EchoAboveBare,
+    /// Pipelined calls of `echo`, in calls/s.
+    EchoPipelined,
+    /// Pipelined calls of `tiny`, in calls/s.
+    TinyPipelined,
+    /// `ping` while loops run, p99 in ms.
+    PingUnderLoops,
+    /// `tools/list` while loops run, p99 in ms.
+    ListUnderLoops,
+    /// Calls of another tool while loops run, p99 in ms.
+    CallUnderLoops,
+    /// Resident memory with 100 tools, in MB.
+    HundredTools,
+}
+
+/// What is asked for.
+struct Wanted {
+    /// Of what.
+    measure: &'static str,
+    bound: Bound,
+    unit: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Goal {
+    const fn wanted(self) -> Wanted {
+        let (measure, bound, unit) = match self {
+            Self::EchoAboveBare => {
+                ("echo (Rust with std), serial p50 above a bare pipe round trip", Bound::AtMost(25.0), "µs")
+            }
+            Self::EchoPipelined => ("echo (Rust with std), pipelined", Bound::AtLeast(50_000.0), "calls/s"),
+            Self::TinyPipelined => ("tiny, pipelined", Bound::AtLeast(70_000.0), "calls/s"),
+            Self::PingUnderLoops => ("ping p99 under 8 endless loops", Bound::AtMost(10.0), "ms"),
+            Self::ListUnderLoops => ("tools/list p99 under 8 endless loops", Bound::AtMost(10.0), "ms"),
+            Self::CallUnderLoops => ("call of another tool, p99 under 8 endless loops", Bound::AtMost(100.0), "ms"),
+            Self::HundredTools => ("resident memory, 100 Rust tools loaded, idle", Bound::AtMost(70.0), "MB"),
+        };
+        Wanted { measure, bound, unit }
+    }
+}
+
+impl Bound {
+    fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(most) => value <= most,
+            Self::AtLeast(least) => value >= least,
+        }
+    }
+
+    const fn sign(self) -> &'static str {
+        match self {
+            Self::AtMost(_) => "≤",
+            Self::AtLeast(_) => "≥",
+        }
+    }
+
+    const fn value(self) -> f64 {
+        match self {
+            Self::AtMost(value) | Self::AtLeast(value) => value,
+        }
+    }
+}
+
+/// The goals as lines of cells, the headings first.
+pub fn table(measured: &[(Goal, f64)], is_quick: bool) -> Vec<Vec<String>> {
+    let headings = ["", "measured", "goal", "verdict"].map(str::to_owned).to_vec();
+    let line = |(goal, value): &(Goal, f64)| {
+        let Wanted { measure, bound, unit } = goal.wanted();
+        let shown = [
+            measure.to_owned(),
+            format!("{} {unit}", figure(*value)),
+            format!("{} {} {unit}", bound.sign(), figure(bound.value())),
+            verdict(bound, *value, unit, is_quick),
+        ];
+        shown.to_vec()
+    };
+    std::iter::once(headings).chain(measured.iter().map(line)).collect()
+}
+
+/// The goals as JSON.
+pub fn to_json(measured: &[(Goal, f64)], is_quick: bool) -> Value {
+    let row = |(goal, value): &(Goal, f64)| {
+        let Wanted { measure, bound, unit } = goal.wanted();
+        let met = if is_quick { Value::Null } else { json!(bound.is_met_by(*value)) };
+        json!({"measure": measure, "unit": unit, "measured": value, "bound": bound.sign(), "goal": bound.value(), "met": met})
+    };
+    Value::Array(measured.iter().map(row).collect())
+}
+
+fn verdict(bound: Bound, value: f64, unit: &str, is_quick: bool) -> String {
+    if is_quick {
+        return "too few rounds to say".to_owned();
+    }
+    if bound.is_met_by(value) {
+        return MET.to_owned();
+    }
+    let by = (value - bound.value()).abs();
+    format!("{MISSED} {} {unit} ({:.2}×)", figure(by), value / bound.value())
+}
+
+/// Whole numbers where they are large, one digit after the point where they are small.
+fn figure(value: f64) -> String {
+    if value.abs() >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bound, verdict};
+
+    #[test]
+    fn a_verdict_says_by_how_much_a_goal_is_missed() {
+        let cases = [
+            (Bound::AtMost(25.0), 25.0, "met"),
+            (Bound::AtMost(25.0), 30.5, "missed by 5.5 µs (1.22×)"),
+            (Bound::AtLeast(50_000.0), 50_000.0, "met"),
+            (Bound::AtLeast(50_000.0), 25_000.0, "missed by 25000 µs (0.50×)"),
+        ];
+        for (bound, value, said) in cases {
+            assert_eq!(verdict(bound, value, "µs", false), said);
+        }
+        assert_eq!(verdict(Bound::AtMost(1.0), 2.0, "µs", true), "too few rounds to say");
+    }
+}

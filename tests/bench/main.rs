@@ -1,0 +1,84 @@
+//! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the machine itself costs.
+//!
+//! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how far the goals are met.
+//! Must not hold: anything that runs inside the host's process, or a figure that was not measured in this run.
+
+mod frame;
+mod goals;
+mod link;
+mod loops;
+mod machine;
+mod memory;
+mod native;
+mod options;
+mod pipelined;
+mod process;
+mod report;
+mod samples;
+mod serial;
+mod serving;
+mod start;
+mod subject;
+mod watch;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use options::{Asked, Options};
+use report::{Report, Section};
+use watch::Watch;
+
+/// A measurement: its name, for `--filter`, and what makes its table.
+type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
+
+const MEASUREMENTS: [Measurement; 5] = [
+    ("serial", serial::measure),
+    ("pipelined", pipelined::measure),
+    ("start", start::measure),
+    ("loops", loops::measure),
+    ("memory", memory::measure),
+];
+
+fn main() -> ExitCode {
+    let done = match options::from_command_line() {
+        Ok(Asked::Native(native)) => native.run(),
+        Ok(Asked::Help) => print(options::HELP),
+        Ok(Asked::Measure(options)) => measure(&options),
+        Err(error) => {
+            complain(&format!("{error:#}\n\nhint: --help shows what there is"));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> anyhow::Result<()> {
+    let mut report = Report::new(machine::describe()?, options.quick);
+    for (name, measure) in MEASUREMENTS.into_iter().filter(|(name, _)| options.wants(name)) {
+        complain(&format!("measuring: {name}"));
+        let watch = Watch::over(name, options.patience());
+        report.add(name, measure(options)?);
+        drop(watch);
+    }
+    if options.json {
+        return print(&report.to_json());
+    }
+    print(&report.to_text(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()))
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    Ok(stdout.flush()?)
+}
+
+/// Says something to the person who waits. That stderr is gone is no reason to stop.
+fn complain(text: &str) {
+    let _ = writeln!(std::io::stderr(), "bench: {text}");
+}

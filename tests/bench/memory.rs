@@ -1,0 +1,63 @@
+//! Resident memory with few and with many tools, as the kernel counts pages.
+
+use std::time::{Duration, Instant};
+
+use crate::goals::Goal;
+use crate::link::{Link, Wire, first_call};
+use crate::options::Options;
+use crate::process;
+use crate::report::{Column, Row, Section};
+use crate::serving::{Serving, prefix};
+
+const COLUMNS: &[Column] = &[
+    Column { key: "resident_mb", heading: "now MB", decimals: 1 },
+    Column { key: "resident_max_mb", heading: "peak MB", decimals: 1 },
+];
+
+const NOTE: &str = "MB of 10^6 bytes. Idle: no CPU time taken for a while. The peak is from compiling the components.";
+
+/// How long a process that is idle takes no CPU time.
+const IDLE: Duration = Duration::from_millis(300);
+
+/// How long it may take to become idle.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Measures.
+///
+/// # Errors
+/// Something does not start or answers wrongly.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let many = options.count(100, 5);
+    let one = Serving::copies(1)?;
+    let mut link = Link::open(&one.subject(), Wire::Pipes)?;
+    let mut rows = vec![row("1 Rust tool, idle".to_owned(), resident(&link)?)];
+    let serving = Serving::copies(many)?;
+    link = Link::open(&serving.subject(), Wire::Pipes)?;
+    let loaded = resident(&link)?;
+    rows.push(row(format!("{many} Rust tools, idle"), loaded));
+    for copy in 0..many {
+        first_call(&mut link, &format!("{}echo", prefix(copy)), "each once")?;
+    }
+    rows.push(row(format!("{many} Rust tools, idle, each called once"), resident(&link)?));
+    let measured = vec![(Goal::HundredTools, loaded.0)];
+    let title = "Resident memory";
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+/// The resident memory, now and at most, once the process is idle.
+fn resident(link: &Link) -> anyhow::Result<(f64, f64)> {
+    let begun = Instant::now();
+    let mut ran = process::cpu_time(link.process_id())?;
+    loop {
+        std::thread::sleep(IDLE);
+        let run_since = std::mem::replace(&mut ran, process::cpu_time(link.process_id())?);
+        // A clock that ticks once in a while is idle enough.
+        if ran.saturating_sub(run_since) < IDLE / 100 || begun.elapsed() > PATIENCE {
+            return process::resident_mb(link.process_id());
+        }
+    }
+}
+
+fn row(name: String, (now, peak): (f64, f64)) -> Row {
+    Row { name, values: vec![Some(now), Some(peak)] }
+}

@@ -1,0 +1,54 @@
+//! What the kernel says of a running process.
+
+use std::fs::read_to_string;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+/// What `stat` counts in, in milliseconds. The kernel shows 100 ticks a second whatever it counts itself.
+const TICK_MS: u64 = 10;
+
+/// The CPU time that the process's threads have taken, in user and kernel mode together. Exact where the kernel counts
+/// each thread's run time; else what `stat` says, in steps of 10 ms.
+///
+/// # Errors
+/// The process is gone.
+pub fn cpu_time(process: u32) -> anyhow::Result<Duration> {
+    match run_time(process) {
+        Some(nanoseconds) => Ok(Duration::from_nanos(nanoseconds)),
+        None => cpu_time_of_stat(process),
+    }
+}
+
+fn run_time(process: u32) -> Option<u64> {
+    let mut total = 0_u64;
+    for thread in std::fs::read_dir(format!("/proc/{process}/task")).ok()? {
+        let path = thread.ok()?.path().join("schedstat");
+        // A thread that ends meanwhile is left out.
+        let Ok(text) = read_to_string(path) else { continue };
+        total += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    (total > 0).then_some(total)
+}
+
+fn cpu_time_of_stat(process: u32) -> anyhow::Result<Duration> {
+    let text = read_to_string(format!("/proc/{process}/stat"))?;
+    // The name, in parentheses, may hold anything; what follows is numbers. utime and stime are fields 14 and 15.
+    let (_, fields) = text.rsplit_once(')').context("no such stat")?;
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * TICK_MS))
+}
+
+/// Resident memory: now, and at most so far, in MB (10^6 bytes).
+///
+/// # Errors
+/// The process is gone.
+pub fn resident_mb(process: u32) -> anyhow::Result<(f64, f64)> {
+    let text = read_to_string(format!("/proc/{process}/status"))?;
+    let of = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).context("the process is gone")?;
+        let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        anyhow::Ok(kib * 1024.0 / 1e6)
+    };
+    Ok((of("VmRSS:")?, of("VmHWM:")?))
+}

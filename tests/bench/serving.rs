@@ -1,0 +1,104 @@
+//! Folders to serve from: a manifest, and components that were built before.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use toolcell_tests::Folder;
+
+use crate::subject::Subject;
+
+/// Where the examples' components are built, from the folder of this crate.
+const EXAMPLES: &str = "../guest-examples/components";
+
+/// Where the fixtures' components are built, from the folder of this crate.
+const FIXTURES: &str = "fixtures/components";
+
+/// A folder with a manifest and components. Gone when dropped.
+pub struct Serving(Folder);
+
+impl Serving {
+    /// Serves `echo` and `tiny` under the limits every tool has by itself.
+    ///
+    /// # Errors
+    /// They were not built.
+    pub fn examples() -> anyhow::Result<Self> {
+        let serving = Self::with("", &[("echo", ""), ("tiny", "")]);
+        serving.place("echo", &built(EXAMPLES, "echo")?);
+        serving.place("tiny", &built(EXAMPLES, "tiny")?);
+        Ok(serving)
+    }
+
+    /// Serves `echo` beside `loops`, whose calls end by no limit while the measurement runs.
+    ///
+    /// # Errors
+    /// They were not built.
+    pub fn loops() -> anyhow::Result<Self> {
+        let serving = Self::with(
+            "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"1h\"\n",
+            &[("echo", ""), ("loops", "")],
+        );
+        serving.place("echo", &built(EXAMPLES, "echo")?);
+        serving.place("loops", &built(FIXTURES, "loops")?);
+        Ok(serving)
+    }
+
+    /// Serves this many components, each with one tool, `echo` with [`prefix`] before it. Each is the same code and a
+    /// section that differs, so that none can be taken for another one that is compiled already.
+    ///
+    /// # Errors
+    /// `echo` was not built.
+    pub fn copies(count: usize) -> anyhow::Result<Self> {
+        let echo = built(EXAMPLES, "echo")?;
+        let names: Vec<(String, String)> = (0..count).map(|at| (format!("copy{at}"), prefix(at))).collect();
+        let named: Vec<(&str, &str)> = names.iter().map(|(name, prefix)| (name.as_str(), prefix.as_str())).collect();
+        let serving = Self::with("", &named);
+        for (name, _) in &names {
+            serving.place(name, &distinct(&echo, name));
+        }
+        Ok(serving)
+    }
+
+    fn with(further: &str, components: &[(&str, &str)]) -> Self {
+        let mut manifest = String::from("version = 1\n");
+        for (name, prefix) in components {
+            manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n"));
+            if !prefix.is_empty() {
+                manifest.push_str(&format!("prefix = \"{prefix}\"\n"));
+            }
+        }
+        manifest.push('\n');
+        manifest.push_str(further);
+        Self(Folder::with_manifest(&manifest))
+    }
+
+    fn place(&self, name: &str, component: &[u8]) {
+        self.0.write(&format!("{name}.wasm"), component);
+    }
+
+    /// toolcell serving this.
+    pub fn subject(&self) -> Subject {
+        Subject::toolcell(&self.0.manifest())
+    }
+
+    /// toolcell serving this and recording every call.
+    pub fn audited(&self) -> Subject {
+        Subject::audited(&self.0.manifest(), &self.0.path().join("audit.jsonl"))
+    }
+}
+
+/// What stands before the name of the tool of this copy.
+pub fn prefix(copy: usize) -> String {
+    format!("c{copy}_")
+}
+
+fn built(folder: &str, name: &str) -> anyhow::Result<Vec<u8>> {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.wasm"));
+    std::fs::read(&path).with_context(|| format!("{} is not there; `make bench` builds it", path.display()))
+}
+
+/// The component with a custom section of this name at its end. A custom section is allowed there and means nothing.
+fn distinct(component: &[u8], name: &str) -> Vec<u8> {
+    let length = |bytes: usize| u8::try_from(bytes).unwrap_or(0x7f) & 0x7f;
+    let header = [0, length(name.len() + 1), length(name.len())];
+    [component, &header, name.as_bytes()].concat()
+}

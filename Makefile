@@ -67,9 +67,9 @@ lint: ## Check formatting, and clippy with every warning an error
 	$(CARGO) clippy $(fixtures) --all-targets -- -D warnings
 
 docs: export RUSTDOCFLAGS := -D warnings
-docs: ## Build the crates' documentation, and check the links of every Markdown file
+docs: ## Build the crates' documentation, and check that what the Markdown files name is there
 	$(CARGO) doc $(host) --no-deps
-	$(PYTHON) .ci/check-links.py
+	$(PYTHON) .ci/check-docs.py
 
 ci: ## All that continuous integration runs
 	.ci/run

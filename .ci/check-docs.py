@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that every relative link in every Markdown file leads to a file, and its #fragment to a heading.
+"""Checks what the Markdown files say against what is there:
+
+- every relative link leads to a file, and its #fragment to a heading;
+- every test that SECURITY.md names exists;
+- the README's table of limits has each limit of the manifest with its default.
 
 Links to the web are not followed: the check needs no network.
 """
 
+import json
 import os
 import re
 import sys
@@ -15,6 +20,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+TEST = re.compile(r"`([a-z_]+)::([a-z0-9_]+)`")
 
 
 def pages():
@@ -34,7 +40,7 @@ def anchors(page):
     return found
 
 
-def problems(page):
+def broken_links(page):
     for link in LINK.findall(CODE.sub("", FENCE.sub("", page.read_text("utf-8")))):
         if re.match(r"[a-z][a-z0-9+.-]*:", link):
             continue
@@ -46,12 +52,30 @@ def problems(page):
             yield f"{page.relative_to(ROOT)}: no such heading: {link}"
 
 
+def missing_tests():
+    for module, test in TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
+        source = ROOT / "tests" / "e2e" / f"{module}.rs"
+        if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
+            yield f"SECURITY.md: no such test: {module}::{test}"
+
+
+def wrong_limits():
+    schema = json.loads((ROOT / "host" / "policy" / "toolcell.schema.json").read_text("utf-8"))
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for key, limit in schema["$defs"]["Limits"]["properties"].items():
+        default = limit["default"]
+        shown = f"{default:_}" if isinstance(default, int) else f'"{default}"'
+        if f"| `{key}` | `{shown}` |" not in readme:
+            yield f"README.md: the table of limits has no row `{key}` with default `{shown}`"
+
+
 def main():
     checked = list(pages())
-    found = [problem for page in checked for problem in problems(page)]
+    found = [problem for page in checked for problem in broken_links(page)]
+    found += [*missing_tests(), *wrong_limits()]
     for problem in found:
         print(problem, file=sys.stderr)
-    print(f"links of {len(checked)} Markdown files: {'ok' if not found else f'{len(found)} broken'}")
+    print(f"{len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")
     return 1 if found else 0
 
 

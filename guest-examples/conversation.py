@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""Holds an MCP conversation with the example tools over stdio, prints it, and checks every answer.
+
+    guest-examples/conversation.py [--toolcell FILE] [--manifest FILE]
+
+A modern client (2026-07-28) and a legacy one (2025-11-25) talk to one process, one after the other. Ends with exit
+code 1 where an answer is late or is not what it should be. Needs Python 3.9 and nothing else.
+"""
+
+import argparse
+import base64
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# The first answer waits until every component is compiled, some seconds each on one core.
+FIRST_ANSWER_SECONDS = 180
+# Any later answer. A call's own deadline is 30 seconds where the manifest does not say.
+ANSWER_SECONDS = 40
+# From the end of its input to the end of the process.
+END_SECONDS = 20
+
+# How much is shown of what is long: columns, characters of a text, lines of a text.
+WIDTH = 116
+TEXT_CHARACTERS = 160
+TEXT_LINES = 14
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "conversation", "version": "1.0.0"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Wrong(Exception):
+    """An answer that is not what it should be."""
+
+
+def expect(holds, what):
+    if not holds:
+        raise Wrong(what)
+
+
+# ---- what is shown ---------------------------------------------------------------------------------------------
+
+COLOURS = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(text, code):
+    return f"\033[{code}m{text}\033[0m" if COLOURS else text
+
+
+def printable(text):
+    """What tools say must not act on a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def heading(text):
+    say("\n" + paint(f"── {text} " + "─" * max(0, WIDTH - 4 - len(text)), "1"))
+
+
+def compact(value, depth, key=""):
+    """One line of JSON; what lies deeper than `depth` is left out."""
+    if isinstance(value, str):
+        if key in ("data", "blob"):
+            return f'"{value[:24]}…" ({len(value):,} characters of base64)'
+        cut = value if len(value) <= TEXT_CHARACTERS else value[:TEXT_CHARACTERS]
+        return json.dumps(cut, ensure_ascii=False) + ("" if cut == value else f"… ({len(value):,} characters)")
+    if isinstance(value, dict) and value:
+        if depth == 0:
+            return "{…}"
+        inner = (f'{json.dumps(k, ensure_ascii=False)}: {compact(v, depth - 1, k)}' for k, v in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, list) and value:
+        return "[…]" if depth == 0 else "[" + ", ".join(compact(v, depth - 1) for v in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def has_block(value):
+    """Whether a text of several lines is in it, which is shown line by line."""
+    if isinstance(value, dict):
+        return "\n" in str(value.get("text", "")) or any(map(has_block, value.values()))
+    return isinstance(value, list) and any(map(has_block, value))
+
+
+def block(text, margin):
+    lines = text.splitlines()
+    shown = [line[:WIDTH] for line in lines[:TEXT_LINES]]
+    if len(lines) > TEXT_LINES:
+        shown.append(f"… ({len(lines) - TEXT_LINES} more lines)")
+    return "".join(f"\n{margin}| {line}" for line in shown)
+
+
+def pretty(value, depth, indent=0, key=""):
+    """JSON over several lines where one is too narrow; long texts as a block."""
+    line, margin = compact(value, depth, key), "  " * (indent + 1)
+    if isinstance(value, str) and key == "text" and "\n" in value:
+        return block(value, margin)
+    if depth == 0 or not isinstance(value, (dict, list)) or len(line) + 2 * indent <= WIDTH and not has_block(value):
+        return line
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(margin + pretty(v, depth - 1, indent + 1) for v in value) + "\n" + margin[2:] + "]"
+    lines, open_line = [], False
+    for name, member in value.items():
+        shown = f"{json.dumps(name, ensure_ascii=False)}: {pretty(member, depth - 1, indent + 1, name)}"
+        short = not isinstance(member, (dict, list)) and "\n" not in shown
+        if short and open_line and len(lines[-1]) + len(shown) < WIDTH:
+            lines[-1] += f", {shown}"
+        else:
+            lines.append(margin + shown)
+        open_line = short
+    return "{\n" + ",\n".join(lines) + "\n" + margin[2:] + "}"
+
+
+# ---- the wire --------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A toolcell process and the frames to and from it."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.frames = queue.Queue()
+        self.notifications = []
+        self.requests = 0
+        self.patience = FIRST_ANSWER_SECONDS
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.frames.put(line)
+        self.frames.put(None)
+
+    def _send(self, message):
+        shown = dict(message)
+        params = shown.get("params", {})
+        if "_meta" in params and self.requests > 1:
+            # Shown whole once: it is the same in every modern request, but for a progress token.
+            shown["params"] = {**params, "_meta": {k: v for k, v in params["_meta"].items() if k not in MODERN} or "…"}
+        say(f"\n{paint('→', '1;36')} {printable(compact(shown, 9))}")
+        try:
+            self.process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Wrong("the server closed its input") from None
+
+    def _receive(self, deadline):
+        try:
+            line = self.frames.get(timeout=max(0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise Wrong("no answer in time") from None
+        expect(line is not None, f"the server ended with status {self.process.poll()} instead of answering")
+        try:
+            message = json.loads(line)
+        except ValueError:
+            raise Wrong(f"this is no JSON: {line[:200]!r}") from None
+        expect(message.get("jsonrpc") == "2.0", f"this is no JSON-RPC message: {line[:200]!r}")
+        return message
+
+    def notify(self, method, params=None):
+        self._send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+
+    def exchange(self, method, params=None, depth=6):
+        """Sends a request and returns the whole answer; notifications that come before it are kept and shown."""
+        self.requests += 1
+        request = {"jsonrpc": "2.0", "id": self.requests, "method": method}
+        self._send({**request, "params": params} if params is not None else request)
+        self.notifications = []
+        deadline = time.monotonic() + self.patience
+        while True:
+            message = self._receive(deadline)
+            if "id" in message:
+                break
+            self.notifications.append(message)
+            say(f"{paint('←', '33')} {printable(compact(message, 4))}")
+        self.patience = ANSWER_SECONDS
+        failed = "error" in message or message.get("result", {}).get("isError")
+        say(f"{paint('←', '1;31' if failed else '1;32')} {printable(pretty(message, depth))}")
+        expect(message["id"] == request["id"], f"the answer is to request {message['id']!r}")
+        expect(("result" in message) != ("error" in message), "an answer is either a result or an error")
+        return message
+
+    def request(self, method, params=None, depth=6):
+        answer = self.exchange(method, params, depth)
+        expect("result" in answer, f"{method} failed")
+        return answer["result"]
+
+    def end(self):
+        """Closes its input: it has to end by itself then, and well."""
+        self.process.stdin.close()
+        try:
+            status = self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Wrong("the server goes on after the end of its input") from None
+        expect(status == 0, f"the server ended with status {status}")
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+# ---- the conversation ------------------------------------------------------------------------------------------
+
+
+def modern(**params):
+    return {**params, "_meta": {**MODERN, **params.get("_meta", {})}}
+
+
+def call(server, tool, arguments, progress=False):
+    """Calls a tool as a modern client does."""
+    meta = {"_meta": {"progressToken": tool}} if progress else {}
+    result = server.request("tools/call", modern(name=tool, arguments=arguments, **meta))
+    expect(result.get("resultType") == "complete", "a modern result has a resultType")
+    expect("io.modelcontextprotocol/serverInfo" in result["_meta"], "a modern result says who gave it")
+    return result
+
+
+def all_tools(server, params, depth):
+    """Every page of the list, shown to that depth: schemas are long."""
+    tools = []
+    cursor = {}
+    while True:
+        result = server.request("tools/list", params(**cursor), depth)
+        tools += result["tools"]
+        if "nextCursor" not in result:
+            return tools
+        cursor = {"cursor": result["nextCursor"]}
+
+
+def modern_client(server):
+    heading("A modern client (2026-07-28) asks what the server is")
+    found = server.request("server/discover", modern())
+    expect("2026-07-28" in found["supportedVersions"], "2026-07-28 is served")
+    expect("tools" in found["capabilities"], "the server has tools")
+
+    heading("It lists the tools")
+    tools = {tool["name"]: tool for tool in all_tools(server, modern, 4)}
+    wanted = {"weather_normals", "json_query", "text_diff"}
+    expect(wanted <= tools.keys(), f"missing: {', '.join(sorted(wanted - tools.keys()))}")
+
+    heading("A structured result: what July is like in Lisbon")
+    result = call(server, "weather_normals", {"city": "lisboa", "month": 7})
+    expect(result["structuredContent"]["city"] == "Lisbon", "Lisbon is found by its Portuguese name")
+    expect(json.loads(result["content"][0]["text"]) == result["structuredContent"], "the text says the same")
+    expect(result["_meta"]["toolcell/usage"]["fuel"] > 0, "the result says what the call used")
+
+    heading("A query over a document")
+    shop = {"book": [{"title": "Emma", "price": 8}, {"title": "Ulysses", "price": 23}]}
+    result = call(server, "json_query", {"path": "$.book[?@.price < 10].title", "document": shop})
+    expect([match["value"] for match in result["structuredContent"]["matches"]] == ["Emma"], "one book is cheap")
+
+    heading("Text for people and numbers for programs: what changed")
+    before, after = "tea\nmilk\nsugar\n", "tea\noat milk\nsugar\n"
+    result = call(server, "text_diff", {"before": before, "after": after})
+    expect(result["structuredContent"]["added"] == 1, "one line was added")
+    expect("+oat milk" in result["content"][0]["text"], "the diff shows it")
+
+    heading("A picture, and how far it is meanwhile")
+    series = [{"name": "Lisbon", "values": [15, 16, 19, 20, 22, 25, 28, 28, 26, 22, 18, 15]}]
+    result = call(server, "chart", {"kind": "line", "title": "Daily high, °C", "series": series}, progress=True)
+    images = [content for content in result["content"] if content["type"] == "image"]
+    expect(images and images[0]["mimeType"] == "image/png", "the chart is a PNG picture")
+    expect(base64.b64decode(images[0]["data"]).startswith(b"\x89PNG\r\n\x1a\n"), "its bytes are one")
+    steps = [note["params"]["progress"] for note in server.notifications if note["method"] == "notifications/progress"]
+    expect(steps and steps == sorted(set(steps)), "progress was reported, and grows")
+
+    refusals(server)
+
+
+def refusals(server):
+    heading("Arguments that do not fit the schema: the model is told what is wrong")
+    result = call(server, "weather_normals", {"city": "Oslo", "month": 13, "year": 2020})
+    expect(result["isError"] is True, "wrong arguments are an error of the call")
+    expect("/month" in result["content"][0]["text"], "the error names the place")
+
+    heading("Arguments that the tool itself refuses")
+    result = call(server, "weather_normals", {"city": "Amstelveen"})
+    expect(result["isError"] is True, "an unknown city is an error of the call")
+    expect("Amsterdam" in result["content"][0]["text"], "it comes with a suggestion")
+
+    heading("A tool that does not exist: a protocol error")
+    answer = server.exchange("tools/call", modern(name="wether", arguments={}))
+    expect(answer.get("error", {}).get("code") == -32602, "an unknown tool is error -32602")
+
+
+def legacy_client(server):
+    heading("A legacy client (2025-11-25) talks to the same process")
+    result = server.request("initialize", {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "conversation", "version": "1.0.0"},
+    })
+    expect(result["protocolVersion"] == "2025-11-25", "the revision is served")
+    server.notify("notifications/initialized")
+
+    heading("It lists the tools and calls one")
+    tools = all_tools(server, dict, 3)
+    expect(any(tool["name"] == "echo" for tool in tools), "echo is listed")
+    result = server.request("tools/call", {"name": "echo", "arguments": {"text": "Grüße ☕"}})
+    expect(result["content"] == [{"type": "text", "text": "Grüße ☕"}], "the text comes back")
+    expect("resultType" not in result, "a legacy result has no resultType")
+
+    heading("And asks whether the server is there")
+    expect(server.request("ping") == {}, "the answer to ping is empty")
+
+
+def configuration(toolcell, manifest):
+    entry = {"command": str(toolcell), "args": ["serve", "--manifest", str(manifest)]}
+    heading("To use these tools, put this into your MCP client's configuration")
+    say(json.dumps({"mcpServers": {"toolcell-examples": entry}}, indent=2))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    built = os.environ.get("TOOLCELL_BIN") or ROOT / "target" / "release" / "toolcell"
+    parser.add_argument("--toolcell", type=Path, default=Path(built), help="the binary")
+    parser.add_argument("--manifest", type=Path, default=ROOT / "guest-examples" / "toolcell.toml", help="the manifest")
+    arguments = parser.parse_args()
+    toolcell, manifest = arguments.toolcell.absolute(), arguments.manifest.absolute()
+    if not toolcell.exists():
+        print(f"error: there is no {toolcell}\n\nhint: `make run` builds it", file=sys.stderr)
+        return 1
+
+    started = time.monotonic()
+    server = Server([str(toolcell), "serve", "--log", "warn", "--manifest", str(manifest)])
+    try:
+        modern_client(server)
+        legacy_client(server)
+        server.end()
+    except (Wrong, KeyError, IndexError, TypeError, ValueError) as wrong:
+        what = wrong if isinstance(wrong, Wrong) else f"the answer has another shape: {wrong!r}"
+        say(f"\n{paint('✗', '1;31')} not as it should be: {printable(str(what))}")
+        return 1
+    finally:
+        server.stop()
+    seconds = time.monotonic() - started
+    say(f"\n{paint('✓', '1;32')} {server.requests} requests in {seconds:.1f} s, each answered as it should be, "
+        "each call in a sandbox of its own")
+    configuration(toolcell, manifest)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -53,7 +53,7 @@ test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clie
 	$(CARGO) test $(tests)
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
-	$(CARGO) bench --locked -p toolcell-tests -- $(ARGS)
+	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)
 
 lint: ## Check formatting, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }

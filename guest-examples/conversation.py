@@ -75,6 +75,8 @@ def compact(value, depth, key=""):
     if isinstance(value, str):
         if key in ("data", "blob"):
             return f'"{value[:24]}…" ({len(value):,} characters of base64)'
+        if value.startswith("data:"):
+            return f'"{value[:24]}…" ({len(value):,} characters)'
         cut = value if len(value) <= TEXT_CHARACTERS else value[:TEXT_CHARACTERS]
         return json.dumps(cut, ensure_ascii=False) + ("" if cut == value else f"… ({len(value):,} characters)")
     if isinstance(value, dict) and value:
@@ -247,7 +249,7 @@ def modern_client(server):
 
     heading("It lists the tools")
     tools = {tool["name"]: tool for tool in all_tools(server, modern, 4)}
-    wanted = {"weather_normals", "json_query", "text_diff"}
+    wanted = {"weather_normals", "json_query", "text_diff", "chart", "sonify", "notebook_search", "notebook_read", "echo"}
     expect(wanted <= tools.keys(), f"missing: {', '.join(sorted(wanted - tools.keys()))}")
 
     heading("A structured result: what July is like in Lisbon")
@@ -267,16 +269,44 @@ def modern_client(server):
     expect(result["structuredContent"]["added"] == 1, "one line was added")
     expect("+oat milk" in result["content"][0]["text"], "the diff shows it")
 
+    media(server)
+    notes(server)
+    refusals(server)
+
+
+def media(server):
     heading("A picture, and how far it is meanwhile")
-    series = [{"name": "Lisbon", "values": [15, 16, 19, 20, 22, 25, 28, 28, 26, 22, 18, 15]}]
-    result = call(server, "chart", {"kind": "line", "title": "Daily high, °C", "series": series}, progress=True)
-    images = [content for content in result["content"] if content["type"] == "image"]
-    expect(images and images[0]["mimeType"] == "image/png", "the chart is a PNG picture")
-    expect(base64.b64decode(images[0]["data"]).startswith(b"\x89PNG\r\n\x1a\n"), "its bytes are one")
+    highs = [15, 16, 19, 20, 22, 25, 28, 28, 26, 22, 18, 15]
+    chart = {"kind": "line", "title": "Lisbon, daily high in °C", "series": [{"values": highs}]}
+    result = call(server, "chart", chart, progress=True)
+    image = piece(result, "image")
+    expect(image["mimeType"] == "image/png", "the chart is a PNG picture")
+    expect(base64.b64decode(image["data"]).startswith(b"\x89PNG\r\n\x1a\n"), "its bytes are one")
     steps = [note["params"]["progress"] for note in server.notifications if note["method"] == "notifications/progress"]
     expect(steps and steps == sorted(set(steps)), "progress was reported, and grows")
 
-    refusals(server)
+    heading("The same numbers as a sound")
+    sound = piece(call(server, "sonify", {"values": highs, "seconds": 2}), "audio")
+    expect(sound["mimeType"] == "audio/wav", "the sound is a WAV file")
+    expect(base64.b64decode(sound["data"]).startswith(b"RIFF"), "its bytes are one")
+
+
+def notes(server):
+    heading("Links to resources")
+    link = piece(call(server, "notebook_search", {"query": "disk full", "limit": 2}), "resource_link")
+    expect("priority" in link["annotations"], "a link says how much it matters")
+
+    heading("A resource in the answer, by the link from before")
+    resource = piece(call(server, "notebook_read", {"note": link["uri"]}), "resource")["resource"]
+    expect(resource["uri"] == link["uri"], "it is the note that was asked for")
+    expect("text" in resource, "the note is text")
+
+
+def piece(result, kind):
+    """The first piece of content of a kind."""
+    found = [content for content in result["content"] if content["type"] == kind]
+    expect(found, f"the result has {kind} content")
+    return found[0]
 
 
 def refusals(server):

@@ -46,8 +46,11 @@ fn a_command_line_that_is_wrong_is_explained_on_stderr() {
 
 #[test]
 fn check_says_yes() {
-    let finished = run(&good(), &["check"]);
-    assert!(finished.succeeded().contains("good"), "{finished:?}");
+    let folder = good();
+    let finished = run(&folder, &["check"]);
+    let tools = run(&folder, &["list"]).stdout.lines().count();
+    assert_eq!(finished.succeeded(), format!("toolcell.toml: ok; components: 5, tools: {tools}\n"));
+    assert_eq!(finished.stderr, "");
 }
 
 #[test]

@@ -9,7 +9,10 @@ use toolcell_tests::{TestHost, fixture_names};
 fn tests() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e");
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|file| !file.ends_with("coverage.rs")).map(|file| fs::read_to_string(file).unwrap()).collect()
+    files
+        .filter(|file| file.is_file() && !file.ends_with("coverage.rs"))
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect()
 }
 
 fn not_named_in<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -27,6 +30,6 @@ fn every_fixture_is_named_by_a_test() {
 fn every_tool_of_a_fixture_is_named_by_a_test() {
     let mut host = TestHost::serving(&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter"]);
     let tools = host.list();
-    assert!(tools.len() > 90, "the list is not whole: {}", tools.len());
+    assert!(tools.len() > 80, "the list is not whole: {}", tools.len());
     assert_eq!(not_named_in(&tests(), tools.iter().map(|tool| tool["name"].as_str().unwrap())), [""; 0]);
 }

@@ -20,7 +20,7 @@ fn refused_in(folder: &Folder) -> String {
 /// Each part is in the text.
 fn says(fixture: &str, parts: &[&str]) {
     let text = refused(fixture);
-    for part in parts.iter().chain(&[format!("components/{fixture}.wasm").as_str()]) {
+    for part in parts.iter().chain(&[format!("component \"{fixture}\"").as_str()]) {
         assert!(text.contains(part), "{fixture}: no {part:?} in\n{text}");
     }
     for wrong in ['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}'] {

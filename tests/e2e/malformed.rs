@@ -198,8 +198,8 @@ fn ids_echo_exactly_or_are_refused() {
 fn numbers_and_surrogates_that_nobody_can_hold_are_parse_errors() {
     let call =
         |text: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{text}}}}}"#).into_bytes();
-    let number = parse_error("a number at byte 55 is too large for a 64-bit float");
-    let surrogate = parse_error("an unpaired surrogate at byte 56");
+    let number = parse_error("a number at byte 54 is too large for a 64-bit float");
+    let surrogate = parse_error("an unpaired surrogate at byte 55");
     let rows = vec![
         (call("1e400"), number.clone()),
         (call("-1e400"), number.clone()),
@@ -243,7 +243,7 @@ fn a_line_of_fifty_megabytes_is_refused_and_not_kept() {
         host.send_bytes(&block);
     }
     let replies = host.all_that_comes_after(b"\"}}");
-    assert_eq!(replies, error(Value::Null, -32700, "Parse error: the frame is larger than 16777216 bytes"));
+    assert_eq!(replies, error(Value::Null, -32700, "Parse error: the message is longer than 16777216 bytes"));
     let grown = host.resident_bytes().saturating_sub(before);
     assert!(grown < 40 << 20, "the host grew by {grown} bytes");
     host.still_works();

@@ -37,6 +37,12 @@ impl Server {
         self.0[kind].as_array().unwrap_or_else(|| panic!("cases.json: no {kind}")).iter().map(Case)
     }
 
+    /// Fails unless the definitions of these tools, by name, hold what the cases expect of some.
+    pub(super) fn check_definitions(&self, tools: &Value) {
+        let wrong = mismatches(&self.0["definitions"], tools, "$");
+        assert!(wrong.is_empty(), "definitions\n  {}", wrong.join("\n  "));
+    }
+
     /// The short call that is made while another runs.
     pub(super) fn meanwhile(&self) -> Case<'_> {
         Case(&self.0["meanwhile"])

@@ -154,6 +154,8 @@ impl Conversation {
         let listed: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(listed.len(), tools.len(), "two tools have one name");
         assert_eq!(listed, server.cases("calls").map(Case::tool).collect(), "every listed tool is called by a case");
+        let by_name = tools.iter().map(|tool| (tool.name.to_string(), serde_json::to_value(tool).unwrap()));
+        server.check_definitions(&Value::Object(by_name.collect()));
     }
 
     /// A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them.

@@ -5,26 +5,37 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::limits::{Limit, Limits};
+use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::ComponentPolicy;
 
 /// The version of the text's form; changes whenever the same policy would give another text.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 #[derive(Serialize)]
 struct Canonical<'a> {
     form: u32,
     component: &'a str,
     prefix: Option<&'a str>,
-    limits: BTreeMap<&'static str, u64>,
+    limits: Table,
+    load: Table,
     /// Only the tools whose limits differ from the component's.
-    tools: BTreeMap<&'a str, BTreeMap<&'static str, u64>>,
+    tools: BTreeMap<&'a str, Table>,
+}
+
+type Table = BTreeMap<&'static str, Value>;
+
+/// A limit's value: rates as texts, everything else as a number.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value {
+    Number(u64),
+    Rate(String),
 }
 
 impl ComponentPolicy {
     /// The policy as JSON without spaces and with sorted keys: equal policies give equal texts, whatever the
-    /// manifest's order, units and comments. Durations are milliseconds, sizes bytes. Where the bytes come from is no
-    /// part of it.
+    /// manifest's order, units and comments. Durations are milliseconds, sizes bytes, rates texts. Where the bytes
+    /// come from is no part of it.
     #[must_use]
     pub fn canonical(&self) -> String {
         let differing = self.tools().iter().filter(|tool| tool.limits() != self.limits());
@@ -32,14 +43,20 @@ impl ComponentPolicy {
             form: FORM,
             component: self.name(),
             prefix: self.prefix(),
-            limits: numbers(self.limits()),
-            tools: differing.map(|tool| (tool.name(), numbers(tool.limits()))).collect(),
+            limits: table(self.limits()),
+            load: LoadLimit::ALL.into_iter().map(|limit| row(limit.spec(), self.load().get(limit))).collect(),
+            tools: differing.map(|tool| (tool.name(), table(tool.limits()))).collect(),
         };
-        // Maps with text keys and integers always serialize.
+        // Maps with text keys, integers and texts always serialize.
         serde_json::to_string(&canonical).unwrap_or_default()
     }
 }
 
-fn numbers(limits: &Limits) -> BTreeMap<&'static str, u64> {
-    Limit::ALL.into_iter().map(|limit| (limit.spec().key, limits.get(limit))).collect()
+fn table(limits: &Limits) -> Table {
+    Limit::ALL.into_iter().map(|limit| row(limit.spec(), limits.get(limit))).collect()
+}
+
+fn row(spec: &Spec, value: u64) -> (&'static str, Value) {
+    let value = if spec.unit == Unit::Rate { Value::Rate(spec.show(value)) } else { Value::Number(value) };
+    (spec.key, value)
 }

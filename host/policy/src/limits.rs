@@ -1,11 +1,16 @@
 //! What a call may use up: every limit with its key, unit, default, bounds and reason, and the set of them that
 //! holds for one tool. Must not hold: how a manifest is read, or how a limit is enforced.
 
+mod fixed;
+mod load;
 mod table;
+
+pub use fixed::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
+pub use load::{LoadLimit, LoadLimits};
 
 use std::time::Duration;
 
-use crate::quantity::{show_bytes, show_count, show_millis};
+use crate::quantity::{Rate, show_bytes, show_count, show_millis};
 
 /// One limit. The order is that of reports and of the canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,6 +41,10 @@ pub enum Limit {
     Queue,
     /// How long a call waits for a place.
     QueueWait,
+    /// Calls of one tool by one caller, in a time.
+    Rate,
+    /// Progress reports of one call, in a time.
+    Progress,
 }
 
 /// How a limit is written in a manifest, and what its number counts.
@@ -47,6 +56,8 @@ pub enum Unit {
     Bytes,
     /// A duration with its unit, `"30s"`; the number is milliseconds.
     Millis,
+    /// So many in a time, `"600/min"`; the number is [`Rate::number`].
+    Rate,
 }
 
 /// What is known about a limit before any manifest is read.
@@ -84,32 +95,54 @@ pub struct Limits {
     concurrency: u64,
     queue: u64,
     queue_wait_ms: u64,
+    rate: u64,
+    progress: u64,
 }
 
 /// A value outside the bounds of its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} must be between {} and {}", limit.spec().key, limit.spec().unit.show(limit.spec().min), limit.spec().unit.show(limit.spec().max))]
+#[error("{} must be between {} and {}", spec.key, spec.show(spec.min), spec.show(spec.max))]
 pub struct OutOfRange {
     /// Which limit.
-    pub limit: Limit,
+    pub spec: &'static Spec,
     /// What was asked for, in the limit's unit.
     pub value: u64,
 }
 
+impl Spec {
+    /// One value of this limit as a manifest would write it, without quotes: `10_000`, `64MiB`, `1m30s`, `600/min`.
+    #[must_use]
+    pub fn show(&self, value: u64) -> String {
+        self.unit.show(value)
+    }
+
+    /// The value, if it lies within the bounds.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] where it does not.
+    pub fn check(&'static self, value: u64) -> Result<u64, OutOfRange> {
+        if value < self.min || value > self.max {
+            return Err(OutOfRange { spec: self, value });
+        }
+        Ok(value)
+    }
+}
+
 impl Unit {
-    /// The number as a manifest would write it, without quotes: `10_000`, `64MiB`, `1m30s`.
+    /// The number as a manifest would write it, without quotes: `10_000`, `64MiB`, `1m30s`, `600/min`.
     #[must_use]
     pub fn show(self, value: u64) -> String {
         match self {
             Self::Count => show_count(value),
             Self::Bytes => show_bytes(value),
             Self::Millis => show_millis(value),
+            Self::Rate => Rate::of_number(value).to_string(),
         }
     }
 }
 
 impl Limits {
-    /// One limit's value: a count, bytes or milliseconds, as its [`Spec::unit`] says.
+    /// One limit's value: a count, bytes, milliseconds or the number of a rate, as its [`Spec::unit`] says.
     #[must_use]
     pub fn get(&self, limit: Limit) -> u64 {
         match limit {
@@ -126,13 +159,15 @@ impl Limits {
             Limit::Concurrency => self.concurrency,
             Limit::Queue => self.queue,
             Limit::QueueWait => self.queue_wait_ms,
+            Limit::Rate => self.rate,
+            Limit::Progress => self.progress,
         }
     }
 
     /// One limit's value as a manifest would write it: `10_000_000_000`, `64MiB`, `30s`.
     #[must_use]
     pub fn show(&self, limit: Limit) -> String {
-        limit.spec().unit.show(self.get(limit))
+        limit.spec().show(self.get(limit))
     }
 
     /// The same limits with one of them changed; `value` is in the unit of its [`Spec`].
@@ -140,11 +175,7 @@ impl Limits {
     /// # Errors
     /// [`OutOfRange`] where the value is outside the limit's bounds.
     pub fn with(mut self, limit: Limit, value: u64) -> Result<Self, OutOfRange> {
-        let spec = limit.spec();
-        if value < spec.min || value > spec.max {
-            return Err(OutOfRange { limit, value });
-        }
-        self.set(limit, value);
+        self.set(limit, limit.spec().check(value)?);
         Ok(self)
     }
 
@@ -226,6 +257,18 @@ impl Limits {
         Duration::from_millis(self.queue_wait_ms)
     }
 
+    /// Calls of one tool by one caller; all of them may come at once.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        Rate::of_number(self.rate)
+    }
+
+    /// Progress reports of one call that reach the caller; all of them may come at once.
+    #[must_use]
+    pub const fn progress(&self) -> Rate {
+        Rate::of_number(self.progress)
+    }
+
     /// Sets a value whose bounds the caller has checked.
     pub(crate) fn set(&mut self, limit: Limit, value: u64) {
         *match limit {
@@ -242,6 +285,8 @@ impl Limits {
             Limit::Concurrency => &mut self.concurrency,
             Limit::Queue => &mut self.queue,
             Limit::QueueWait => &mut self.queue_wait_ms,
+            Limit::Rate => &mut self.rate,
+            Limit::Progress => &mut self.progress,
         } = value;
     }
 }
@@ -264,6 +309,8 @@ impl Default for Limits {
             concurrency: default(Limit::Concurrency),
             queue: default(Limit::Queue),
             queue_wait_ms: default(Limit::QueueWait),
+            rate: default(Limit::Rate),
+            progress: default(Limit::Progress),
         }
     }
 }
@@ -278,6 +325,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::quantity::Per;
 
     #[test]
     fn defaults_lie_within_their_bounds_and_have_a_reason() {
@@ -302,7 +350,7 @@ mod tests {
             }
             assert_eq!(
                 changed.with(limit, spec.max + 1),
-                Err(OutOfRange { limit, value: spec.max + 1 }),
+                Err(OutOfRange { spec, value: spec.max + 1 }),
                 "{}",
                 spec.key
             );
@@ -327,7 +375,9 @@ mod tests {
         assert_eq!(limits.arguments_bytes(), 1 << 20);
         assert_eq!((limits.concurrency(), limits.queue()), (16, 64));
         assert_eq!(limits.queue_wait(), Duration::from_secs(5));
-        assert_eq!(limits.show(Limit::Deadline), "30s");
+        assert_eq!(limits.rate(), Rate { count: 600, per: Per::Minute });
+        assert_eq!(limits.progress(), Rate { count: 20, per: Per::Second });
+        assert_eq!((limits.show(Limit::Deadline), limits.show(Limit::Rate)), ("30s".to_owned(), "600/min".to_owned()));
         assert_eq!(limits.with(Limit::Deadline, 0).unwrap_err().to_string(), "deadline must be between 1ms and 1h");
     }
 }

@@ -1,9 +1,13 @@
 //! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
 //! it was written, beyond the places that later problems point at.
 
+pub(crate) mod server;
+
 use crate::diagnostic::Span;
-use crate::limits::Limits;
+use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
+
+pub use server::Server;
 
 /// A checked manifest. Only [`crate::parse`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,18 +15,6 @@ pub struct Manifest {
     pub(crate) server: Server,
     pub(crate) defaults: Limits,
     pub(crate) components: Vec<ComponentPolicy>,
-}
-
-/// What the server says of itself, and the bounds of a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) instructions: Option<String>,
-    pub(crate) page_size: usize,
-    pub(crate) line_bytes_max: usize,
-    pub(crate) in_flight_max: usize,
-    pub(crate) pending_max: usize,
 }
 
 /// What one component is, where it comes from, and what its tools may use.
@@ -34,6 +26,7 @@ pub struct ComponentPolicy {
     pub(crate) source_span: Span,
     pub(crate) prefix: Option<(String, Span)>,
     pub(crate) limits: Limits,
+    pub(crate) load: LoadLimits,
     pub(crate) tools: Vec<ToolPolicy>,
 }
 
@@ -79,74 +72,6 @@ impl Manifest {
     }
 }
 
-impl Server {
-    /// Tools on one page of a listing, where the manifest does not say. Nearly every list then fits one page.
-    pub const PAGE_SIZE: usize = 500;
-    /// Bytes of one line of input, where the manifest does not say. Holds the largest arguments many times over.
-    pub const LINE_BYTES_MAX: usize = 16 << 20;
-    /// Calls of one connection that run at once, where the manifest does not say.
-    pub const IN_FLIGHT_MAX: usize = 64;
-    /// Calls of one connection that are read and wait, where the manifest does not say.
-    pub const PENDING_MAX: usize = 1_024;
-
-    /// The name in the protocol's `serverInfo`; `toolcell` by default.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A name for people.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// What the model should know before it uses the tools.
-    #[must_use]
-    pub fn instructions(&self) -> Option<&str> {
-        self.instructions.as_deref()
-    }
-
-    /// Tools on one page of a listing.
-    #[must_use]
-    pub const fn page_size(&self) -> usize {
-        self.page_size
-    }
-
-    /// Bytes of one line of input.
-    #[must_use]
-    pub const fn line_bytes_max(&self) -> usize {
-        self.line_bytes_max
-    }
-
-    /// Calls of one connection that run at once.
-    #[must_use]
-    pub const fn in_flight_max(&self) -> usize {
-        self.in_flight_max
-    }
-
-    /// Calls of one connection that are read and wait; then reading stops until one is done.
-    #[must_use]
-    pub const fn pending_max(&self) -> usize {
-        self.pending_max
-    }
-}
-
-impl Default for Server {
-    /// What holds where `[server]` says nothing.
-    fn default() -> Self {
-        Self {
-            name: "toolcell".to_owned(),
-            title: None,
-            instructions: None,
-            page_size: Self::PAGE_SIZE,
-            line_bytes_max: Self::LINE_BYTES_MAX,
-            in_flight_max: Self::IN_FLIGHT_MAX,
-            pending_max: Self::PENDING_MAX,
-        }
-    }
-}
-
 impl ComponentPolicy {
     /// The component's name: [`names::check_component`] holds.
     #[must_use]
@@ -188,6 +113,12 @@ impl ComponentPolicy {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// The limits of loading it.
+    #[must_use]
+    pub const fn load(&self) -> &LoadLimits {
+        &self.load
     }
 
     /// The limits of one tool, by the tool's own name, without prefix.

@@ -5,7 +5,6 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
-use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::read::{Problems, Section, component, keys, limits, server};
 
@@ -61,13 +60,14 @@ pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
 fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     root.check_keys(&keys::ROOT, problems);
     let server = server::read(root, problems);
-    let mut defaults = Limits::default();
+    let mut defaults = component::Defaults::default();
     if let Some(section) = root.get("defaults").and_then(|entry| entry.section(problems)) {
         section.check_keys(&keys::DEFAULTS, problems);
-        defaults = limits::read(&section, &defaults, problems);
+        defaults.limits = limits::read(&section, &defaults.limits, problems);
+        defaults.load = limits::read_load(&section, &defaults.load, problems);
     }
     let components = component::read_all(root, &defaults, problems);
-    Manifest { server, defaults, components }
+    Manifest { server, defaults: defaults.limits, components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -1,4 +1,4 @@
-//! Sizes and durations as people write them, both ways. Must not hold: which key takes which, or what is too much.
+//! Sizes, durations and rates as people write them, both ways. Must not hold: which key takes which, or what is too much.
 //!
 //! | form | meaning | example |
 //! |---|---|---|
@@ -6,8 +6,10 @@
 //! | size, `KiB` `MiB` `GiB` | 1024, 1024², 1024³ bytes | `64MiB` |
 //! | size, `kB` `KB` `MB` `GB` | 1000, 1000², 1000³ bytes | `10 MB` |
 //! | duration, `h` `m` `s` `ms` | hours, minutes, seconds, milliseconds; largest first | `1m30s` |
+//! | rate, `/s` `/min` `/h` | so many in a second, a minute, an hour | `600/min` |
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 /// The units of sizes, with the number of bytes in each.
 const SIZE_UNITS: [(&str, u64); 8] = [
@@ -24,7 +26,79 @@ const SIZE_UNITS: [(&str, u64); 8] = [
 /// The units of durations, largest first, with the number of milliseconds in each.
 const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Why a text is not a size or a duration. The message completes the sentence "KEY …".
+/// The times of rates, as they stand behind the stroke.
+const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour)];
+
+/// So many in a time: `600/min`. The same number in another time is another rate: 600 may come at once of `600/min`, and
+/// only 10 of `10/s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// How many.
+    pub count: u64,
+    /// In which time.
+    pub per: Per,
+}
+
+/// The time of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Per {
+    /// `/h`
+    Hour,
+    /// `/min`
+    Minute,
+    /// `/s`
+    Second,
+}
+
+impl Per {
+    /// How long it is.
+    #[must_use]
+    pub const fn duration(self) -> Duration {
+        match self {
+            Self::Hour => Duration::from_secs(3_600),
+            Self::Minute => Duration::from_secs(60),
+            Self::Second => Duration::from_secs(1),
+        }
+    }
+}
+
+impl Rate {
+    /// The most that can be asked for: as good as none, and still a number that clocks can tell apart.
+    pub const MOST: Self = Self { count: 1_000_000, per: Per::Second };
+
+    /// The rate as one number that tells all rates apart. Between those of `1/h` and of [`Rate::MOST`] lie the numbers
+    /// of all rates of 1 to 1,000,000 in any of the times, and no others.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        let per = match self.per {
+            Per::Hour => 0,
+            Per::Minute => 1,
+            Per::Second => 2,
+        };
+        self.count.saturating_mul(3).saturating_add(per)
+    }
+
+    /// The rate of a number that [`Rate::number`] gave.
+    #[must_use]
+    pub const fn of_number(number: u64) -> Self {
+        let per = match number % 3 {
+            0 => Per::Hour,
+            1 => Per::Minute,
+            _ => Per::Second,
+        };
+        Self { count: number / 3, per }
+    }
+}
+
+impl fmt::Display for Rate {
+    /// As [`parse_rate`] reads it: `600/min`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = RATE_TIMES.iter().find(|(_, per)| *per == self.per).map_or("", |(time, _)| time);
+        write!(formatter, "{}/{time}", self.count)
+    }
+}
+
+/// Why a text is not a size, a duration or a rate. The message completes the sentence "KEY …".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
     /// A number alone.
@@ -95,6 +169,36 @@ pub fn parse_millis(text: &str) -> Result<u64, QuantityError> {
         factor_before = factor;
         rest = after;
     }
+}
+
+/// Reads a rate: `600/min`, `10/s`, `5 / h`.
+///
+/// ```
+/// use toolcell_policy::quantity::{Per, Rate, parse_rate};
+/// assert_eq!(parse_rate("600/min"), Ok(Rate { count: 600, per: Per::Minute }));
+/// assert!(parse_rate("600").is_err());
+/// ```
+///
+/// # Errors
+/// [`QuantityError`] where the text is not one whole number, a stroke and one of the times above.
+pub fn parse_rate(text: &str) -> Result<Rate, QuantityError> {
+    let (digits, rest) = split_while(text.trim(), |c| c.is_ascii_digit());
+    if digits.is_empty() {
+        return Err(QuantityError::NoNumber);
+    }
+    if rest.starts_with(['.', ',']) {
+        return Err(QuantityError::Fraction);
+    }
+    let unit = rest.trim_start();
+    let unknown = || QuantityError::UnknownUnit(unit.to_owned());
+    let time = match unit.strip_prefix('/').map(str::trim_start) {
+        None if !unit.is_empty() => return Err(unknown()),
+        None | Some("") => return Err(QuantityError::NoUnit),
+        Some(time) => time,
+    };
+    let (_, per) = *RATE_TIMES.iter().find(|(name, _)| *name == time).ok_or_else(unknown)?;
+    let count = digits.parse().map_err(|_| QuantityError::TooLarge)?;
+    Ok(Rate { count, per })
 }
 
 /// Writes bytes in the largest unit that leaves a whole number: `64MiB`, `10MB`, `1500B`.
@@ -219,6 +323,45 @@ mod tests {
         ] {
             assert_eq!(parse_millis(text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn rates_are_read_as_they_are_written() {
+        let unknown = |unit: &str| Err(QuantityError::UnknownUnit(unit.to_owned()));
+        for (text, expected) in [
+            ("600/min", Ok(Rate { count: 600, per: Per::Minute })),
+            (" 10 / s ", Ok(Rate { count: 10, per: Per::Second })),
+            ("5/h", Ok(Rate { count: 5, per: Per::Hour })),
+            ("0/s", Ok(Rate { count: 0, per: Per::Second })),
+            ("600", Err(QuantityError::NoUnit)),
+            ("600/", Err(QuantityError::NoUnit)),
+            ("", Err(QuantityError::NoNumber)),
+            ("/s", Err(QuantityError::NoNumber)),
+            ("-1/s", Err(QuantityError::NoNumber)),
+            ("0.5/s", Err(QuantityError::Fraction)),
+            ("600/m", unknown("/m")),
+            ("600/minute", unknown("/minute")),
+            ("600/1min", unknown("/1min")),
+            ("600 per min", unknown("per min")),
+            ("18446744073709551616/s", Err(QuantityError::TooLarge)),
+        ] {
+            assert_eq!(parse_rate(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_and_its_number_tell_the_same() {
+        for per in [Per::Hour, Per::Minute, Per::Second] {
+            for count in [0, 1, 2, 600, 1_000_000] {
+                let rate = Rate { count, per };
+                assert_eq!(Rate::of_number(rate.number()), rate);
+                assert_eq!(parse_rate(&rate.to_string()), Ok(rate));
+                let least = Rate { count: 1, per: Per::Hour }.number();
+                assert_eq!((least..=Rate::MOST.number()).contains(&rate.number()), count > 0, "{rate}");
+            }
+            assert!(Rate { count: 1_000_001, per }.number() > Rate::MOST.number());
+        }
+        assert_eq!(Rate { count: u64::MAX, per: Per::Second }.number(), u64::MAX);
     }
 
     #[test]

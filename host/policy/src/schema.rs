@@ -44,7 +44,7 @@ struct RawManifest {
     /// The version of this format.
     #[schemars(extend("const" = 1, "examples" = [1]))]
     version: u32,
-    /// What the server says of itself, and the bounds of a connection.
+    /// What the server says of itself, and the bounds of a connection and of the process.
     server: Option<RawServer>,
     /// What holds for components that say nothing of their own.
     defaults: Option<RawDefaults>,
@@ -53,7 +53,7 @@ struct RawManifest {
     components: Option<BTreeMap<String, RawComponent>>,
 }
 
-/// What the server says of itself, and the bounds of a connection.
+/// What the server says of itself, and the bounds of a connection and of the process.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Server")]
 struct RawServer {
@@ -78,6 +78,12 @@ struct RawServer {
     /// Calls of one connection that are read and wait to run; then reading stops until one is done.
     #[schemars(range(max = 100_000), extend("default" = 1024, "examples" = [128]))]
     pending_max: Option<u64>,
+    /// Calls of all tools that run at once in the process; each takes address space for its memories.
+    #[schemars(range(min = 1, max = 4096), extend("default" = 256, "examples" = [32]))]
+    calls: Option<u64>,
+    /// WebAssembly stack of each call: `64KiB` to `1MiB`. A tool that recurses deeper is ended.
+    #[schemars(extend("default" = "512KiB", "examples" = ["1MiB"]))]
+    stack: Option<RawSize>,
 }
 
 /// What holds for components that say nothing of their own.
@@ -86,6 +92,8 @@ struct RawServer {
 struct RawDefaults {
     /// Limits of every call.
     limits: Option<RawLimits>,
+    /// Limits of loading every component.
+    load: Option<RawLoad>,
 }
 
 /// One component: a WebAssembly file whose tools are served.
@@ -100,6 +108,8 @@ struct RawComponent {
     prefix: Option<String>,
     /// Limits of each call of the component's tools; they win over `defaults.limits`.
     limits: Option<RawLimits>,
+    /// Limits of loading the component; they win over `defaults.load`.
+    load: Option<RawLoad>,
     /// Single tools, by the tool's own name, without prefix.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
     tools: Option<BTreeMap<String, RawTool>>,
@@ -123,7 +133,8 @@ struct RawLimits {
     /// Wall clock from start to end, waits included: `1ms` to `1h`.
     #[schemars(extend("default" = "30s", "examples" = ["5s"]))]
     deadline: Option<RawDuration>,
-    /// All memories and tables together: `64KiB` to `4GiB`.
+    /// All memories and tables together: `64KiB` to `4GiB`. How many there are is fixed: at most 64 instances,
+    /// 64 memories and 128 tables in a call.
     #[schemars(extend("default" = "64MiB", "examples" = ["128MiB"]))]
     memory: Option<RawSize>,
     /// The result as it goes to the client: `1B` to `64MiB`.
@@ -138,7 +149,7 @@ struct RawLimits {
     /// Strings and lists handed to the host, the result included: `4KiB` to `1GiB`.
     #[schemars(extend("default" = "16MiB", "examples" = ["32MiB"]))]
     host_data: Option<RawSize>,
-    /// Open resources (streams, timers, files).
+    /// Open resources (streams, timers, files, pollables).
     #[schemars(range(min = 16, max = 100_000), extend("default" = 1000, "examples" = [100]))]
     handles: Option<u64>,
     /// Random bytes of one request: `32B` to `64MiB`.
@@ -156,6 +167,35 @@ struct RawLimits {
     /// How long a call waits for a place before it is answered "busy": `1ms` to `10m`.
     #[schemars(extend("default" = "5s", "examples" = ["500ms"]))]
     queue_wait: Option<RawDuration>,
+    /// Calls of one tool by one caller: `1/h` to `1000000/s`. All of them may come at once; then the allowance comes
+    /// back evenly.
+    #[schemars(extend("default" = "600/min", "examples" = ["10/s", "5/h"]))]
+    rate: Option<RawRate>,
+    /// Progress reports of one call that reach the caller: `1/h` to `1000000/s`. What exceeds it is dropped silently,
+    /// the last report included.
+    #[schemars(extend("default" = "20/s", "examples" = ["5/s"]))]
+    progress: Option<RawRate>,
+}
+
+/// Limits of loading a component. The most specific wins: built-in default, `defaults.load`, the component's. A component
+/// that exceeds one is an error of the manifest, and nothing is served. Listing its tools counts as a call under its
+/// `limits`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Load")]
+struct RawLoad {
+    /// The component's file: `1KiB` to `128MiB`.
+    #[schemars(extend("default" = "128MiB", "examples" = ["8MiB"]))]
+    component_size: Option<RawSize>,
+    /// Wall clock of making native code of it: `1ms` to `1h`. A compiler cannot be stopped: its work is thrown away once
+    /// it is done.
+    #[schemars(extend("default" = "2m", "examples" = ["30s"]))]
+    compile_time: Option<RawDuration>,
+    /// Tools it may list.
+    #[schemars(range(min = 1, max = 10_000), extend("default" = 1000, "examples" = [50]))]
+    tools: Option<u64>,
+    /// All that it says of one tool (name, title, description, schemas, icons and meta): `64B` to `4MiB`.
+    #[schemars(extend("default" = "256KiB", "examples" = ["16KiB"]))]
+    definition: Option<RawSize>,
 }
 
 /// A whole number of bytes with its unit: `64MiB`, `512KiB`, `10 MB`.
@@ -170,6 +210,11 @@ struct RawDuration(
     #[schemars(regex(pattern = r"^(?=[0-9])([0-9]+ *h *)?([0-9]+ *m *)?([0-9]+ *s *)?([0-9]+ *ms)?$"))] String,
 );
 
+/// A whole number in a second, a minute or an hour: `10/s`, `600/min`, `5/h`.
+#[derive(JsonSchema)]
+#[schemars(transparent, rename = "Rate")]
+struct RawRate(#[schemars(regex(pattern = r"^[0-9]+ */ *(s|min|h)$"))] String);
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -177,7 +222,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::limits::{Limit, Unit};
+    use crate::limits::{Limit, LoadLimit, Spec, Unit};
+    use crate::manifest::Server;
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -195,6 +241,7 @@ mod tests {
             ("Component", &keys::COMPONENT),
             ("Tool", &keys::TOOL),
             ("Limits", &keys::LIMITS),
+            ("Load", &keys::LOAD),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -210,31 +257,40 @@ mod tests {
 
     #[test]
     fn schema_and_limits_agree_on_defaults_and_bounds() {
-        let limits = definition("Limits");
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
-        for limit in Limit::ALL {
-            let spec = limit.spec();
-            let property = &limits["properties"][spec.key];
-            let shown = |value| spec.unit.show(value);
-            if spec.unit == Unit::Count {
-                assert_eq!(property["default"].as_u64(), Some(spec.default), "{}", spec.key);
-                assert_eq!(property["minimum"].as_u64(), Some(spec.min), "{}", spec.key);
-                assert_eq!(property["maximum"].as_u64(), Some(spec.max), "{}", spec.key);
-            } else {
-                let description = property["description"].as_str().unwrap();
-                assert_eq!(property["default"].as_str(), Some(shown(spec.default).as_str()), "{}", spec.key);
-                let bounds = format!("`{}` to `{}`", shown(spec.min), shown(spec.max));
-                assert!(description.contains(&bounds), "{}: {description:?} lacks {bounds:?}", spec.key);
+        assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
+        let specs: [(&str, Vec<&Spec>); 3] = [
+            ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
+            ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
+            ("Server", Server::LIMITS.to_vec()),
+        ];
+        for (name, specs) in specs {
+            let definition = definition(name);
+            for spec in specs {
+                agrees(&definition["properties"][spec.key], spec);
             }
         }
     }
 
+    fn agrees(property: &Value, spec: &Spec) {
+        if spec.unit == Unit::Count {
+            assert_eq!(property["default"].as_u64(), Some(spec.default), "{}", spec.key);
+            assert_eq!(property["minimum"].as_u64(), Some(spec.min), "{}", spec.key);
+            assert_eq!(property["maximum"].as_u64(), Some(spec.max), "{}", spec.key);
+            return;
+        }
+        let description = property["description"].as_str().unwrap();
+        assert_eq!(property["default"].as_str(), Some(spec.show(spec.default).as_str()), "{}", spec.key);
+        let bounds = format!("`{}` to `{}`", spec.show(spec.min), spec.show(spec.max));
+        assert!(description.contains(&bounds), "{}: {description:?} lacks {bounds:?}", spec.key);
+    }
+
     #[test]
     fn every_key_is_described_and_every_plain_one_has_an_example() {
-        for name in ["", "Server", "Component", "Limits"] {
+        for name in ["", "Server", "Component", "Limits", "Load"] {
             for (key, property) in definition(name)["properties"].as_object().unwrap() {
                 assert!(property["description"].is_string(), "{name} {key}");
-                let is_table = ["server", "defaults", "components", "limits", "tools"].contains(&key.as_str());
+                let is_table = property.get("$ref").is_some() || property["type"] == "object";
                 assert!(is_table || property["examples"].is_array(), "{name} {key}");
             }
         }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolcell_policy::{Limit, Limits, Manifest, Source, Style, json_schema, parse, render_all};
+use toolcell_policy::{Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, json_schema, parse, render_all};
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -40,6 +40,7 @@ fn meaning(manifest: &Manifest) -> String {
         let prefix = component.prefix().unwrap_or("-");
         writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
         writeln!(text, "  limits: {}", changed(component.limits())).unwrap();
+        writeln!(text, "  load: {}", changed_load(component.load())).unwrap();
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
             writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();
@@ -54,7 +55,17 @@ fn changed(limits: &Limits) -> String {
     let differs = |limit: &Limit| limits.get(*limit) != limit.spec().default;
     let shown =
         Limit::ALL.into_iter().filter(differs).map(|limit| format!("{} = {}", limit.spec().key, limits.show(limit)));
-    let shown: Vec<_> = shown.collect();
+    listed(shown.collect())
+}
+
+/// The same of loading.
+fn changed_load(limits: &LoadLimits) -> String {
+    let differs = |limit: &LoadLimit| limits.get(*limit) != limit.spec().default;
+    let shown = LoadLimit::ALL.into_iter().filter(differs);
+    listed(shown.map(|limit| format!("{} = {}", limit.spec().key, limits.show(limit))).collect())
+}
+
+fn listed(shown: Vec<String>) -> String {
     if shown.is_empty() { "as built in".to_owned() } else { shown.join(", ") }
 }
 

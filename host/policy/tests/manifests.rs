@@ -1,9 +1,10 @@
 //! What manifests mean, where a golden file would not show it: bounds, equivalence, places.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use toolcell_policy::quantity::{Per, Rate};
 use toolcell_policy::{
-    COMPONENTS_MAX, ComponentPolicy, DIAGNOSTICS_MAX, Diagnostic, Limit, Limits, MANIFEST_BYTES_MAX, Manifest, Server,
-    Severity, Source, json_schema, parse,
+    COMPONENTS_MAX, ComponentPolicy, DIAGNOSTICS_MAX, Diagnostic, Limit, Limits, LoadLimit, MANIFEST_BYTES_MAX,
+    Manifest, Server, Severity, Source, Spec, Unit, parse,
 };
 
 fn manifest(text: &str) -> Manifest {
@@ -54,43 +55,77 @@ fn limits_are_read_in_their_units_and_within_their_bounds() {
         (Limit::Concurrency, "0", range.clone()),
         (Limit::QueueWait, "5", unit.clone()),
         (Limit::QueueWait, "\"\"", unit),
-        (Limit::Handles, "100_001", range),
+        (Limit::Handles, "100_001", range.clone()),
+        (Limit::Rate, "\"600/min\"", Ok(Rate { count: 600, per: Per::Minute }.number())),
+        (Limit::Rate, "\"1/h\"", Ok(Rate { count: 1, per: Per::Hour }.number())),
+        (Limit::Rate, "\"0/h\"", range.clone()),
+        (Limit::Rate, "\"0/s\"", range.clone()),
+        (Limit::Rate, "\"1000000/s\"", Ok(Rate::MOST.number())),
+        (Limit::Rate, "\"1000000/h\"", Ok(Rate { count: 1_000_000, per: Per::Hour }.number())),
+        (Limit::Rate, "\"1000001/h\"", range.clone()),
+        (Limit::Rate, "\"99999999999999999999/s\"", range),
+        (Limit::Progress, "20", Err(vec!["limits::unit"])),
+        (Limit::Progress, "\"20/week\"", Err(vec!["limits::unit"])),
+        (Limit::Progress, "true", Err(vec!["manifest::type"])),
     ] {
         assert_eq!(check(limit, written), expected, "{} = {written}", limit.spec().key);
     }
 }
 
 #[test]
-fn the_servers_numbers_hold_within_the_bounds_of_the_schema() {
-    let schema = json_schema();
-    let get =
-        |key: &str, field: &str| schema.pointer(&format!("/$defs/Server/properties/{key}/{field}")).unwrap().as_u64();
-    let server = |key: &str, written: &str| {
-        let text = format!("version = 1\n[server]\n{key} = {written}\n");
+fn the_servers_numbers_hold_within_their_bounds() {
+    let server = |spec: &Spec, written: &str| {
+        let quote = if spec.unit == Unit::Count { "" } else { "'" };
+        let text = format!("version = 1\n[server]\n{} = {quote}{written}{quote}\n", spec.key);
         let parsed = parse(&Source { name: "toolcell.toml", text: &text }).ok()?;
-        Some(parsed.manifest.server().clone())
+        Some(value(parsed.manifest.server(), spec))
     };
-    let value = |server: &Server, key: &str| match key {
-        "page_size" => server.page_size() as u64,
-        "in_flight_max" => server.in_flight_max() as u64,
-        _ => server.pending_max() as u64,
-    };
-    for key in ["page_size", "in_flight_max", "pending_max"] {
-        let (min, max) = (get(key, "minimum").unwrap(), get(key, "maximum").unwrap());
-        assert_eq!(Some(value(&Server::default(), key)), get(key, "default"), "{key}");
-        for fitting in [min, max] {
-            assert_eq!(server(key, &fitting.to_string()).map(|server| value(&server, key)), Some(fitting), "{key}");
+    fn value(server: &Server, spec: &Spec) -> u64 {
+        let value = match spec.key {
+            "page_size" => server.page_size(),
+            "line_max" => server.line_bytes_max(),
+            "in_flight_max" => server.in_flight_max(),
+            "pending_max" => server.pending_max(),
+            "calls" => server.calls(),
+            "stack" => server.stack_bytes(),
+            other => panic!("{other}"),
+        };
+        value as u64
+    }
+    for spec in Server::LIMITS {
+        assert!(spec.min <= spec.default && spec.default <= spec.max && !spec.reason.is_empty(), "{}", spec.key);
+        assert_eq!(value(&Server::default(), spec), spec.default, "{}", spec.key);
+        for fitting in [spec.min, spec.max] {
+            assert_eq!(server(spec, &spec.show(fitting)), Some(fitting), "{} = {fitting}", spec.key);
         }
-        for outside in [i128::from(min) - 1, i128::from(max) + 1] {
-            assert_eq!(server(key, &outside.to_string()), None, "{key} = {outside}");
+        for outside in [i128::from(spec.min) - 1, i128::from(spec.max) + 1] {
+            let unit = if spec.unit == Unit::Bytes { "B" } else { "" };
+            assert_eq!(server(spec, &format!("{outside}{unit}")), None, "{} = {outside}", spec.key);
         }
     }
-    for (written, expected) in
-        [("'4KiB'", Some(4 << 10)), ("'4095B'", None), ("'256MiB'", Some(256 << 20)), ("'257MiB'", None)]
-    {
-        assert_eq!(server("line_max", written).map(|server| server.line_bytes_max()), expected, "{written}");
-    }
-    assert_eq!(Server::default().line_bytes_max(), 16 << 20);
+}
+
+#[test]
+fn loading_is_bounded_per_component_and_not_per_tool() {
+    let manifest = manifest(
+        "version = 1
+         [defaults.load]
+         tools = 10
+         compile_time = '30s'
+         [components.a]
+         source = 'a.wasm'
+         load = { tools = 20, definition = '1KiB' }
+         [components.b]
+         source = 'b.wasm'",
+    );
+    let values = |name: &str| {
+        let load = manifest.component(name).unwrap().load();
+        LoadLimit::ALL.map(|limit| load.show(limit))
+    };
+    assert_eq!(values("a"), ["128MiB", "30s", "20", "1KiB"]);
+    assert_eq!(values("b"), ["128MiB", "30s", "10", "256KiB"]);
+    let text = "version = 1\n[components.a]\nsource = 'a.wasm'\ntools.t.load = { tools = 1 }\n";
+    assert_eq!(problems(text).iter().map(Diagnostic::code).collect::<Vec<_>>(), ["manifest::unknown_key"]);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn over(limit: Limit, value: &str) -> String {
         Limit::Handles => format!("too many handles: the tool held more than {value} at once"),
         Limit::Random => format!("too many random bytes at once: the tool asked for more than {value}"),
         Limit::Arguments => format!("the arguments are larger than {value}"),
-        Limit::Log | Limit::Concurrency | Limit::Queue | Limit::QueueWait => format!("more than {value}"),
+        _ => format!("more than {value}"),
     }
 }
 

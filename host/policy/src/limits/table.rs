@@ -1,6 +1,7 @@
-//! The table of limits. Must not hold: anything but what each limit is called, counts, defaults to and may be.
+//! The table of a call's limits. Must not hold: anything but what each limit is called, counts, defaults to and may be.
 
 use super::{Limit, Spec, Unit};
+use crate::quantity::{Per, Rate};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -36,7 +37,8 @@ const MEMORY: Spec = Spec {
     // All that 32-bit addresses reach.
     max: 4 * GIB,
     reason: "All memories and tables of a call together. The default holds a Python or JavaScript interpreter (10 to \
-             15 MiB) and its work.",
+             15 MiB) and its work. How many instances, memories and tables a call may have is fixed (64, 64 and 128): \
+             the pool's slots have that shape, so no key could raise it.",
 };
 
 const OUTPUT: Spec = Spec {
@@ -83,7 +85,9 @@ const HANDLES: Spec = Spec {
     // A language runtime opens its standard streams and preopened folders before the tool runs.
     min: 16,
     max: 100_000,
-    reason: "Open resources of a call (streams, timers, files), each of which costs the host memory.",
+    reason: "Open resources of a call (streams, timers, files, pollables), each of which costs the host memory. What \
+             one poll waits on is bounded by it as well: a pollable is a handle, and one that a list names twice is \
+             waited on once.",
 };
 
 const RANDOM: Spec = Spec {
@@ -103,7 +107,8 @@ const ARGUMENTS: Spec = Spec {
     // The text of an empty object.
     min: 2,
     max: 64 * MIB,
-    reason: "The arguments of a call as JSON text, refused before they are checked against the schema.",
+    reason: "The arguments of a call as JSON text: the guest gets a copy, and reads it on its budget. The limit on \
+             lines of input bounds them before.",
 };
 
 const CONCURRENCY: Spec = Spec {
@@ -133,9 +138,29 @@ const QUEUE_WAIT: Spec = Spec {
     reason: "How long a call waits for a place to run before it is answered \"busy\".",
 };
 
+const RATE: Spec = Spec {
+    key: "rate",
+    unit: Unit::Rate,
+    default: Rate { count: 600, per: Per::Minute }.number(),
+    min: Rate { count: 1, per: Per::Hour }.number(),
+    max: Rate::MOST.number(),
+    reason: "Calls of one tool by one caller. All of them may come at once; then the allowance comes back evenly. A \
+             model asks a few times a minute: the default only stops one that asks in a loop.",
+};
+
+const PROGRESS: Spec = Spec {
+    key: "progress",
+    unit: Unit::Rate,
+    default: Rate { count: 20, per: Per::Second }.number(),
+    min: Rate { count: 1, per: Per::Hour }.number(),
+    max: Rate::MOST.number(),
+    reason: "Progress reports of a call that reach the caller. What exceeds it is dropped silently, the last report \
+             included: the result says that the work is done. Nobody reads more than the default.",
+};
+
 impl Limit {
     /// Every limit, in the order of reports.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Fuel,
         Self::Deadline,
         Self::Memory,
@@ -149,6 +174,8 @@ impl Limit {
         Self::Concurrency,
         Self::Queue,
         Self::QueueWait,
+        Self::Rate,
+        Self::Progress,
     ];
 
     /// Key, unit, default, bounds and reason.
@@ -168,6 +195,8 @@ impl Limit {
             Self::Concurrency => &CONCURRENCY,
             Self::Queue => &QUEUE,
             Self::QueueWait => &QUEUE_WAIT,
+            Self::Rate => &RATE,
+            Self::Progress => &PROGRESS,
         }
     }
 

@@ -2,13 +2,20 @@
 
 use super::{Entry, Problems, Section, keys, limits};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::limits::Limits;
+use crate::limits::{Limits, LoadLimits};
 use crate::manifest::{ComponentPolicy, SourceRef, ToolPolicy};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 
+/// What holds for components that say nothing of their own.
+#[derive(Default)]
+pub(crate) struct Defaults {
+    pub(crate) limits: Limits,
+    pub(crate) load: LoadLimits,
+}
+
 /// All components, in the order of the file. Those with problems are left out once the problems are noted.
-pub(crate) fn read_all(root: &Section<'_>, defaults: &Limits, problems: &mut Problems) -> Vec<ComponentPolicy> {
+pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut Problems) -> Vec<ComponentPolicy> {
     let Some(entry) = root.get("components") else {
         problems.add(none());
         return Vec::new();
@@ -30,7 +37,7 @@ fn none() -> Diagnostic {
         .hint("add [components.NAME] with source = \"FILE.wasm\"")
 }
 
-fn read(entry: &Entry<'_>, defaults: &Limits, problems: &mut Problems) -> Option<ComponentPolicy> {
+fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Option<ComponentPolicy> {
     if let Err(error) = names::check_component(entry.key) {
         problems.add(
             name_problem("components::name", "component name", entry, &entry.key_span, error)
@@ -41,11 +48,12 @@ fn read(entry: &Entry<'_>, defaults: &Limits, problems: &mut Problems) -> Option
     section.check_keys(&keys::COMPONENT, problems);
     let source = read_source(entry, &section, problems);
     let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
-    let limits = limits::read(&section, defaults, problems);
+    let limits = limits::read(&section, &defaults.limits, problems);
+    let load = limits::read_load(&section, &defaults.load, problems);
     let tools = read_tools(&section, prefix.as_ref().map(|(prefix, _)| prefix.as_str()), &limits, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
-    Some(ComponentPolicy { name, name_span: entry.key_span.clone(), source, source_span, prefix, limits, tools })
+    Some(ComponentPolicy { name, name_span: entry.key_span.clone(), source, source_span, prefix, limits, load, tools })
 }
 
 fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {

@@ -18,15 +18,15 @@ pub(crate) const ROOT: Keys = Keys {
 };
 
 pub(crate) const SERVER: Keys = Keys {
-    now: &["name", "title", "instructions", "page_size", "line_max", "in_flight_max", "pending_max"],
+    now: &["name", "title", "instructions", "page_size", "line_max", "in_flight_max", "pending_max", "calls", "stack"],
     later: &[],
     other_names: &[("description", "instructions")],
 };
 
-pub(crate) const DEFAULTS: Keys = Keys { now: &["limits"], later: &[], other_names: &[] };
+pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };
 
 pub(crate) const COMPONENT: Keys = Keys {
-    now: &["source", "prefix", "limits", "tools"],
+    now: &["source", "prefix", "limits", "load", "tools"],
     later: &[
         "filesystem",
         "network",
@@ -75,8 +75,10 @@ pub(crate) const LIMITS: Keys = Keys {
         "concurrency",
         "queue",
         "queue_wait",
+        "rate",
+        "progress",
     ],
-    later: &["rate", "progress", "host_calls", "http_requests", "egress", "ingress", "instances", "pollables"],
+    later: &["host_calls", "http_requests", "egress", "ingress"],
     other_names: &[
         ("timeout", "deadline"),
         ("time", "deadline"),
@@ -86,5 +88,14 @@ pub(crate) const LIMITS: Keys = Keys {
         ("ram", "memory"),
         ("mem", "memory"),
         ("logs", "log"),
+        ("pollables", "handles"),
+        ("resources", "handles"),
     ],
+};
+
+/// The keys of a `load` table are those of [`crate::LoadLimit`].
+pub(crate) const LOAD: Keys = Keys {
+    now: &["component_size", "compile_time", "tools", "definition"],
+    later: &[],
+    other_names: &[("size", "component_size"), ("time", "compile_time"), ("timeout", "compile_time")],
 };

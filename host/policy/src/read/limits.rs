@@ -1,9 +1,9 @@
-//! Reads a `limits` table. Must not hold: which limits there are.
+//! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which limits there are.
 
 use super::{Entry, Problems, Section, keys};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::limits::{Limit, Limits, Unit};
-use crate::quantity::{QuantityError, parse_bytes, parse_millis, show_count};
+use crate::limits::{Limit, Limits, LoadLimit, LoadLimits, Spec, Unit};
+use crate::quantity::{QuantityError, parse_bytes, parse_millis, parse_rate, show_count};
 
 /// The limits that hold after a `limits` table, if there is one, on top of those that held before it.
 pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Problems) -> Limits {
@@ -12,10 +12,23 @@ pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Prob
     section.check_keys(&keys::LIMITS, problems);
     for entry in section.entries() {
         let Some(limit) = Limit::from_key(entry.key) else { continue };
-        let Some(value) = value_of(&entry, limit, problems) else { continue };
+        let Some(value) = value(&entry, limit.spec(), problems) else { continue };
         limits.set(limit, value);
     }
     warn_of_unreachable_output(&section, &limits, problems);
+    limits
+}
+
+/// The same of a `load` table.
+pub(crate) fn read_load(parent: &Section<'_>, inherited: &LoadLimits, problems: &mut Problems) -> LoadLimits {
+    let mut limits = *inherited;
+    let Some(section) = parent.get("load").and_then(|entry| entry.section(problems)) else { return limits };
+    section.check_keys(&keys::LOAD, problems);
+    for entry in section.entries() {
+        let Some(limit) = LoadLimit::from_key(entry.key) else { continue };
+        let Some(value) = value(&entry, limit.spec(), problems) else { continue };
+        limits.set(limit, value);
+    }
     limits
 }
 
@@ -35,36 +48,29 @@ fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: 
     }
 }
 
-fn value_of(entry: &Entry<'_>, limit: Limit, problems: &mut Problems) -> Option<u64> {
-    let unit = limit.spec().unit;
-    let value = match unit {
+/// A value in its unit and within its bounds.
+pub(crate) fn value(entry: &Entry<'_>, spec: &'static Spec, problems: &mut Problems) -> Option<u64> {
+    let value = match spec.unit {
         // A value below zero is below every minimum, and one that no u64 holds above every maximum.
         Unit::Count => count(entry, problems)?,
-        Unit::Bytes | Unit::Millis => quantity(entry, unit, problems)?,
+        Unit::Bytes | Unit::Millis | Unit::Rate => quantity(entry, spec.unit, problems)?,
     };
-    in_range(entry, limit, value, problems)
-}
-
-fn in_range(entry: &Entry<'_>, limit: Limit, value: i128, problems: &mut Problems) -> Option<u64> {
-    let spec = limit.spec();
-    let fitting = u64::try_from(value).ok().filter(|value| (spec.min..=spec.max).contains(value));
+    let fitting = u64::try_from(value).ok().and_then(|value| spec.check(value).ok());
     if fitting.is_none() {
         let label = if value < i128::from(spec.min) { "less than the least" } else { "more than the most" };
-        problems.add(out_of_range(entry, (spec.unit, spec.min, spec.max), spec.default).label(label));
+        let (min, max) = (spec.show(spec.min), spec.show(spec.max));
+        problems.add(
+            Diagnostic::error("limits::range", format!("{} must be between {min} and {max}", entry.key))
+                .at(entry.span.clone())
+                .label(label)
+                .hint(format!("the default is {}", spec.show(spec.default))),
+        );
     }
     fitting
 }
 
-/// The problem of a value outside `(unit, min, max)`.
-pub(crate) fn out_of_range(entry: &Entry<'_>, (unit, min, max): (Unit, u64, u64), default: u64) -> Diagnostic {
-    let (min, max) = (unit.show(min), unit.show(max));
-    Diagnostic::error("limits::range", format!("{} must be between {min} and {max}", entry.key))
-        .at(entry.span.clone())
-        .hint(format!("the default is {}", unit.show(default)))
-}
-
 /// An integer; quoted ones are refused with a hint.
-pub(crate) fn count(entry: &Entry<'_>, problems: &mut Problems) -> Option<i128> {
+fn count(entry: &Entry<'_>, problems: &mut Problems) -> Option<i128> {
     if let Some(text) = entry.as_str() {
         let digits = text.replace('_', "").parse::<u64>().ok();
         let example = digits.map_or_else(|| "10_000".to_owned(), show_count);
@@ -79,39 +85,58 @@ pub(crate) fn count(entry: &Entry<'_>, problems: &mut Problems) -> Option<i128> 
     entry.integer(problems)
 }
 
-/// A size or a duration, in bytes or milliseconds.
-pub(crate) fn quantity(entry: &Entry<'_>, unit: Unit, problems: &mut Problems) -> Option<i128> {
-    if let Some(number) = entry.as_integer() {
-        problems.add(without_unit(entry.key, entry.span.clone(), unit, &number.to_string()));
-        return None;
-    }
-    if let Some(number) = entry.as_float() {
-        problems.add(without_unit(entry.key, entry.span.clone(), unit, number));
+/// A size, a duration or a rate: bytes, milliseconds or a rate's number.
+fn quantity(entry: &Entry<'_>, unit: Unit, problems: &mut Problems) -> Option<i128> {
+    let written = match (entry.as_integer(), entry.as_float()) {
+        (Some(number), _) => Some(number.to_string()),
+        (None, number) => number.map(str::to_owned),
+    };
+    if let Some(number) = written {
+        problems.add(without_unit(entry.key, entry.span.clone(), unit, &number));
         return None;
     }
     let Some(text) = entry.as_str() else {
-        let expected = if unit == Unit::Millis { "a duration, such as \"30s\"" } else { "a size, such as \"64MiB\"" };
-        return entry.wrong_type(expected, problems);
+        return entry.wrong_type(expected(unit), problems);
     };
-    let parsed = if unit == Unit::Millis { parse_millis(text) } else { parse_bytes(text) };
+    let parsed = match unit {
+        Unit::Millis => parse_millis(text),
+        Unit::Rate => parse_rate(text).map(|rate| rate.number()),
+        Unit::Bytes | Unit::Count => parse_bytes(text),
+    };
     match parsed {
         Ok(value) => Some(i128::from(value)),
         Err(QuantityError::NoUnit) => {
-            problems.add(without_unit(entry.key, entry.span.clone(), unit, text.trim()));
+            let number = text.trim().trim_end_matches('/').trim_end();
+            problems.add(without_unit(entry.key, entry.span.clone(), unit, number));
             None
         }
         Err(QuantityError::TooLarge) => Some(i128::MAX),
         Err(error) => {
-            let hint = if unit == Unit::Millis {
-                "durations are whole numbers of h, m, s and ms, such as \"1m30s\" or \"500ms\""
-            } else {
-                "sizes are whole numbers of B, KiB, MiB, GiB, kB, MB or GB, such as \"64MiB\""
-            };
             problems.add(
-                Diagnostic::error("limits::unit", format!("{} {error}", entry.key)).at(entry.span.clone()).hint(hint),
+                Diagnostic::error("limits::unit", format!("{} {error}", entry.key))
+                    .at(entry.span.clone())
+                    .hint(forms(unit)),
             );
             None
         }
+    }
+}
+
+/// What stands where a number, a list or a table does.
+fn expected(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Millis => "a duration, such as \"30s\"",
+        Unit::Rate => "a rate, such as \"600/min\"",
+        Unit::Bytes | Unit::Count => "a size, such as \"64MiB\"",
+    }
+}
+
+/// Every form there is.
+fn forms(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Millis => "durations are whole numbers of h, m, s and ms, such as \"1m30s\" or \"500ms\"",
+        Unit::Rate => "rates are a whole number in a time: \"10/s\", \"600/min\" or \"5/h\"",
+        Unit::Bytes | Unit::Count => "sizes are whole numbers of B, KiB, MiB, GiB, kB, MB or GB, such as \"64MiB\"",
     }
 }
 
@@ -120,6 +145,8 @@ fn without_unit(key: &str, span: Span, unit: Unit, number: &str) -> Diagnostic {
     let hint = match (unit, whole) {
         (Unit::Millis, true) => format!("write \"{number}s\" or \"{number}ms\""),
         (Unit::Millis, false) => "write a whole number with its unit, such as \"30s\" or \"500ms\"".to_owned(),
+        (Unit::Rate, true) => format!("write \"{number}/s\", \"{number}/min\" or \"{number}/h\""),
+        (Unit::Rate, false) => "write a whole number in a time, such as \"10/s\" or \"600/min\"".to_owned(),
         (_, true) => format!("write \"{number}B\", \"{number}KiB\" or \"{number}MiB\""),
         (_, false) => "write a whole number with its unit, such as \"64MiB\" or \"512KiB\"".to_owned(),
     };

@@ -1,0 +1,158 @@
+//! What `[server]` comes to, and the limits that belong to no component: those of a connection and of the process. Must
+//! not hold: how they are read, or how they are enforced.
+
+use crate::limits::{Spec, Unit};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What the server says of itself, and the bounds of a connection and of the process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) page_size: usize,
+    pub(crate) line_bytes_max: usize,
+    pub(crate) in_flight_max: usize,
+    pub(crate) pending_max: usize,
+    pub(crate) calls: usize,
+    pub(crate) stack_bytes: usize,
+}
+
+pub(crate) const PAGE_SIZE: Spec = Spec {
+    key: "page_size",
+    unit: Unit::Count,
+    default: 500,
+    min: 1,
+    max: 1_000,
+    reason: "Tools on one page of a listing. Nearly every list fits the default; more than 1,000 definitions make frames \
+             that clients refuse.",
+};
+
+pub(crate) const LINE_MAX: Spec = Spec {
+    key: "line_max",
+    unit: Unit::Bytes,
+    default: 16 * MIB,
+    // Any request without arguments.
+    min: 4 * KIB,
+    max: 256 * MIB,
+    reason: "One line of input, which the process keeps in memory whole. The default holds the largest arguments many \
+             times over.",
+};
+
+pub(crate) const IN_FLIGHT_MAX: Spec = Spec {
+    key: "in_flight_max",
+    unit: Unit::Count,
+    default: 64,
+    min: 1,
+    max: 10_000,
+    reason: "Calls of one connection that run at once.",
+};
+
+pub(crate) const PENDING_MAX: Spec = Spec {
+    key: "pending_max",
+    unit: Unit::Count,
+    default: 1_024,
+    min: 0,
+    max: 100_000,
+    reason: "Calls of one connection that are read and wait to run; then reading stops until one is done.",
+};
+
+pub(crate) const CALLS: Spec = Spec {
+    key: "calls",
+    unit: Unit::Count,
+    default: 256,
+    min: 1,
+    max: 4_096,
+    reason: "Calls of all tools that run at once in the process: sixteen of each of sixteen tools. Each holds a stack and \
+             a place in the pool of instances, 4 GiB of address space or more; the most is an eighth of what there is.",
+};
+
+pub(crate) const STACK: Spec = Spec {
+    key: "stack",
+    unit: Unit::Bytes,
+    default: 512 * KIB,
+    min: 64 * KIB,
+    // Half of the stack that a call's host functions run on as well.
+    max: MIB,
+    reason: "WebAssembly stack of each call: what runs over it ends in a trap of its own. It belongs to the engine, so \
+             all tools have the same.",
+};
+
+impl Server {
+    /// The limits that hold for a connection or the whole process, in the order of reports.
+    pub const LIMITS: [&'static Spec; 6] = [&PAGE_SIZE, &LINE_MAX, &IN_FLIGHT_MAX, &PENDING_MAX, &CALLS, &STACK];
+
+    /// The name in the protocol's `serverInfo`; `toolcell` by default.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What the model should know before it uses the tools.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.instructions.as_deref()
+    }
+
+    /// Tools on one page of a listing.
+    #[must_use]
+    pub const fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// Bytes of one line of input.
+    #[must_use]
+    pub const fn line_bytes_max(&self) -> usize {
+        self.line_bytes_max
+    }
+
+    /// Calls of one connection that run at once.
+    #[must_use]
+    pub const fn in_flight_max(&self) -> usize {
+        self.in_flight_max
+    }
+
+    /// Calls of one connection that are read and wait; then reading stops until one is done.
+    #[must_use]
+    pub const fn pending_max(&self) -> usize {
+        self.pending_max
+    }
+
+    /// Calls of all tools that run at once in the process.
+    #[must_use]
+    pub const fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// WebAssembly stack of each call, in bytes.
+    #[must_use]
+    pub const fn stack_bytes(&self) -> usize {
+        self.stack_bytes
+    }
+}
+
+impl Default for Server {
+    /// What holds where `[server]` says nothing.
+    fn default() -> Self {
+        let default = |spec: &Spec| usize::try_from(spec.default).unwrap_or(usize::MAX);
+        Self {
+            name: "toolcell".to_owned(),
+            title: None,
+            instructions: None,
+            page_size: default(&PAGE_SIZE),
+            line_bytes_max: default(&LINE_MAX),
+            in_flight_max: default(&IN_FLIGHT_MAX),
+            pending_max: default(&PENDING_MAX),
+            calls: default(&CALLS),
+            stack_bytes: default(&STACK),
+        }
+    }
+}

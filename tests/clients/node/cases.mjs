@@ -74,6 +74,16 @@ function holds(operator, operand, value) {
     }
 }
 
+/** The list names exactly the tools that the cases call, and what is told of them arrives. */
+export function checkDefinitions(tools, server) {
+    const names = tools.map(tool => tool.name).sort();
+    const called = [...new Set(server.calls.map(example => example.tool))].sort();
+    check(names.join() === called.join(), 'every listed tool is called by a case', names, called);
+    check(tools.every(tool => tool.description), 'every tool says what it does', tools);
+    const wrong = mismatches(server.definitions, Object.fromEntries(tools.map(tool => [tool.name, tool])));
+    check(wrong.length === 0, 'titles, hints, icons and schemas arrive', ...wrong);
+}
+
 /** Runs a client: a claim that does not hold is shown as it is, anything else with its stack. */
 export async function main(run) {
     try {

@@ -81,9 +81,9 @@ def check(holds_true: bool, claim: str, *details: object) -> None:
     print(f"ok     {claim}", flush=True)
 
 
-def wire(result: Any) -> dict[str, Any]:
-    """A result in the form it has on the wire."""
-    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+def wire(read: Any) -> dict[str, Any]:
+    """What the SDK has read, in the form it has on the wire."""
+    return read.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 class Run:
@@ -138,6 +138,8 @@ class Run:
         names, called = [tool.name for tool in tools], sorted({case["tool"] for case in server["calls"]})
         check(sorted(names) == called, "every listed tool is called by a case", sorted(names), called)
         check(all(tool.description for tool in tools), "every tool says what it does")
+        wrong = mismatches(server["definitions"], {tool.name: wire(tool) for tool in tools})
+        check(not wrong, "titles, hints, icons and schemas arrive", *wrong)
 
     async def paging(self, client: Client, server: dict[str, Any]) -> None:
         """A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them."""

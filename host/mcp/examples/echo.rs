@@ -4,7 +4,6 @@
 //! `… --example echo -- measure` starts itself that way and prints what a call costs above a bare pipe.
 
 use std::error::Error;
-use std::future::Future;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -26,11 +25,9 @@ impl Catalog for Echo {
         &self.tools
     }
 
-    fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CallResult> + Send + 'static {
-        async move {
-            let arguments: serde_json::Value = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-            CallResult::text(arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default())
-        }
+    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+        let arguments: serde_json::Value = serde_json::from_str(call.arguments.get()).unwrap_or_default();
+        CallResult::text(arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default())
     }
 }
 

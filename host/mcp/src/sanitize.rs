@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// ```
 #[must_use]
 pub fn text(text: &str) -> Cow<'_, str> {
-    clean(text, |whitespace| Some(whitespace))
+    clean(text, Some)
 }
 
 /// Cleans a text that belongs on one line: line breaks and tabs become spaces.

@@ -1,0 +1,278 @@
+//! An in-memory host with tools that do what a test needs, and a client that talks to it frame by frame.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use toolcell_mcp::{
+    Call, CallContext, CallResult, Catalog, Connection, DefinitionBounds, Host, LogLevel, Outbox, Server, ServerInfo,
+    ServerOptions, Tool, ToolDefinition, ToolList,
+};
+
+/// How long a test waits for something that must come. Only failing tests take that long.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub static RUNTIME: LazyLock<Runtime> =
+    LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap());
+
+/// The `_meta` of a modern request.
+pub const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+/// What every modern result of the test server has for its `_meta`.
+pub const IDENTITY: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1.2.3"}}"#;
+
+pub struct TestHost {
+    catalog: Mutex<Arc<TestCatalog>>,
+}
+
+pub struct TestCatalog {
+    tools: ToolList,
+    pub shared: Arc<Probe>,
+}
+
+/// What tests see of running calls.
+pub struct Probe {
+    /// Each call that began, with its name.
+    pub begun: Mutex<Option<Sender<(String, CallContext)>>>,
+    /// A permit lets one `hold` end.
+    pub gate: Semaphore,
+    pub running: AtomicUsize,
+    pub running_most: AtomicUsize,
+}
+
+impl Host for TestHost {
+    type Catalog = TestCatalog;
+
+    fn snapshot(&self) -> Arc<TestCatalog> {
+        Arc::clone(&self.catalog.lock().unwrap())
+    }
+}
+
+impl TestHost {
+    pub fn swap(&self, generation: u64, definitions: Vec<ToolDefinition>) {
+        let mut catalog = self.catalog.lock().unwrap();
+        let shared = Arc::clone(&catalog.shared);
+        *catalog = Arc::new(TestCatalog { tools: list(generation, definitions), shared });
+    }
+}
+
+impl Catalog for TestCatalog {
+    fn tools(&self) -> &ToolList {
+        &self.tools
+    }
+
+    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+        let name = self.tools.tools()[call.tool].definition().name.clone();
+        let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
+        let events = call.context.events.clone();
+        let cancellation = call.context.cancellation.clone();
+        let running = self.shared.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.shared.running_most.fetch_max(running, Ordering::SeqCst);
+        let _running = Running(Arc::clone(&self.shared));
+        if let Some(begun) = &*self.shared.begun.lock().unwrap() {
+            let _ = begun.send((name.clone(), call.context));
+        }
+        match name.as_str() {
+            "echo" => CallResult::text(call.arguments.get()),
+            "hold" => {
+                tokio::select! {
+                    // In this order, so that a permit given after a cancellation is for another call.
+                    biased;
+                    () = cancellation.cancelled() => return CallResult::error("stopped"),
+                    permit = self.shared.gate.acquire() => permit.unwrap().forget(),
+                }
+                CallResult::text("held")
+            }
+            "panic" => panic!("this panic belongs to a test"),
+            "progress" => {
+                for (progress, message) in
+                    [(1.0, "one"), (1.0, "again"), (0.5, "back"), (f64::NAN, "none"), (2.5, "two")]
+                {
+                    events.progress(progress, Some(4.0), Some(message));
+                }
+                for level in LogLevel::ALL {
+                    events.log(level, level.name(), Some("tool"));
+                }
+                CallResult::text("done")
+            }
+            "structured" | "checked" | "listed" => {
+                CallResult::structured(RawValue::from_string(arguments["json"].as_str().unwrap().to_owned()).unwrap())
+            }
+            "big" => CallResult::text("x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap()).unwrap())),
+            _ => CallResult::error("no such behaviour"),
+        }
+    }
+}
+
+struct Running(Arc<Probe>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+pub fn list(generation: u64, definitions: Vec<ToolDefinition>) -> ToolList {
+    let bounds = DefinitionBounds::default();
+    let tools = definitions.into_iter().map(|definition| Arc::new(Tool::compile(definition, &bounds).unwrap()));
+    ToolList::new(generation, tools.collect()).unwrap()
+}
+
+pub fn plain(name: &str) -> ToolDefinition {
+    ToolDefinition::new(name, "A tool of a test.", json!({"type": "object"}))
+}
+
+fn definitions() -> Vec<ToolDefinition> {
+    let mut checked = plain("checked");
+    checked.output_schema =
+        Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}));
+    let mut listed = plain("listed");
+    listed.output_schema = Some(json!({"type": "array"}));
+    let mut echo = plain("echo");
+    echo.input_schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}});
+    let mut all = vec![echo, checked, listed];
+    all.extend(["hold", "panic", "progress", "structured", "big"].map(plain));
+    all
+}
+
+/// One client and its server.
+pub struct Client {
+    pub host: Arc<TestHost>,
+    pub server: Arc<Server<TestHost>>,
+    pub connection: Connection<TestHost>,
+    pub shared: Arc<Probe>,
+    pub begun: Receiver<(String, CallContext)>,
+    frames: Receiver<String>,
+}
+
+struct Frames(Sender<String>);
+
+impl Outbox for Frames {
+    fn queue(&self, frame: Vec<u8>) {
+        let text = String::from_utf8(frame).unwrap();
+        assert!(!text.contains('\n'), "a frame is one line: {text}");
+        let _ = self.0.send(text);
+    }
+}
+
+pub fn server(
+    options: ServerOptions,
+) -> (Arc<TestHost>, Arc<Server<TestHost>>, Arc<Probe>, Receiver<(String, CallContext)>) {
+    let (begun, begins) = mpsc::channel();
+    let shared = Arc::new(Probe {
+        begun: Mutex::new(Some(begun)),
+        gate: Semaphore::new(0),
+        running: AtomicUsize::new(0),
+        running_most: AtomicUsize::new(0),
+    });
+    let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), shared: Arc::clone(&shared) });
+    let host = Arc::new(TestHost { catalog: Mutex::new(catalog) });
+    let info = ServerInfo { name: "test".to_owned(), version: "1.2.3".to_owned(), ..ServerInfo::default() };
+    let server = Arc::new(Server::new(Arc::clone(&host), info, options));
+    (host, server, shared, begins)
+}
+
+impl Client {
+    pub fn new() -> Self {
+        Self::with(ServerOptions::default())
+    }
+
+    pub fn with(options: ServerOptions) -> Self {
+        let (host, server, shared, begun) = server(options);
+        let (sender, frames) = mpsc::channel();
+        let connection = server.connect(Arc::new(Frames(sender)), Arc::new(RUNTIME.handle().clone()));
+        Self { host, server, connection, shared, begun, frames }
+    }
+
+    /// A client whose legacy session has this revision and is ready.
+    pub fn legacy(revision: &str) -> Self {
+        let client = Self::new();
+        client.initialize(revision);
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        client
+    }
+
+    pub fn initialize(&self, revision: &str) -> String {
+        self.ask(&format!(
+            r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+        ))
+    }
+
+    pub fn send(&self, frame: &str) {
+        self.connection.receive(frame.as_bytes());
+    }
+
+    /// The next frame from the server.
+    pub fn next(&self) -> String {
+        self.frames.recv_timeout(PATIENCE).expect("a frame from the server")
+    }
+
+    pub fn ask(&self, frame: &str) -> String {
+        self.send(frame);
+        self.next()
+    }
+
+    /// A modern request; `params` are its members beside `_meta`, each with a comma behind it.
+    pub fn modern(&self, id: u32, method: &str, params: &str) {
+        self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{MODERN}}}}}"#));
+    }
+
+    pub fn ask_modern(&self, id: u32, method: &str, params: &str) -> String {
+        self.modern(id, method, params);
+        self.next()
+    }
+
+    /// A call of a tool in the era of the session there is.
+    pub fn call_legacy(&self, id: u32, name: &str, arguments: &str) {
+        self.send(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+        ));
+    }
+
+    /// Nothing has come that was not taken: the answer to a ping is next.
+    pub fn expect_silence(&self) {
+        let answer = self.ask(r#"{"jsonrpc":"2.0","id":"barrier","method":"ping"}"#);
+        assert_eq!(answer, r#"{"jsonrpc":"2.0","id":"barrier","result":{}}"#);
+    }
+
+    pub fn expect_begun(&self, name: &str) -> CallContext {
+        let (begun, context) = self.begun.recv_timeout(PATIENCE).expect("a call to begin");
+        assert_eq!(begun, name);
+        context
+    }
+
+    /// Waits until no call runs any more.
+    pub fn expect_idle(&self) {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while !self.connection.is_idle() {
+            assert!(std::time::Instant::now() < deadline, "calls still run");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// The error frame with this id (as JSON), code and message.
+pub fn error(id: &str, code: i32, message: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{}}}}}"#, Value::from(message))
+}
+
+/// The modern result frame of a call that gave one text.
+pub fn text_result(id: &str, text: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","content":[{{"type":"text","text":{}}}],"isError":false,{IDENTITY}}}}}"#,
+        Value::from(text)
+    )
+}
+
+/// The legacy result frame of a call that gave one text.
+pub fn legacy_text_result(id: &str, text: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{}}}],"isError":false}}}}"#,
+        Value::from(text)
+    )
+}

@@ -1,0 +1,151 @@
+//! `tools/list`: order, pages, cursors, and what survives a swapped catalog.
+
+use serde_json::{Value, json};
+use toolcell_mcp::{CacheScope, ServerOptions, Tool, ToolDefinition, ToolList};
+
+use crate::host::{Client, IDENTITY, error, list, plain};
+
+fn paged(size: usize, tools: usize) -> Client {
+    let client = Client::with(ServerOptions { page_size: size, ..ServerOptions::default() });
+    client.host.swap(2, numbered(tools));
+    client
+}
+
+fn numbered(tools: usize) -> Vec<ToolDefinition> {
+    // Not alphabetical: the order is the catalog's own.
+    (0..tools).rev().map(|number| plain(&format!("t{number}"))).collect()
+}
+
+fn page(client: &Client, cursor: Option<&str>) -> Value {
+    let params = cursor.map(|cursor| format!(r#""cursor":{},"#, Value::from(cursor))).unwrap_or_default();
+    serde_json::from_str(&client.ask_modern(1, "tools/list", &params)).unwrap()
+}
+
+fn names(page: &Value) -> Vec<String> {
+    page["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn walk(client: &Client) -> (Vec<String>, usize) {
+    let (mut all, mut pages, mut cursor) = (Vec::new(), 0, None);
+    loop {
+        let page = page(client, cursor.as_deref());
+        all.extend(names(&page));
+        pages += 1;
+        assert_eq!(
+            (&page["result"]["ttlMs"], &page["result"]["cacheScope"]),
+            (&json!(0), &json!("public")),
+            "on every page"
+        );
+        match page["result"]["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return (all, pages),
+        }
+    }
+}
+
+#[test]
+fn pages_together_are_the_list_in_its_order() {
+    for (size, tools, pages) in [(3, 7, 3), (3, 6, 2), (1, 4, 4), (100, 7, 1), (7, 7, 1), (3, 0, 1), (0, 2, 2)] {
+        let expected: Vec<String> = (0..tools).rev().map(|number| format!("t{number}")).collect();
+        assert_eq!(walk(&paged(size, tools)), (expected, pages), "{size} of {tools}");
+    }
+}
+
+#[test]
+fn an_empty_list_is_a_list() {
+    let expected = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public",{IDENTITY}}}}}"#
+    );
+    assert_eq!(paged(3, 0).ask_modern(1, "tools/list", ""), expected);
+}
+
+#[test]
+fn a_cursor_is_bound_to_the_listing() {
+    let client = paged(3, 7);
+    let cursor = page(&client, None)["result"]["nextCursor"].as_str().unwrap().to_owned();
+    let params = format!(r#""cursor":"{cursor}","#);
+
+    client.host.swap(3, numbered(7));
+    assert_eq!(names(&page(&client, Some(&cursor))), ["t3", "t2", "t1"], "the same list behind a new generation");
+
+    client.host.swap(4, numbered(8));
+    let stale = "The cursor is stale: the list of tools has changed; list again without a cursor";
+    assert_eq!(client.ask_modern(2, "tools/list", &params), error("2", -32602, stale));
+
+    let legacy = Client::with(ServerOptions { page_size: 3, ..ServerOptions::default() });
+    legacy.host.swap(2, numbered(7));
+    legacy.initialize("2024-11-05");
+    let frame = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{{"cursor":"{cursor}"}}}}"#);
+    let third: Value = serde_json::from_str(&legacy.ask(&frame)).unwrap();
+    assert_eq!(names(&third), ["t3", "t2", "t1"], "from another process that serves the same list");
+}
+
+#[test]
+fn a_cursor_that_was_never_given_is_refused() {
+    let client = paged(3, 7);
+    let given = page(&client, None)["result"]["nextCursor"].as_str().unwrap().to_owned();
+    let unknown = "The cursor is not one that this server gave";
+    let mark = &given[..16];
+    let forged = [
+        String::new(),
+        "0".into(),
+        "3".into(),
+        mark.to_owned(),
+        format!("{mark}0"),
+        format!("{mark}7"),
+        format!("{mark}-1"),
+        format!("{mark}+3"),
+        format!("{mark}ffffffffffffffffff"),
+        format!("{} 3", &mark[..15]),
+        "é".repeat(9),
+    ];
+    for cursor in forged {
+        let answer = client.ask_modern(1, "tools/list", &format!(r#""cursor":"{cursor}","#));
+        assert_eq!(answer, error("1", -32602, unknown), "{cursor:?}");
+    }
+    for cursor in ["3", "null", "{}"] {
+        let answer = client.ask_modern(1, "tools/list", &format!(r#""cursor":{cursor},"#));
+        assert_eq!(answer, error("1", -32602, "The cursor must be a string"));
+    }
+}
+
+#[test]
+fn caching_hints_are_as_configured_and_only_modern() {
+    let options = ServerOptions {
+        list_ttl: std::time::Duration::from_secs(5),
+        cache_scope: CacheScope::Private,
+        ..ServerOptions::default()
+    };
+    let client = Client::with(options);
+    let answer = client.ask_modern(1, "tools/list", "");
+    assert!(answer.contains(r#""ttlMs":5000,"cacheScope":"private""#), "{answer}");
+    client.initialize("2025-11-25");
+    let legacy = client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
+    for word in ["ttlMs", "cacheScope", "resultType", "serverInfo"] {
+        assert!(!legacy.contains(word), "{word} in {legacy}");
+    }
+}
+
+#[test]
+fn two_lists_are_the_same_where_clients_see_no_difference() {
+    let one = list(1, numbered(3));
+    assert!(one.same_listing(&list(2, numbered(3))));
+    assert!(!one.same_listing(&list(2, numbered(4))));
+    let mut described = numbered(3);
+    described[1].description = "Another.".into();
+    assert!(!one.same_listing(&list(2, described)));
+    let mut reordered = numbered(3);
+    reordered.reverse();
+    assert!(!one.same_listing(&list(2, reordered)));
+    assert_eq!(one.generation(), 1);
+}
+
+#[test]
+fn names_that_collide_are_named() {
+    let bounds = toolcell_mcp::DefinitionBounds::default();
+    let tools = ["b", "a", "b", "c", "a", "b"];
+    let tools = tools.map(|name| std::sync::Arc::new(Tool::compile(plain(name), &bounds).unwrap()));
+    let collisions = ToolList::new(1, tools.to_vec()).unwrap_err();
+    assert_eq!(collisions.names, ["a", "b"]);
+    assert_eq!(collisions.to_string(), "more than one tool is called a, b");
+}

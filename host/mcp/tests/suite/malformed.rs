@@ -1,0 +1,282 @@
+//! What a client gets for input that is not as it should be: exactly one answer, or none where none is due,
+//! and the connection lives.
+
+use crate::host::{Client, MODERN, error, legacy_text_result, text_result};
+
+/// Frames that are refused whatever the era, with code and message; the id is `null` unless given.
+#[test]
+fn what_is_not_a_request_gets_its_error_in_every_era() {
+    let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
+    let deep_arguments = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"a":{deep}}}}}}}"#
+    );
+    let table: &[(&str, &str, i32, &str)] = &[
+        // Not JSON that this host reads.
+        ("garbage", "null", -32700, "Parse error: not valid JSON at byte 0"),
+        ("{", "null", -32700, "Parse error: not valid JSON at byte 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}}"#, "null", -32700, "Parse error: not valid JSON at byte 40"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, "null", -32700, "Parse error: not valid JSON at byte 40"),
+        (r#"{'jsonrpc':"2.0"}"#, "null", -32700, "Parse error: not valid JSON at byte 1"),
+        (r#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 23"),
+        (r#"{"jsonrpc":"2.0","id":+1,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 22"),
+        (r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#, "null", -32700, "Parse error: not valid JSON at byte 22"),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":\"a\tb\",\"method\":\"ping\"}",
+            "null",
+            -32700,
+            "Parse error: not valid JSON at byte 24",
+        ),
+        ("\u{feff}{}", "null", -32700, "Parse error: not valid JSON at byte 0"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":1e400}}"#,
+            "null",
+            -32700,
+            "Parse error: a number at byte 54 is too large for a 64-bit float",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":-1E+999}}"#,
+            "null",
+            -32700,
+            "Parse error: a number at byte 54 is too large for a 64-bit float",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud800"}}"#,
+            "null",
+            -32700,
+            "Parse error: an unpaired surrogate at byte 55",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ude00\ud83d"}}"#,
+            "null",
+            -32700,
+            "Parse error: an unpaired surrogate at byte 55",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83dx"}}"#,
+            "null",
+            -32700,
+            "Parse error: an unpaired surrogate at byte 55",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\x41"}}"#,
+            "null",
+            -32700,
+            "Parse error: not valid JSON at byte 56",
+        ),
+        (&deep, "null", -32700, "Parse error: nested deeper than 128 levels"),
+        (&deep_arguments, "null", -32700, "Parse error: nested deeper than 128 levels"),
+        // JSON, but not a message.
+        ("1", "null", -32600, "A message is one JSON object"),
+        ("null", "null", -32600, "A message is one JSON object"),
+        (r#""ping""#, "null", -32600, "A message is one JSON object"),
+        ("{}", "null", -32600, r#"The member jsonrpc must be "2.0""#),
+        (r#"{"id":1,"method":"ping"}"#, "1", -32600, r#"The member jsonrpc must be "2.0""#),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, "1", -32600, r#"The member jsonrpc must be "2.0""#),
+        (r#"{"jsonrpc":2.0,"id":"x","method":"ping"}"#, r#""x""#, -32600, r#"The member jsonrpc must be "2.0""#),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "1", -32600, "The member method is missing"),
+        (r#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#, "1", -32600, "The member method is missing"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, "1", -32600, "The member method must be a string"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+            "1",
+            -32600,
+            "A message has either a method or a result",
+        ),
+        // Ids.
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":1e3,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":-9007199254740993,"method":"ping"}"#, "null", -32600, ID),
+        (r#"{"jsonrpc":"2.0","id":99999999999999999999,"method":"ping"}"#, "null", -32600, ID),
+        // Duplicate keys outside the params.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#, "1", -32600, "Duplicate key: method"),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, "null", -32600, "Duplicate key: id"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"x"}"#, "1", -32600, "Duplicate key: method"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}"#, "1", -32600, "Duplicate key: params"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","extra":{"a":1,"a":2}}"#, "1", -32600, "Duplicate key: a"),
+        // Params that are none.
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, "1", -32602, "The params must be an object"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, "1", -32602, "The params must be an object"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, "1", -32602, "The params must be an object"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":7}}"#,
+            "1",
+            -32602,
+            "The member _meta must be an object",
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":1}}"#, "1", -32602, "Duplicate key: a"),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":1,"a":1}}}"#,
+            "1",
+            -32602,
+            "Duplicate key: a",
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"arguments":{"x":[{"a":1,"b":2,"a":1}]}}}"#,
+            "1",
+            -32602,
+            "Duplicate key: a",
+        ),
+    ];
+    for client in
+        [Client::new(), Client::legacy("2024-11-05"), Client::legacy("2025-03-26"), Client::legacy("2025-11-25")]
+    {
+        for (frame, id, code, message) in table {
+            assert_eq!(client.ask(frame), error(id, *code, message), "{frame:.200}");
+            client.expect_silence();
+        }
+    }
+}
+
+const ID: &str = "The id must be a string or an integer within ±2^53";
+
+#[test]
+fn bytes_that_are_not_utf8_are_a_parse_error() {
+    let client = Client::new();
+    client.connection.receive(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}");
+    assert_eq!(client.next(), error("null", -32700, "Parse error: not valid UTF-8"));
+    client.expect_silence();
+}
+
+#[test]
+fn a_frame_full_of_keys_the_protocol_has_no_use_for_is_refused() {
+    let keys: Vec<String> = (0..2_000).map(|number| format!(r#""k{number}":0"#)).collect();
+    let client = Client::new();
+    let answer = client.ask(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{{}}}}}"#, keys.join(",")));
+    let text = "Invalid request: more than 1024 members in the envelope, params and _meta";
+    assert_eq!(answer, error("null", -32600, text));
+    client.expect_silence();
+}
+
+#[test]
+fn what_asks_for_no_answer_gets_none() {
+    let client = Client::new();
+    for frame in [
+        "",
+        "   \t\r",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":[1]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/unheard-of","params":{"a":1}}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#,
+    ] {
+        client.send(frame);
+        client.expect_silence();
+    }
+}
+
+#[test]
+fn ids_come_back_exactly() {
+    let client = Client::new();
+    for id in [
+        "0",
+        "1",
+        "-1",
+        "9007199254740992",
+        "-9007199254740992",
+        r#""""#,
+        r#""1""#,
+        r#""null""#,
+        r#""a b/c\"d\\e""#,
+        r#""é😀""#,
+    ] {
+        let answer = client.ask(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+        assert_eq!(answer, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    let escaped = client.ask(r#"{"jsonrpc":"2.0","id":"\u0061\u0007","method":"ping"}"#);
+    assert_eq!(escaped, r#"{"jsonrpc":"2.0","id":"a\u0007","result":{}}"#, "the same string, escaped as it must be");
+}
+
+#[test]
+fn params_that_do_not_fit_a_call_are_invalid_params() {
+    let table = [
+        ("", "params.name must be a string"),
+        (r#""name":7,"#, "params.name must be a string"),
+        (r#""name":null,"#, "params.name must be a string"),
+        (r#""name":"nope","#, "Unknown tool: nope"),
+        (r#""name":"Echo","#, "Unknown tool: Echo"),
+        (r#""name":"echo","arguments":[],"#, "params.arguments must be an object"),
+        (r#""name":"echo","arguments":null,"#, "params.arguments must be an object"),
+        (r#""name":"echo","arguments":"{}","#, "params.arguments must be an object"),
+        (r#""name":"echo","arguments":{"n":1,"n":2},"#, "Duplicate key: n"),
+        (r#""name":"echo","name":"echo","#, "Duplicate key: name"),
+    ];
+    let modern = Client::new();
+    let legacy = Client::legacy("2025-06-18");
+    for (params, message) in table {
+        assert_eq!(modern.ask_modern(5, "tools/call", params), error("5", -32602, message), "{params}");
+        let params = params.trim_end_matches(',');
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{{params}}}}}"#);
+        assert_eq!(legacy.ask(&frame), error("5", -32602, message), "{params}");
+    }
+    let without = r#"{"jsonrpc":"2.0","id":6,"method":"tools/call"}"#;
+    assert_eq!(legacy.ask(without), error("6", -32602, "params.name must be a string"));
+    let long = format!(r#""name":"{}","#, "é".repeat(500));
+    let shown = format!("Unknown tool: {}…", "é".repeat(128));
+    assert_eq!(modern.ask_modern(7, "tools/call", &long), error("7", -32602, &shown));
+}
+
+#[test]
+fn metadata_of_the_wrong_type_is_invalid_params() {
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    let capabilities = r#""io.modelcontextprotocol/clientCapabilities":{}"#;
+    let level = "io.modelcontextprotocol/logLevel must be one of debug, info, notice, warning, error, critical, alert, emergency";
+    let table = [
+        (
+            r#""io.modelcontextprotocol/protocolVersion":7"#.to_owned(),
+            "io.modelcontextprotocol/protocolVersion must be a string",
+        ),
+        (version.to_owned(), "Missing in params._meta: io.modelcontextprotocol/clientCapabilities"),
+        (
+            format!(r#"{version},"io.modelcontextprotocol/clientCapabilities":[]"#),
+            "io.modelcontextprotocol/clientCapabilities must be an object",
+        ),
+        (
+            format!(r#"{version},{capabilities},"io.modelcontextprotocol/clientInfo":"x""#),
+            "io.modelcontextprotocol/clientInfo must be an object with a name and a version",
+        ),
+        (format!(r#"{version},{capabilities},"io.modelcontextprotocol/logLevel":"loud""#), level),
+        (format!(r#"{version},{capabilities},"io.modelcontextprotocol/logLevel":3"#), level),
+        (
+            format!(r#"{version},{capabilities},"progressToken":1.5"#),
+            "progressToken must be a string or an integer within ±2^53",
+        ),
+        (
+            format!(r#"{version},{capabilities},"progressToken":null"#),
+            "progressToken must be a string or an integer within ±2^53",
+        ),
+    ];
+    let client = Client::new();
+    for (meta, message) in table {
+        let frame = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","_meta":{{{meta}}}}}}}"#
+        );
+        assert_eq!(client.ask(&frame), error("1", -32602, message), "{meta}");
+    }
+}
+
+#[test]
+fn odd_but_legal_input_is_served() {
+    let client = Client::new();
+    let spaced = format!(
+        "  {{ \"method\" : \"tools/call\" ,\t\"params\" : {{ \"name\" : \"echo\" , \"arguments\" : {{ \"s\" : \"\\ud83d\\ude00\\u0000\" }} , {MODERN} }} , \"id\" : 1 , \"jsonrpc\" : \"2.0\" , \"extra\" : null }}\r"
+    );
+    assert_eq!(client.ask(&spaced), text_result("1", r#"{ "s" : "\ud83d\ude00\u0000" }"#));
+    let tasked = client.ask_modern(2, "tools/call", r#""name":"echo","task":{"ttl":1},"unknown":[1,2],"#);
+    assert_eq!(tasked, text_result("2", "{}"));
+    let legacy = Client::legacy("2025-11-25");
+    legacy.call_legacy(3, "echo", r#"{"big":12345678901234567890123,"exact":0.1}"#);
+    assert_eq!(legacy.next(), legacy_text_result("3", r#"{"big":12345678901234567890123,"exact":0.1}"#));
+    let deep = format!("{}{}", "[".repeat(125), "]".repeat(125));
+    legacy.call_legacy(4, "echo", &format!(r#"{{"a":{deep}}}"#));
+    assert_eq!(legacy.next(), legacy_text_result("4", &format!(r#"{{"a":{deep}}}"#)));
+}

@@ -1,0 +1,120 @@
+//! Who hears that the list of tools changed, and when.
+
+use toolcell_mcp::ServerOptions;
+
+use crate::host::{Client, IDENTITY, error, text_result};
+
+const BARE: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+
+fn acknowledged(id: &str, honoured: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{honoured}}}}}"#
+    )
+}
+
+fn changed(id: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+    )
+}
+
+#[test]
+fn a_legacy_client_hears_once_it_is_ready() {
+    let client = Client::new();
+    client.server.catalog_changed();
+    client.expect_silence();
+    client.initialize("2025-06-18");
+    client.server.catalog_changed();
+    client.expect_silence();
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    client.server.catalog_changed();
+    assert_eq!(client.next(), BARE);
+    client.expect_silence();
+}
+
+#[test]
+fn a_modern_client_hears_what_it_listens_for_tagged_with_its_subscription() {
+    let client = Client::new();
+    client.server.catalog_changed();
+    client.expect_silence();
+    let ack = client.ask_modern(
+        1,
+        "subscriptions/listen",
+        r#""notifications":{"toolsListChanged":true,"promptsListChanged":true},"#,
+    );
+    assert_eq!(ack, acknowledged("1", r#"{"toolsListChanged":true}"#), "only what this server has");
+    let ack = client.ask_modern(
+        2,
+        "subscriptions/listen",
+        r#""notifications":{"toolsListChanged":false,"resourceSubscriptions":["file:///x"]},"#,
+    );
+    assert_eq!(ack, acknowledged("2", "{}"));
+    client.server.catalog_changed();
+    assert_eq!(client.next(), changed("1"));
+    client.expect_silence();
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    client.server.catalog_changed();
+    client.expect_silence();
+}
+
+#[test]
+fn several_subscriptions_are_told_apart() {
+    let client = Client::new();
+    for id in 1..=3 {
+        let ack = client.ask_modern(id, "subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
+        assert_eq!(ack, acknowledged(&id.to_string(), r#"{"toolsListChanged":true}"#));
+    }
+    client.server.catalog_changed();
+    let mut told = [client.next(), client.next(), client.next()];
+    told.sort();
+    assert_eq!(told, ["1", "2", "3"].map(changed));
+    assert_eq!(client.ask_modern(4, "tools/call", r#""name":"echo","#), text_result("4", "{}"), "and calls go on");
+}
+
+#[test]
+fn subscriptions_end_with_a_result_when_the_server_does() {
+    let client = Client::new();
+    client.ask_modern(7, "subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
+    client.connection.end_subscriptions();
+    let meta = IDENTITY.replacen('{', r#"{"io.modelcontextprotocol/subscriptionId":7,"#, 1);
+    assert_eq!(client.next(), format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"resultType":"complete",{meta}}}}}"#));
+    client.server.catalog_changed();
+    client.connection.end_subscriptions();
+    client.expect_silence();
+}
+
+#[test]
+fn what_cannot_be_subscribed_to_is_refused() {
+    let client = Client::with(ServerOptions { listens_max: 1, ..ServerOptions::default() });
+    for (params, text) in [
+        ("", "params.notifications must be an object"),
+        (r#""notifications":[],"#, "params.notifications must be an object"),
+        (
+            r#""notifications":{"toolsListChanged":1},"#,
+            "params.notifications is ill-typed: invalid type: integer `1`, expected a boolean",
+        ),
+        (
+            r#""notifications":{"resourceSubscriptions":[1]},"#,
+            "params.notifications is ill-typed: invalid type: integer `1`, expected a string",
+        ),
+    ] {
+        assert_eq!(client.ask_modern(1, "subscriptions/listen", params), error("1", -32602, text));
+    }
+    client.ask_modern(2, "subscriptions/listen", r#""notifications":{},"#);
+    assert_eq!(
+        client.ask_modern(3, "subscriptions/listen", r#""notifications":{},"#),
+        error("3", -32602, "At most 1 subscriptions may be open")
+    );
+    assert_eq!(
+        client.ask_modern(2, "tools/list", ""),
+        error("2", -32600, "A request with this id is still being answered")
+    );
+}
+
+#[test]
+fn a_connection_that_is_gone_is_forgotten() {
+    let client = Client::legacy("2025-06-18");
+    let Client { server, connection, .. } = client;
+    drop(connection);
+    server.catalog_changed();
+}

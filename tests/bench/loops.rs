@@ -26,9 +26,9 @@ const PROOF: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const COLUMNS: &[Column] = &[
-    Column { key: "p50_ms", heading: "p50 ms", decimals: 2 },
-    Column { key: "p99_ms", heading: "p99 ms", decimals: 2 },
-    Column { key: "max_ms", heading: "max ms", decimals: 2 },
+    Column { key: "p50_ms", heading: "p50 ms", decimals: 3 },
+    Column { key: "p99_ms", heading: "p99 ms", decimals: 3 },
+    Column { key: "max_ms", heading: "max ms", decimals: 3 },
 ];
 
 const NOTE: &str = "One request after another, by one client. The loops have taken CPU time before the first, and none has ended after the last.";

@@ -5,6 +5,7 @@
 
 mod frame;
 mod goals;
+mod lane;
 mod link;
 mod loops;
 mod machine;
@@ -12,6 +13,7 @@ mod memory;
 mod native;
 mod options;
 mod pipelined;
+mod placed;
 mod process;
 mod report;
 mod samples;
@@ -31,8 +33,9 @@ use watch::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 5] = [
+const MEASUREMENTS: [Measurement; 6] = [
     ("serial", serial::measure),
+    ("placed", placed::measure),
     ("pipelined", pipelined::measure),
     ("start", start::measure),
     ("loops", loops::measure),

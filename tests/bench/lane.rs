@@ -1,0 +1,153 @@
+//! Serial calls of several things in turns: short rounds, one after another, so that what the machine does meanwhile falls
+//! on all alike; and what a round of one is beside the same round of its baseline.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anyhow::Context as _;
+
+use crate::frame::{Ask, Tool};
+use crate::link::{Link, Wire, warm_up};
+use crate::native::Native;
+use crate::process;
+use crate::report::{Column, Row};
+use crate::samples::Samples;
+use crate::subject::Subject;
+
+/// The columns of [`Lanes::rows`].
+pub const COLUMNS: &[Column] = &[
+    Column { key: "p50_us", heading: "p50 µs", decimals: 1 },
+    Column { key: "p99_us", heading: "p99 µs", decimals: 1 },
+    Column { key: "above_bare_us", heading: "above bare", decimals: 1 },
+    Column { key: "above_bare_q1_us", heading: "q1", decimals: 1 },
+    Column { key: "above_bare_q3_us", heading: "q3", decimals: 1 },
+    Column { key: "ratio", heading: "× bare", decimals: 2 },
+    Column { key: "cpu_us", heading: "its CPU µs", decimals: 1 },
+];
+
+/// Calls before those that count, in every turn: caches and the scheduler have seen others meanwhile.
+const WARM_UP: usize = 10;
+
+/// Calls of each tool after a start, before anything counts.
+const FIRST_CALLS: u64 = 50;
+
+/// A running process that several lanes may ask.
+pub type Shared = Rc<RefCell<Link>>;
+
+/// One thing to ask of one process.
+pub struct Lane {
+    /// What to call it.
+    pub name: &'static str,
+    /// Whom to ask.
+    pub link: Shared,
+    /// What to ask.
+    pub ask: Ask,
+    /// Which lane it is compared with; itself, where it is a baseline.
+    pub baseline: &'static str,
+    /// What was seen so far.
+    pub seen: Seen,
+}
+
+/// What was seen of one thing.
+#[derive(Default)]
+pub struct Seen {
+    /// Every call, µs.
+    all: Samples,
+    /// The p50 of each round, µs.
+    p50: Samples,
+    /// CPU time of the process for each call, by round, µs.
+    cpu: Samples,
+}
+
+/// Lanes that take turns.
+pub struct Lanes(Vec<Lane>);
+
+/// The native child that gives back what it reads.
+///
+/// # Errors
+/// It does not start.
+pub fn bare(wire: Wire) -> anyhow::Result<Shared> {
+    Ok(Rc::new(RefCell::new(Link::start(&Subject::native(Native::Echo)?, wire)?)))
+}
+
+/// A subject in a legacy conversation, which has answered calls of both tools.
+///
+/// # Errors
+/// It does not start, or answers wrongly.
+pub fn server(subject: &Subject, wire: Wire) -> anyhow::Result<Shared> {
+    let mut link = Link::open(subject, wire)?;
+    warm_up(&mut link, &[Tool::Tiny, Tool::Echo], FIRST_CALLS)?;
+    Ok(Rc::new(RefCell::new(link)))
+}
+
+impl Lanes {
+    /// These, in this order.
+    pub const fn new(lanes: Vec<Lane>) -> Self {
+        Self(lanes)
+    }
+
+    /// One turn for each, of that many calls.
+    ///
+    /// # Errors
+    /// An answer is wrong, or none comes.
+    pub fn round(&mut self, round: usize, calls: usize) -> anyhow::Result<()> {
+        for at in 0..self.0.len() {
+            // There and back, so that none is always behind the same one.
+            let at = if round.is_multiple_of(2) { at } else { self.0.len() - 1 - at };
+            self.0.get_mut(at).context("no such lane")?.turn(calls)?;
+        }
+        Ok(())
+    }
+
+    /// A row for each.
+    pub fn rows(&self) -> Vec<Row> {
+        self.0.iter().map(|lane| row(lane.name, &lane.seen, self.seen_of(lane.baseline))).collect()
+    }
+
+    /// What was seen of the lane of this name.
+    pub fn seen_of(&self, name: &str) -> Option<&Seen> {
+        self.0.iter().find(|lane| lane.name == name).map(|lane| &lane.seen)
+    }
+
+    /// The median, over all rounds, of what one lane's p50 is above its baseline's, in µs.
+    pub fn above_baseline(&self, name: &str) -> Option<f64> {
+        let lane = self.0.iter().find(|lane| lane.name == name)?;
+        lane.seen.p50.minus(&self.seen_of(lane.baseline)?.p50).median()
+    }
+}
+
+impl Lane {
+    fn turn(&mut self, calls: usize) -> anyhow::Result<()> {
+        let mut link = self.link.borrow_mut();
+        let (mut request, mut took) = (Vec::new(), Samples::default());
+        let ran = process::cpu_time(link.process_id())?;
+        for id in (0_u64..).take(WARM_UP) {
+            link.ask(self.ask, id, &mut request)?;
+        }
+        for id in (100_000_u64..).take(calls) {
+            took.push_us(link.ask(self.ask, id, &mut request)?);
+        }
+        let ran = process::cpu_time(link.process_id())?.saturating_sub(ran);
+        self.seen.cpu.push(ran.as_secs_f64() * 1e6 / (WARM_UP + calls) as f64);
+        self.seen.add(&took);
+        Ok(())
+    }
+}
+
+impl Seen {
+    /// Adds a round.
+    pub fn add(&mut self, round: &Samples) {
+        self.all.extend(round);
+        round.median().into_iter().for_each(|median| self.p50.push(median));
+    }
+}
+
+/// The row of what was seen, beside its baseline. A baseline is not compared with itself.
+pub fn row(name: &str, seen: &Seen, baseline: Option<&Seen>) -> Row {
+    let baseline = baseline.filter(|baseline| !std::ptr::eq(*baseline, seen));
+    let (p50, p99) = (seen.all.median(), seen.all.quantile(0.99));
+    let above = baseline.map(|baseline| seen.p50.minus(&baseline.p50)).unwrap_or_default();
+    let ratio = baseline.and_then(|baseline| baseline.all.median()).zip(p50).map(|(baseline, p50)| p50 / baseline);
+    let values = vec![p50, p99, above.median(), above.quantile(0.25), above.quantile(0.75), ratio, seen.cpu.median()];
+    Row { name: name.to_owned(), values }
+}

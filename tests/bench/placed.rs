@@ -1,0 +1,88 @@
+//! Serial calls with every thread in its place: all on one CPU, or the client on one and the process on another. What the
+//! scheduler chooses by itself lies between; these figures stay the same from run to run.
+
+use anyhow::Context as _;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use crate::frame::{Ask, Era, Tool};
+use crate::lane::{self, Lane, Lanes, Seen, Shared};
+use crate::link::Wire;
+use crate::options::Options;
+use crate::report::Section;
+use crate::serving::Serving;
+
+const NOTE: &str = "\
+one CPU: client and process share it; what is above the bare pipe is CPU time and nothing else.
+two CPUs: the client has one, the process another; every wake-up crosses over. A process that finds one CPU starts one worker.";
+
+/// The names of the lanes of one placement.
+struct Names {
+    bare: &'static str,
+    ping: &'static str,
+    tiny: &'static str,
+    echo: &'static str,
+}
+
+const ONE: Names = Names {
+    bare: "one CPU: bare pipe",
+    ping: "one CPU: ping",
+    tiny: "one CPU: tiny, legacy",
+    echo: "one CPU: echo, legacy",
+};
+
+const TWO: Names = Names {
+    bare: "two CPUs: bare pipe",
+    ping: "two CPUs: ping",
+    tiny: "two CPUs: tiny, legacy",
+    echo: "two CPUs: echo, legacy",
+};
+
+/// Measures.
+///
+/// # Errors
+/// Something does not start or answers wrongly, or threads cannot be placed.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let (rounds, calls) = (options.count(20, 2), options.count(250, 20));
+    let before = sched_getaffinity(None)?;
+    let cpus = allowed(&before);
+    let first = *cpus.first().context("no CPU may be used")?;
+    let serving = Serving::examples()?;
+    // A child stays where its parent was when it began.
+    let mut placed = vec![lanes(&serving, &ONE, first)?];
+    if let Some(second) = cpus.get(1) {
+        placed.push(lanes(&serving, &TWO, *second)?);
+    }
+    stay_on(first)?;
+    for round in 0..rounds {
+        placed.iter_mut().try_for_each(|lanes| lanes.round(round, calls))?;
+    }
+    sched_setaffinity(None, &before)?;
+    let rows = placed.iter().flat_map(Lanes::rows).collect();
+    let title = "Serial, with every thread in its place";
+    Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured: Vec::new() })
+}
+
+fn lanes(serving: &Serving, names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
+    stay_on(cpu)?;
+    let (bare, server) = (lane::bare(Wire::Pipes)?, lane::server(&serving.subject(), Wire::Pipes)?);
+    let call = |tool| Ask::Call(tool, Era::Legacy);
+    let lane =
+        |name, link: &Shared, ask| Lane { name, link: link.clone(), ask, baseline: names.bare, seen: Seen::default() };
+    Ok(Lanes::new(vec![
+        lane(names.bare, &bare, Ask::Line),
+        lane(names.ping, &server, Ask::Ping),
+        lane(names.tiny, &server, call(Tool::Tiny)),
+        lane(names.echo, &server, call(Tool::Echo)),
+    ]))
+}
+
+fn allowed(set: &CpuSet) -> Vec<usize> {
+    (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// This thread, and every child that it starts from now on, runs on this CPU.
+fn stay_on(cpu: usize) -> anyhow::Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    Ok(sched_setaffinity(None, &set)?)
+}

@@ -21,7 +21,6 @@ pub struct CallEvents {
 }
 
 struct Shared {
-    outbox: Arc<dyn Outbox>,
     revision: Revision,
     token: Option<RequestId>,
     level: Option<LogLevel>,
@@ -29,7 +28,8 @@ struct Shared {
 }
 
 struct State {
-    ended: bool,
+    /// `None` once the call has ended: whoever still holds its events holds nothing of the connection.
+    outbox: Option<Arc<dyn Outbox>>,
     progress: f64,
 }
 
@@ -40,8 +40,8 @@ impl CallEvents {
         token: Option<RequestId>,
         level: Option<LogLevel>,
     ) -> Self {
-        let state = Mutex::new(State { ended: false, progress: f64::NEG_INFINITY });
-        Self { shared: Arc::new(Shared { outbox, revision, token, level, state }) }
+        let state = Mutex::new(State { outbox: Some(outbox), progress: f64::NEG_INFINITY });
+        Self { shared: Arc::new(Shared { revision, token, level, state }) }
     }
 
     /// Events that reach nobody, for calls that no client made.
@@ -59,9 +59,7 @@ impl CallEvents {
         let Some(token) = &self.shared.token else { return };
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let grows = progress.is_finite() && progress > state.progress;
-        if state.ended || !grows || self.shared.outbox.congested() {
-            return;
-        }
+        let Some(outbox) = state.outbox.clone().filter(|outbox| grows && !outbox.congested()) else { return };
         state.progress = progress;
         let message = message.filter(|_| self.shared.revision.features().progress_message);
         let frame = notification_frame("notifications/progress", |params| {
@@ -73,8 +71,8 @@ impl CallEvents {
             params.text_if("message", message.map(cut));
         });
         // Sent with the state locked, so that no event can follow the result.
-        self.shared.outbox.queue(frame);
-        self.shared.outbox.flush();
+        outbox.queue(frame);
+        outbox.flush();
     }
 
     /// Whether a log message of this level would be sent.
@@ -89,21 +87,19 @@ impl CallEvents {
             return;
         }
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.ended || self.shared.outbox.congested() {
-            return;
-        }
+        let Some(outbox) = state.outbox.as_ref().filter(|outbox| !outbox.congested()) else { return };
         let frame = notification_frame("notifications/message", |params| {
             params.text("level", level.name());
             params.text_if("logger", logger);
             params.text("data", cut(text));
         });
-        self.shared.outbox.queue(frame);
-        self.shared.outbox.flush();
+        outbox.queue(frame);
+        outbox.flush();
     }
 
     /// Nothing is sent after this returns.
     pub(crate) fn end(&self) {
-        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).outbox = None;
     }
 }
 

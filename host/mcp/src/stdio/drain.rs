@@ -26,7 +26,7 @@ impl<H: Host> Drain<'_, H> {
     pub(super) fn run(&self, time: Duration) {
         self.connection.end_subscriptions();
         let deadline = Instant::now() + time;
-        if !self.wait(deadline, || self.connection.is_idle()) {
+        if !self.wait(deadline, || self.connection.is_idle() || self.output.is_closed()) || self.output.is_closed() {
             self.connection.cancel_all();
             self.wait(Instant::now() + CANCEL_GRACE, || self.connection.is_idle());
         }
@@ -35,7 +35,7 @@ impl<H: Host> Drain<'_, H> {
         self.wait(deadline, || self.output.is_empty());
     }
 
-    /// Waits until it is so, or the time is over, or nobody reads any more; true where it is so.
+    /// Waits until it is so, or the time is over; true where it is so.
     fn wait(&self, mut deadline: Instant, is_so: impl Fn() -> bool) -> bool {
         let mut shortened = false;
         loop {
@@ -48,7 +48,7 @@ impl<H: Host> Drain<'_, H> {
                 deadline = deadline.min(Instant::now() + self.shutdown_grace);
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.output.is_closed() {
+            if left.is_zero() {
                 return false;
             }
             self.poll(left, !shortened);

@@ -72,6 +72,15 @@ impl Process {
         self.begun.recv_timeout(PATIENCE).expect("a call to begin").1
     }
 
+    fn expect_begun_named(&self, name: &str) -> CallContext {
+        loop {
+            let (begun, context) = self.begun.recv_timeout(PATIENCE).expect("a call to begin");
+            if begun == name {
+                return context;
+            }
+        }
+    }
+
     fn end(self) -> End {
         self.serving.join().unwrap().unwrap()
     }
@@ -134,20 +143,9 @@ fn a_conversation_ends_with_its_input() {
     }
 }
 
-impl Process {
-    fn expect_begun_named(&self, name: &str) -> CallContext {
-        loop {
-            let (begun, context) = self.begun.recv_timeout(PATIENCE).expect("a call to begin");
-            if begun == name {
-                return context;
-            }
-        }
-    }
-}
-
 #[test]
 fn every_line_of_a_long_file_is_answered() {
-    const LINES: usize = 20_000;
+    const LINES: usize = 5_000;
     for (over, options) in [
         (Over::Pipes, ServerOptions::default()),
         (Over::Sockets, ServerOptions::default()),

@@ -3,7 +3,7 @@
 
 - every relative link leads to a file, and its #fragment to a heading;
 - every test that SECURITY.md names exists;
-- the README's table of limits has each limit of the manifest with its default.
+- the README's tables have each number of the manifest with its default.
 
 Links to the web are not followed: the check needs no network.
 """
@@ -59,20 +59,23 @@ def missing_tests():
             yield f"SECURITY.md: no such test: {module}::{test}"
 
 
-def wrong_limits():
+def wrong_defaults():
     schema = json.loads((ROOT / "host" / "policy" / "toolcell.schema.json").read_text("utf-8"))
     readme = (ROOT / "README.md").read_text("utf-8")
-    for key, limit in schema["$defs"]["Limits"]["properties"].items():
-        default = limit["default"]
+    keys = (item for table in ("Limits", "Load", "Server") for item in schema["$defs"][table]["properties"].items())
+    for key, value in keys:
+        default = value.get("default")
+        if default is None or key == "name":
+            continue
         shown = f"{default:_}" if isinstance(default, int) else f'"{default}"'
         if f"| `{key}` | `{shown}` |" not in readme:
-            yield f"README.md: the table of limits has no row `{key}` with default `{shown}`"
+            yield f"README.md: no table has a row `{key}` with default `{shown}`"
 
 
 def main():
     checked = list(pages())
     found = [problem for page in checked for problem in broken_links(page)]
-    found += [*missing_tests(), *wrong_limits()]
+    found += [*missing_tests(), *wrong_defaults()]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"{len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")

@@ -11,6 +11,9 @@ mod v2025_06_18;
 mod v2025_11_25;
 mod v2026_07_28;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 pub(crate) use definition::{push_definition, push_implementation};

@@ -26,6 +26,9 @@ pub const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"
 /// What every modern result of the test server has for its `_meta`.
 pub const IDENTITY: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1.2.3"}}"#;
 
+/// Calls as they begin: the tool's name, and what came with the call.
+pub type Begun = Receiver<(String, CallContext)>;
+
 pub struct TestHost {
     catalog: Mutex<Arc<TestCatalog>>,
 }
@@ -146,7 +149,7 @@ pub struct Client {
     pub server: Arc<Server<TestHost>>,
     pub connection: Connection<TestHost>,
     pub shared: Arc<Probe>,
-    pub begun: Receiver<(String, CallContext)>,
+    pub begun: Begun,
     frames: Receiver<String>,
 }
 
@@ -160,9 +163,7 @@ impl Outbox for Frames {
     }
 }
 
-pub fn server(
-    options: ServerOptions,
-) -> (Arc<TestHost>, Arc<Server<TestHost>>, Arc<Probe>, Receiver<(String, CallContext)>) {
+pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, Arc<Probe>, Begun) {
     let (begun, begins) = mpsc::channel();
     let shared = Arc::new(Probe {
         begun: Mutex::new(Some(begun)),

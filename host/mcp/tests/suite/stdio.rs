@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,13 +13,13 @@ use serde_json::Value;
 use toolcell_mcp::stdio::{End, Shutdown, StdioError, StdioOptions, serve};
 use toolcell_mcp::{CallContext, Server, ServerOptions};
 
-use crate::host::{IDENTITY, MODERN, PATIENCE, Probe, RUNTIME, TestHost, error, server, text_result};
+use crate::host::{Begun, IDENTITY, MODERN, PATIENCE, Probe, RUNTIME, TestHost, error, server, text_result};
 
 /// One served process, as its client sees it.
 struct Process {
     server: Arc<Server<TestHost>>,
     shared: Arc<Probe>,
-    begun: Receiver<(String, CallContext)>,
+    begun: Begun,
     shutdown: Shutdown,
     serving: JoinHandle<Result<End, StdioError>>,
 }

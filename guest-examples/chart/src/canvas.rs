@@ -77,11 +77,18 @@ impl Canvas {
         let reach = thickness / 2.0 + 1.0;
         let (along_x, along_y) = (to.x - from.x, to.y - from.y);
         let squared = along_x * along_x + along_y * along_y;
+        let inverse = if squared == 0.0 { 0.0 } else { 1.0 / squared };
+        let (left, right) = (from.x.min(to.x) - reach, from.x.max(to.x) + reach);
+        // Of each row only what lies within reach of the line, not all between its ends.
+        let half_row = if along_y == 0.0 { right - left } else { reach * squared.sqrt() / along_y.abs() };
         for y in (from.y.min(to.y) - reach).floor() as i32..=(from.y.max(to.y) + reach).ceil() as i32 {
-            for x in (from.x.min(to.x) - reach).floor() as i32..=(from.x.max(to.x) + reach).ceil() as i32 {
-                let (off_x, off_y) = (f64::from(x) + 0.5 - from.x, f64::from(y) + 0.5 - from.y);
-                let nearest =
-                    if squared == 0.0 { 0.0 } else { ((off_x * along_x + off_y * along_y) / squared).clamp(0.0, 1.0) };
+            let off_y = f64::from(y) + 0.5 - from.y;
+            let middle = if along_y == 0.0 { from.x } else { from.x + off_y * along_x / along_y };
+            let (first, last) = ((middle - half_row).max(left), (middle + half_row).min(right));
+            for x in first.floor() as i32..=last.ceil() as i32 {
+                let off_x = f64::from(x) + 0.5 - from.x;
+                let along = off_x * along_x + off_y * along_y;
+                let nearest = (along * inverse).clamp(0.0, 1.0);
                 let (away_x, away_y) = (off_x - nearest * along_x, off_y - nearest * along_y);
                 // A square root is one instruction here; `hypot` would be a hundred.
                 let distance = (away_x * away_x + away_y * away_y).sqrt();
@@ -137,15 +144,16 @@ impl Canvas {
 
     fn blend(&mut self, x: i32, y: i32, color: Rgb888, cover: f64) {
         let (Ok(column), Ok(row)) = (u32::try_from(x), u32::try_from(y)) else { return };
-        if cover <= 0.0 || column >= self.width || row >= self.height {
+        // In 256ths, so that mixing is done in whole numbers: this runs for every pixel that is touched.
+        let cover = (cover * 256.0) as u32;
+        if cover == 0 || column >= self.width || row >= self.height {
             return;
         }
         let start = (row as usize * self.width as usize + column as usize) * PIXEL_BYTES;
         let Some(pixel) = self.pixels.get_mut(start..start + PIXEL_BYTES) else { return };
         for (byte, wanted) in pixel.iter_mut().zip([color.r(), color.g(), color.b()]) {
-            let mixed = f64::from(*byte) * (1.0 - cover) + f64::from(wanted) * cover;
-            // Half up by hand: `round` is a function call here.
-            *byte = (mixed + 0.5) as u8;
+            let mixed = u32::from(*byte) * (256 - cover) + u32::from(wanted) * cover;
+            *byte = (mixed / 256) as u8;
         }
     }
 }

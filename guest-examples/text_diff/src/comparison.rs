@@ -1,7 +1,12 @@
 //! Comparing two lists of pieces (lines or words) and counting what changed. Holds nothing about how it is shown.
 
 use serde::{Deserialize, Serialize};
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline};
+use std::time::{Duration, Instant};
+
+/// How long the shortest way from one text to the other is looked for. Past it, what is left is shown as replaced:
+/// long texts with little in common would take minutes for a result that nobody reads.
+const SEARCH_MAX: Duration = Duration::from_millis(500);
 
 /// Differences that do not count.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -69,7 +74,8 @@ impl Comparison {
 /// The steps that lead from one list of pieces to the other, where pieces of the same essence are the same.
 pub fn steps(before: &[&str], after: &[&str], essence: impl Fn(&str) -> String) -> Vec<DiffOp> {
     let essences = |pieces: &[&str]| -> Vec<String> { pieces.iter().map(|piece| essence(piece)).collect() };
-    capture_diff_slices(Algorithm::Myers, &essences(before), &essences(after))
+    let deadline = Instant::now().checked_add(SEARCH_MAX);
+    capture_diff_slices_deadline(Algorithm::Myers, &essences(before), &essences(after), deadline)
 }
 
 /// Rounded so that it reads well. Texts that differ at all are never rounded up to all alike.

@@ -1,5 +1,6 @@
 //! The climate of some cities: monthly means over about 1991 to 2020, rounded to whole degrees Celsius and whole
-//! millimetres. Good for packing a suitcase, not for engineering. Holds data and its type, no logic.
+//! millimetres. Put together by hand: good for packing a suitcase, not for engineering.
+//! Holds data and its type, no logic.
 
 /// The usual weather of one city, month by month from January.
 #[derive(Debug)]

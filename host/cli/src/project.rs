@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::runtime::Runtime;
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse, render_all};
-use toolcell_sandbox::Sandbox;
+use toolcell_sandbox::{Sandbox, SandboxOptions};
 
 use crate::catalog::{Builder, Built, Catalog, folder_of, read_bounded};
 use crate::terminal::{self, Progress};
@@ -44,7 +44,7 @@ impl Machine {
             .enable_all()
             .build()
             .context("the worker threads for guests do not start")?;
-        let sandbox = Sandbox::new()?;
+        let sandbox = Sandbox::new(SandboxOptions::default())?;
         Ok(Self { runtime, sandbox })
     }
 }

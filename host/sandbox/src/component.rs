@@ -9,6 +9,7 @@ use crate::contract;
 use crate::digest::Digest;
 use crate::engine::{COMPONENT_BYTES_MAX, Sandbox};
 use crate::inspect::Inspection;
+use crate::precompiled::{self, CodeOrigin};
 use crate::slots;
 use crate::state::CallState;
 
@@ -103,6 +104,7 @@ pub struct ToolComponent {
     pre: ToolComponentPre<CallState>,
     slot_units: u32,
     inspection: Inspection,
+    origin: CodeOrigin,
 }
 
 impl ToolComponent {
@@ -111,7 +113,7 @@ impl ToolComponent {
     /// # Errors
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let component = compile(sandbox, bytes)?;
+        let (component, origin) = compile(sandbox, bytes)?;
         let inspection = Inspection::of(&component, bytes);
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
@@ -125,13 +127,19 @@ impl ToolComponent {
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
         let instance = sandbox.linker().instantiate_pre(&component).map_err(mismatch)?;
         let pre = ToolComponentPre::new(instance).map_err(mismatch)?;
-        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: slots::units(&component), inspection })
+        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: slots::units(&component), inspection, origin })
     }
 
     /// What it is, exports and imports.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
+    }
+
+    /// Where its code came from.
+    #[must_use]
+    pub fn code_origin(&self) -> CodeOrigin {
+        self.origin
     }
 
     /// The digest of the bytes it was compiled from.
@@ -166,7 +174,7 @@ impl ToolComponent {
 }
 
 /// Tells what is no component apart, then compiles.
-pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<Component, LoadError> {
+pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<(Component, CodeOrigin), LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
@@ -176,7 +184,8 @@ pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<Component, Load
     if !bytes.starts_with(&COMPONENT_PREAMBLE) {
         return Err(LoadError::CoreModule);
     }
-    Component::from_binary(sandbox.engine(), bytes).map_err(|error| LoadError::Invalid { reason: one_line(&error) })
+    precompiled::component(sandbox.engine(), sandbox.cache(), bytes)
+        .map_err(|error| LoadError::Invalid { reason: one_line(&error) })
 }
 
 /// The error and its causes on one line, without the backtrace that `Debug` may append.

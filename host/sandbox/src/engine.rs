@@ -6,6 +6,7 @@ use wasmtime::component::{HasSelf, Linker};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, Store};
 
 use crate::bindings;
+use crate::cache::CodeCache;
 use crate::caller::Caller;
 use crate::epoch::EpochClock;
 use crate::slots::{self, Slots};
@@ -29,6 +30,13 @@ pub enum SandboxError {
     Clock(#[source] std::io::Error),
 }
 
+/// How a sandbox is set up.
+#[derive(Debug, Default)]
+pub struct SandboxOptions {
+    /// Where compiled code is kept from one start to the next; nowhere by default.
+    pub cache: Option<CodeCache>,
+}
+
 /// The engine that runs guests. Cheap to clone; one per process.
 #[derive(Clone)]
 pub struct Sandbox(Arc<Shared>);
@@ -39,6 +47,7 @@ struct Shared {
     engine: Engine,
     linker: Linker<CallState>,
     slots: Slots,
+    cache: Option<CodeCache>,
 }
 
 impl Sandbox {
@@ -46,11 +55,11 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`SandboxError`] where the machine lacks what the engine needs; nothing is left running then.
-    pub fn new() -> Result<Self, SandboxError> {
+    pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let engine = Engine::new(&config()).map_err(SandboxError::Engine)?;
         let linker = linker(&engine).map_err(SandboxError::Engine)?;
         let clock = EpochClock::start(engine.clone()).map_err(SandboxError::Clock)?;
-        Ok(Self(Arc::new(Shared { clock, engine, linker, slots: Slots::new() })))
+        Ok(Self(Arc::new(Shared { clock, engine, linker, slots: Slots::new(), cache: options.cache })))
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -63,6 +72,10 @@ impl Sandbox {
 
     pub(crate) fn slots(&self) -> &Slots {
         &self.0.slots
+    }
+
+    pub(crate) fn cache(&self) -> Option<&CodeCache> {
+        self.0.cache.as_ref()
     }
 
     pub(crate) fn clock(&self) -> &EpochClock {

@@ -13,11 +13,14 @@ const EXAMPLES: &str = "../guest-examples/components";
 /// Where the fixtures' components are built, from the folder of this crate.
 const FIXTURES: &str = "fixtures/components";
 
+/// Calls of one tool that are let through. The rate is counted as it always is, and never reached.
+const RATE: &str = "1000000/s";
+
 /// A folder with a manifest and components. Gone when dropped.
 pub struct Serving(Folder);
 
 impl Serving {
-    /// Serves `echo` and `tiny` under the limits every tool has by itself.
+    /// Serves `echo` and `tiny` under the limits every tool has by itself, but for [`RATE`].
     ///
     /// # Errors
     /// They were not built.
@@ -59,7 +62,7 @@ impl Serving {
     }
 
     fn with(further: &str, components: &[(&str, &str)]) -> Self {
-        let mut manifest = String::from("version = 1\n");
+        let mut manifest = format!("version = 1\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
         for (name, prefix) in components {
             manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n"));
             if !prefix.is_empty() {

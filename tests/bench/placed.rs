@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::frame::{Ask, Era, Tool};
+use crate::goals::Goal;
 use crate::lane::{self, Lane, Lanes, Seen, Shared};
 use crate::link::Wire;
 use crate::options::Options;
@@ -58,8 +59,11 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     }
     sched_setaffinity(None, &before)?;
     let rows = placed.iter().flat_map(Lanes::rows).collect();
+    let goals = [(Goal::EchoOnOneCpu, ONE.echo), (Goal::EchoOnTwoCpus, TWO.echo)];
+    let above = |(goal, name)| placed.iter().find_map(|lanes| lanes.above_baseline(name)).map(|above| (goal, above));
+    let measured = goals.into_iter().filter_map(above).collect();
     let title = "Serial, with every thread in its place";
-    Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured: Vec::new() })
+    Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured })
 }
 
 fn lanes(serving: &Serving, names: &Names, cpu: usize) -> anyhow::Result<Lanes> {

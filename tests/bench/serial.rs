@@ -17,7 +17,8 @@ use crate::subject::Subject;
 const NOTE: &str = "\
 above bare: the median, over all rounds, of the round's p50 less that of the bare round trip in the same round; q1, q3: its quartiles.
 its CPU: what the threads of the process ran for each call. Each call has a fresh instance and every limit.
-A thread that is woken on the same CPU answers tens of µs sooner than one on another CPU: the next table takes that choice away.";
+A thread that is woken on the same CPU answers tens of µs sooner than one on another CPU, and the scheduler may choose one for
+the bare pipe and the other for toolcell (then q1 and q3 lie far apart): the next table takes that choice away.";
 
 /// Processes that are spawned in each round; one takes as long as many calls.
 const SPAWNED: usize = 10;

@@ -2,19 +2,29 @@
 
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
-/// What `check` says of a manifest with `good` and this fixture. It must fail, and `serve` must fail alike before it answers.
+/// What `check` says of a manifest with this fixture. It must fail.
 fn refused(fixture: &str) -> String {
-    refused_in(&Folder::with_manifest(&manifest_of(&["good", fixture])))
+    refused_in(&Folder::with_manifest(&manifest_of(&[fixture])))
 }
 
 fn refused_in(folder: &Folder) -> String {
-    let checked = Command::in_folder(folder, &["check", "toolcell.toml"]).run();
-    let problems = checked.failed_with(1).to_owned();
+    Command::in_folder(folder, &["check", "toolcell.toml"]).run().failed_with(1).to_owned()
+}
+
+#[test]
+fn nothing_is_served_with_a_component_that_is_refused() {
+    for fixture in ["core_module", "imports_unknown", "list_exits", "list_twins", "start_traps"] {
+        let folder = Folder::with_manifest(&manifest_of(&["good", fixture]));
+        nothing_is_served(&folder, &refused_in(&folder));
+    }
+}
+
+/// `serve` ends without an answer, and names the same problems.
+fn nothing_is_served(folder: &Folder, problems: &str) {
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let served = Command::in_folder(folder, &["serve", "--manifest", "toolcell.toml"]).with_input(ping).run();
     assert_eq!(served.stdout, "", "nothing is answered on a broken manifest");
-    assert_ne!(served.code(), 0);
-    problems
+    assert!(served.failed_with(1).contains(problems.trim()), "{problems}\n{}", served.stderr);
 }
 
 /// Each part is in the text.

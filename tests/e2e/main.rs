@@ -8,6 +8,7 @@
 )]
 
 mod bounded;
+mod budgets;
 mod cli;
 mod clients;
 mod coverage;

@@ -124,10 +124,16 @@ impl TestHost {
 
     /// The frame that comes within `patience`; `None` where the host ended instead.
     fn read(&mut self, patience: Duration) -> Option<Value> {
+        let line = self.read_line(patience)?;
+        Some(serde_json::from_slice(&line).unwrap_or_else(|error| {
+            panic!("not a frame: {error}: {}", String::from_utf8_lossy(&line));
+        }))
+    }
+
+    /// The same, as it came.
+    fn read_line(&mut self, patience: Duration) -> Option<Vec<u8>> {
         match self.lines().next(patience) {
-            Line::Text(line) => Some(serde_json::from_slice(&line).unwrap_or_else(|error| {
-                panic!("not a frame: {error}: {}", String::from_utf8_lossy(&line));
-            })),
+            Line::Text(line) => Some(line),
             Line::End => None,
             Line::Late => panic!("nothing came within {patience:?}\n{}", self.said.text()),
         }
@@ -369,13 +375,12 @@ impl TestHost {
     /// # Panics
     /// Where it does not end in time.
     pub fn ends(mut self) -> Finished {
-        let mut frames: Vec<Value> = self.kept();
-        while let Some(frame) = self.read(PATIENCE) {
-            frames.push(frame);
+        let mut stdout: String = self.kept().iter().map(|frame| format!("{frame}\n")).collect();
+        while let Some(line) = self.read_line(PATIENCE) {
+            stdout.push_str(&String::from_utf8(line).unwrap());
         }
         let status = self.wait();
         self.threads.drain(..).for_each(|thread| thread.join().unwrap());
-        let stdout = frames.iter().map(|frame| format!("{frame}\n")).collect();
         Finished { status, stdout, stderr: self.said.text() }
     }
 

@@ -1,19 +1,21 @@
 //! Serves one in-process `echo` tool over stdio, so that what the protocol costs can be measured alone.
 //!
 //! `cargo run --release -p toolcell-mcp --example echo` speaks MCP on stdin and stdout;
-//! `… --example echo -- measure` starts itself that way and prints what a call costs above a bare pipe.
+//! `… --example echo -- measure` starts itself that way and prints what a call costs above a bare pipe, and
+//! what of it is the protocol core itself (decoding, checking, encoding; no descriptor and no other thread).
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcell_mcp::stdio::{self, Shutdown, StdioOptions};
 use toolcell_mcp::{
-    Call, CallResult, Catalog, DefinitionBounds, Host, Server, ServerInfo, ServerOptions, Tool, ToolDefinition,
-    ToolList,
+    Call, CallResult, Catalog, DefinitionBounds, Executor, Host, Outbox, Server, ServerInfo, ServerOptions, Tool,
+    ToolDefinition, ToolList, Work,
 };
 
 struct Echo {
@@ -45,20 +47,52 @@ fn main() -> Result<(), Box<dyn Error>> {
     match std::env::args().nth(1).as_deref() {
         Some("measure") => measure(),
         Some("bare") => bare(),
+        Some("core") => writeln!(std::io::stdout(), "{:.2?} a call", core()?).map_err(Into::into),
         _ => serve(),
     }
 }
 
-fn serve() -> Result<(), Box<dyn Error>> {
+fn server() -> Result<Arc<Server<Fixed>>, Box<dyn Error>> {
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let definition = ToolDefinition::new("echo", "Gives back its text.", schema);
     let tool = Tool::compile(definition, &DefinitionBounds::default()).map_err(|problems| format!("{problems:?}"))?;
     let tools = ToolList::new(1, vec![Arc::new(tool)])?;
     let info = ServerInfo { name: "echo".to_owned(), version: "1.0.0".to_owned(), ..ServerInfo::default() };
-    let server = Arc::new(Server::new(Arc::new(Fixed(Arc::new(Echo { tools }))), info, ServerOptions::default()));
+    Ok(Arc::new(Server::new(Arc::new(Fixed(Arc::new(Echo { tools }))), info, ServerOptions::default())))
+}
+
+fn serve() -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
-    stdio::serve(&server, StdioOptions::of_process()?, runtime.handle().clone(), &Shutdown::new()?)?;
+    stdio::serve(&server()?, StdioOptions::of_process()?, runtime.handle().clone(), &Shutdown::new()?)?;
     Ok(())
+}
+
+/// Runs work where it is: `echo` never waits.
+struct Here;
+
+impl Executor for Here {
+    fn run(&self, mut work: Work) {
+        let _ = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+struct Nowhere;
+
+impl Outbox for Nowhere {
+    fn queue(&self, frame: Vec<u8>) {
+        std::hint::black_box(frame);
+    }
+}
+
+/// What one call costs in the protocol core alone.
+fn core() -> Result<Duration, Box<dyn Error>> {
+    let connection = server()?.connect(Arc::new(Nowhere), Arc::new(Here));
+    let request = request(1);
+    let begun = Instant::now();
+    for _ in 0..ROUNDS {
+        connection.receive(request.trim_end().as_bytes());
+    }
+    Ok(begun.elapsed() / u32::try_from(ROUNDS)?)
 }
 
 /// Copies lines from stdin to stdout: what any program behind a pipe costs.
@@ -137,6 +171,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
         "echo         p50 {echo:>9.1?}  p99 {echo_99:>9.1?}  above the pipe {:.1?}",
         echo.saturating_sub(bare)
     )?;
+    writeln!(out, "core alone   {:.2?} a call", core()?)?;
     writeln!(out, "pipelined    {:.0} calls/s", pipelined()?)?;
     Ok(())
 }

@@ -6,6 +6,8 @@ mod error;
 mod id;
 mod message;
 pub(crate) mod scan;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use base64::push_base64;

@@ -16,6 +16,9 @@ pub(crate) const MEMBERS_MAX: usize = 1_024;
 /// How many keys of one object are compared pairwise before sorting becomes cheaper.
 const PAIRWISE_MAX: usize = 8;
 
+/// Room made at once for members and keys: a modern `tools/call` has about a dozen.
+const TYPICAL_KEYS: usize = 16;
+
 /// Which object a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
@@ -189,8 +192,8 @@ impl<'a> Scanner<'a> {
             depth: 0,
             depth_max,
             values: 0,
-            members: Vec::new(),
-            keys: Vec::new(),
+            members: Vec::with_capacity(TYPICAL_KEYS),
+            keys: Vec::with_capacity(TYPICAL_KEYS),
             duplicate: None,
         }
     }
@@ -389,13 +392,15 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         let mut escaped = false;
         loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let plain = rest.iter().position(|byte| matches!(byte, 0..0x20 | b'"' | b'\\'));
+            self.at += plain.unwrap_or(rest.len());
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(0x20..) => self.at += 1,
                 _ => return self.syntax(),
             }
         }

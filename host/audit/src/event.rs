@@ -164,6 +164,8 @@ pub enum Outcome {
     Cancelled,
     /// There was no place to run it.
     Busy,
+    /// The caller had called the tool too often.
+    RateLimited,
     /// The host failed, not the guest.
     HostError,
 }
@@ -204,6 +206,7 @@ impl Outcome {
             Self::Deadline => "deadline",
             Self::Cancelled => "cancelled",
             Self::Busy => "busy",
+            Self::RateLimited => "rate_limited",
             Self::HostError => "host_error",
         }
     }
@@ -278,6 +281,7 @@ mod tests {
             Outcome::Deadline,
             Outcome::Cancelled,
             Outcome::Busy,
+            Outcome::RateLimited,
             Outcome::HostError,
         ] {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{}\"", outcome.name()));

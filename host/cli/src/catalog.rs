@@ -6,6 +6,7 @@ mod build;
 mod caller;
 mod content;
 mod definition;
+mod rate;
 mod record;
 
 use std::sync::Arc;
@@ -20,6 +21,9 @@ use admission::Admission;
 pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
 use record::{CallRecord, Start};
+
+/// Who calls, where the transport has one caller.
+const LOCAL: &str = "local";
 
 /// The key under which a result's `_meta` carries what the call used.
 pub const USAGE_KEY: &str = "toolcell/usage";
@@ -121,7 +125,7 @@ impl Catalog {
                 return CallResult::error("refused: the host cannot record the call in its audit");
             }
         };
-        let ending = match entry.admission.enter(&cancellation).await {
+        let ending = match entry.admission.enter(LOCAL, &cancellation).await {
             Ok(_place) => run_admitted(entry, name, call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
@@ -141,7 +145,7 @@ async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
         tool: &entry.name,
         arguments_json: arguments.get(),
         limits: &entry.limits,
-        caller: Arc::new(McpCaller::new(name, context)),
+        caller: Arc::new(McpCaller::new(name, &entry.limits, context)),
     };
     let report = entry.component.component.call_tool(input).await;
     log_captured(name, &report.captured);

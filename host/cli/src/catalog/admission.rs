@@ -1,15 +1,19 @@
-//! Who may run now: the concurrency of one tool, its queue, and how long a call waits in it.
+//! Who may run now: how often one caller calls one tool, the tool's concurrency, its queue, and how long a call waits in it.
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 use toolcell_audit::Outcome;
 use toolcell_mcp::Cancellation;
+use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Limit, Limits};
 
-/// The places of one tool.
+use super::rate::Allowances;
+
+/// The places of one tool, and the allowances of its callers.
 #[derive(Debug)]
 pub struct Admission {
+    allowances: Allowances,
     places: Semaphore,
     waiting: AtomicUsize,
     limits: Limits,
@@ -18,6 +22,9 @@ pub struct Admission {
 /// Why a call got no place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// The caller's allowance is used up.
+    #[error("too many calls: more than {rate} of this tool (limit \"rate\"); try again in {wait}")]
+    TooOften { rate: String, wait: String },
     /// The queue is full.
     #[error("busy: {running} calls of this tool run and {queue} wait; try again (limit \"queue\")")]
     QueueFull { running: String, queue: String },
@@ -33,6 +40,7 @@ impl Refusal {
     /// As the audit names it.
     pub fn outcome(&self) -> Outcome {
         match self {
+            Self::TooOften { .. } => Outcome::RateLimited,
             Self::QueueFull { .. } | Self::WaitedTooLong { .. } => Outcome::Busy,
             Self::Cancelled => Outcome::Cancelled,
         }
@@ -50,11 +58,17 @@ impl Drop for Waiting<'_> {
 
 impl Admission {
     pub fn new(limits: &Limits) -> Self {
-        Self { places: Semaphore::new(limits.concurrency()), waiting: AtomicUsize::new(0), limits: *limits }
+        Self {
+            allowances: Allowances::new(limits.rate()),
+            places: Semaphore::new(limits.concurrency()),
+            waiting: AtomicUsize::new(0),
+            limits: *limits,
+        }
     }
 
-    /// Waits for a place. The call has it until the permit is dropped.
-    pub async fn enter(&self, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+    /// Takes one of the caller's allowance, and waits for a place. The call has it until the permit is dropped.
+    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+        self.allowances.take(caller, Instant::now()).map_err(|wait| self.too_often(wait))?;
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
@@ -74,11 +88,21 @@ impl Admission {
             },
         }
     }
+
+    fn too_often(&self, wait: Duration) -> Refusal {
+        // In whole seconds: a model does not wait for less.
+        let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
+        Refusal::TooOften { rate: self.limits.show(Limit::Rate), wait: show_millis(whole_ms) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use toolcell_policy::quantity::{Per, Rate};
+
     use super::*;
+
+    const CALLER: &str = "local";
 
     fn admission(concurrency: u64, queue: u64, wait_ms: u64) -> Admission {
         let limits = [(Limit::Concurrency, concurrency), (Limit::Queue, queue), (Limit::QueueWait, wait_ms)]
@@ -91,8 +115,8 @@ mod tests {
     async fn a_place_that_is_given_back_serves_the_next() {
         let admission = admission(1, 1, 60_000);
         let none = Cancellation::new();
-        let first = admission.enter(&none).await.unwrap();
-        let (second, ()) = tokio::join!(admission.enter(&none), async { drop(first) });
+        let first = admission.enter(CALLER, &none).await.unwrap();
+        let (second, ()) = tokio::join!(admission.enter(CALLER, &none), async { drop(first) });
         assert!(second.is_ok());
     }
 
@@ -100,19 +124,49 @@ mod tests {
     async fn past_the_queue_a_call_is_refused_at_once() {
         let admission = admission(1, 0, 60_000);
         let none = Cancellation::new();
-        let _first = admission.enter(&none).await.unwrap();
-        let refusal = admission.enter(&none).await.unwrap_err();
+        let _first = admission.enter(CALLER, &none).await.unwrap();
+        let refusal = admission.enter(CALLER, &none).await.unwrap_err();
         assert_eq!(refusal.outcome(), Outcome::Busy);
         assert_eq!(refusal.to_string(), "busy: 1 calls of this tool run and 0 wait; try again (limit \"queue\")");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_call_waits_no_longer_than_it_may() {
-        let admission = admission(1, 1, 2_000);
+        let admission = admission(1, 1, 5);
         let none = Cancellation::new();
-        let _first = admission.enter(&none).await.unwrap();
-        let refusal = admission.enter(&none).await.unwrap_err();
-        assert_eq!(refusal, Refusal::WaitedTooLong { wait: "2s".to_owned() });
+        let _first = admission.enter(CALLER, &none).await.unwrap();
+        let refusal = admission.enter(CALLER, &none).await.unwrap_err();
+        assert_eq!(refusal, Refusal::WaitedTooLong { wait: "5ms".to_owned() });
+    }
+
+    #[tokio::test]
+    async fn a_caller_who_calls_too_often_is_told_when_to_try_again() {
+        for (rate, count, expected) in [
+            (Rate { count: 2, per: Per::Minute }, 2, "more than 2/min of this tool (limit \"rate\"); try again in 30s"),
+            (Rate { count: 5, per: Per::Hour }, 5, "more than 5/h of this tool (limit \"rate\"); try again in 12m"),
+            (Rate { count: 1, per: Per::Second }, 1, "more than 1/s of this tool (limit \"rate\"); try again in 1s"),
+        ] {
+            let admission = Admission::new(&Limits::default().with(Limit::Rate, rate.number()).unwrap());
+            let none = Cancellation::new();
+            for _ in 0..count {
+                assert!(admission.enter(CALLER, &none).await.is_ok());
+            }
+            let refusal = admission.enter(CALLER, &none).await.unwrap_err();
+            assert_eq!(refusal.outcome(), Outcome::RateLimited);
+            assert_eq!(refusal.to_string(), format!("too many calls: {expected}"));
+            assert!(admission.enter("another", &none).await.is_ok());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refused_call_takes_no_place() {
+        let limits = Limits::default().with(Limit::Rate, Rate { count: 1, per: Per::Hour }.number()).unwrap();
+        let admission = Admission::new(&limits);
+        let none = Cancellation::new();
+        let _first = admission.enter(CALLER, &none).await.unwrap();
+        assert!(admission.enter(CALLER, &none).await.is_err());
+        assert_eq!(admission.places.available_permits(), limits.concurrency() - 1);
+        assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 
     #[tokio::test]
@@ -120,8 +174,8 @@ mod tests {
         let admission = admission(1, 1, 60_000);
         let given_up = Cancellation::new();
         given_up.cancel();
-        let _first = admission.enter(&Cancellation::new()).await.unwrap();
-        assert_eq!(admission.enter(&given_up).await.unwrap_err(), Refusal::Cancelled);
+        let _first = admission.enter(CALLER, &Cancellation::new()).await.unwrap();
+        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), Refusal::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 }

@@ -1,5 +1,7 @@
 //! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
 //! component is collected with its place in the manifest.
+mod compiler;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,14 +11,16 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
-use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, LoadError, Sandbox, ToolComponent, contract};
+use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, SourceRef, names};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Sandbox, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::{Catalog, Entry, Loaded, definition};
+use compiler::{Compiler, NotCompiled};
 
-/// Tools of one component. A model cannot choose among more, and each costs a compiled schema.
-const TOOLS_PER_COMPONENT_MAX: usize = 1_000;
+// No manifest lets a file in that the sandbox then refuses under another name.
+const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
 
 /// Problems reported of one component: past these the rest is most likely the same mistake.
 const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
@@ -26,7 +30,7 @@ const NAME_CHARS_SHOWN: usize = 80;
 
 /// Builds catalogs: one for the life of the process.
 pub struct Builder {
-    sandbox: Sandbox,
+    compiler: Compiler,
     runtime: Handle,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
@@ -49,7 +53,7 @@ struct Listed {
 impl Builder {
     /// `runtime` runs the guests that are asked for their tools.
     pub fn new(sandbox: Sandbox, runtime: Handle, sink: Arc<Sink>) -> Self {
-        Self { sandbox, runtime, sink, calls: Arc::default() }
+        Self { compiler: Compiler::new(sandbox), runtime, sink, calls: Arc::default() }
     }
 
     /// Builds generation number `generation` from a checked manifest. Paths are relative to `folder`. Calls
@@ -120,12 +124,10 @@ impl Builder {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
         };
-        let bytes = read_bounded(&folder.join(written), COMPONENT_BYTES_MAX).map_err(|problem| {
-            Diagnostic::error("components::source", format!("component \"{}\": {written} {problem}", policy.name()))
-                .at(policy.source_span())
-                .hint("paths are relative to the manifest's folder; has the component been built?")
-        })?;
-        let component = ToolComponent::load(&self.sandbox, &bytes).map_err(|error| refused(policy, &error))?;
+        let bytes = read(&folder.join(written), policy.load().component_bytes())
+            .map_err(|error| unreadable(policy, written, &error))?;
+        let compiled = self.compiler.compile(bytes, policy.load().compile_time());
+        let component = compiled.map_err(|error| refused(policy, &error))?;
         let report = self.runtime.block_on(component.list_tools(policy.limits()));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
@@ -144,10 +146,55 @@ fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usiz
     policies.get(index).map(|policy| (index, policy))
 }
 
-fn refused(policy: &ComponentPolicy, error: &LoadError) -> Diagnostic {
-    Diagnostic::error("components::load", format!("component \"{}\": {error}", policy.name()))
+fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unreadable) -> Diagnostic {
+    let message = format!("component \"{}\": {written} {error}", policy.name());
+    match error {
+        Unreadable::TooLarge { .. } => {
+            past(policy, "components::too_large", message, LoadLimit::ComponentSize, "build a smaller component")
+        }
+        Unreadable::Otherwise(_) => Diagnostic::error("components::source", message)
+            .at(policy.source_span())
+            .hint("paths are relative to the manifest's folder; has the component been built?"),
+    }
+}
+
+fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
+    let refused = |text: String| {
+        let message = format!("component \"{}\": {text}", policy.name());
+        Diagnostic::error("components::load", message).at(policy.source_span())
+    };
+    match error {
+        NotCompiled::Refused(error) => refused(error.to_string()).hint(error.hint()),
+        NotCompiled::LeftBehind { .. } | NotCompiled::NoThread(_) => refused(error.to_string()),
+        NotCompiled::TooLate => {
+            let time = policy.load().show(LoadLimit::CompileTime);
+            let message = format!("component \"{}\": compiling it takes longer than {time}", policy.name());
+            past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
+        }
+    }
+}
+
+/// A component is past this limit of loading. `otherwise` is what to do but raise it.
+fn past(
+    policy: &ComponentPolicy,
+    code: &'static str,
+    message: String,
+    limit: LoadLimit,
+    otherwise: &str,
+) -> Diagnostic {
+    let (key, name) = (limit.spec().key, policy.name());
+    Diagnostic::error(code, format!("{message} (limit \"{key}\")"))
         .at(policy.source_span())
-        .hint(error.hint())
+        .hint(format!("{otherwise}, or raise {key} in [components.{name}.load]"))
+}
+
+/// Why a file's bytes cannot be had. The message stands behind the file's name.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("is larger than {}", show_bytes(*.bytes_max))]
+    TooLarge { bytes_max: u64 },
+    #[error("{0}")]
+    Otherwise(String),
 }
 
 /// Reads a file of at most `bytes_max`. What is no regular file is not opened: opening a FIFO would wait for its other end.
@@ -155,17 +202,21 @@ fn refused(policy: &ComponentPolicy, error: &LoadError) -> Diagnostic {
 /// # Errors
 /// What is wrong, to stand behind the file's name.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    let cannot = |error: std::io::Error| format!("cannot be read: {}", plain(&error));
+    read(path, bytes_max).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+    let cannot = |error: std::io::Error| Unreadable::Otherwise(format!("cannot be read: {}", plain(&error)));
     let metadata = std::fs::metadata(path).map_err(cannot)?;
     if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
+        return Err(Unreadable::Otherwise("is not a regular file".to_owned()));
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(cannot)?;
     // One byte more than may be, so that a file that grows meanwhile is seen.
     file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > bytes_max {
-        return Err(format!("is larger than {bytes_max} bytes"));
+        return Err(Unreadable::TooLarge { bytes_max });
     }
     Ok(bytes)
 }
@@ -195,13 +246,12 @@ impl Draft {
         let Listed { component, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
-        if tools.len() > TOOLS_PER_COMPONENT_MAX {
-            let message = format!(
-                "component \"{}\" lists {} tools; a component may list {TOOLS_PER_COMPONENT_MAX}",
-                policy.name(),
-                tools.len()
-            );
-            problems.push(Diagnostic::error("tools::too_many", message).at(policy.source_span()));
+        let tools_max = policy.load().tools();
+        if tools.len() > tools_max {
+            let (name, listed) = (policy.name(), tools.len());
+            let message = format!("component \"{name}\" lists {listed} tools; a component may list {tools_max}");
+            let otherwise = "offer fewer tools";
+            problems.push(past(policy, "tools::too_many", message, LoadLimit::Tools, otherwise));
             return;
         }
         let loaded = Arc::new(Loaded {
@@ -240,7 +290,7 @@ impl Draft {
                 return;
             }
         };
-        match definition::compile(exposed.clone(), tool) {
+        match definition::compile(exposed.clone(), tool, policy.load()) {
             Ok(tool) => {
                 let limits = *policy.tool_limits(&name);
                 let admission = Admission::new(&limits);

@@ -1,25 +1,35 @@
 //! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one call.
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
+use toolcell_policy::Limits;
 use toolcell_sandbox::{Caller, LogLevel, Trace};
+
+use super::rate::Allowance;
 
 /// One call's way back to whoever sent it.
 pub struct McpCaller {
     tool: String,
     context: CallContext,
+    /// Reports that may still reach the caller.
+    progress: Mutex<Allowance>,
 }
 
 impl McpCaller {
-    pub fn new(tool: &str, context: CallContext) -> Self {
-        Self { tool: tool.to_owned(), context }
+    pub fn new(tool: &str, limits: &Limits, context: CallContext) -> Self {
+        Self { tool: tool.to_owned(), context, progress: Mutex::new(Allowance::new(limits.progress())) }
     }
 }
 
 impl Caller for McpCaller {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        self.context.events.progress(progress, total, message);
+        let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if allowance.take(Instant::now()).is_ok() {
+            self.context.events.progress(progress, total, message);
+        }
     }
 
     fn log(&self, level: LogLevel, message: &str) {

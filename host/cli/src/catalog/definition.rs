@@ -1,12 +1,20 @@
 //! A tool as the component lists it, in the protocol's terms: every field that is no JSON, every rule of MCP that the
 //! definition breaks, named all at once.
 use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
+use toolcell_policy::{LoadLimit, LoadLimits};
 use toolcell_sandbox::contract;
 
 use super::content;
 
-/// Compiles the definition under the name that clients see.
-pub fn compile(exposed_name: String, tool: contract::Tool) -> Result<Tool, Vec<DefinitionProblem>> {
+/// Compiles the definition under the name that clients see. One that is too large is not looked at further.
+pub fn compile(
+    exposed_name: String,
+    tool: contract::Tool,
+    limits: &LoadLimits,
+) -> Result<Tool, Vec<DefinitionProblem>> {
+    if weigh(&tool) > limits.definition_bytes() {
+        return Err(vec![too_large(limits)]);
+    }
     let mut problems = Vec::new();
     let input_schema = keep(&mut problems, schema("input-schema-json", &tool.input_schema_json));
     let output_schema = tool.output_schema_json.as_deref().map(|text| schema("output-schema-json", text)).transpose();
@@ -31,6 +39,28 @@ pub fn compile(exposed_name: String, tool: contract::Tool) -> Result<Tool, Vec<D
             Err(problems)
         }
     }
+}
+
+/// The bytes of all that the component says of the tool.
+fn weigh(tool: &contract::Tool) -> usize {
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let icon = |icon: &contract::Icon| {
+        icon.src.len() + optional(&icon.mime_type) + icon.sizes.iter().map(String::len).sum::<usize>()
+    };
+    let given = [&tool.name, &tool.description, &tool.input_schema_json];
+    given.iter().map(|text| text.len()).sum::<usize>()
+        + optional(&tool.title)
+        + optional(&tool.output_schema_json)
+        + optional(&tool.meta_json)
+        + tool.icons.iter().map(icon).sum::<usize>()
+}
+
+fn too_large(limits: &LoadLimits) -> DefinitionProblem {
+    let limit = LoadLimit::Definition;
+    let key = limit.spec().key;
+    let message = format!("is larger than {} (limit \"{key}\")", limits.show(limit));
+    let hint = Some(format!("say less in it, or raise {key} in the component's `load` table"));
+    DefinitionProblem { hint, ..problem("definition", message) }
 }
 
 fn keep<T>(problems: &mut Vec<DefinitionProblem>, value: Result<T, DefinitionProblem>) -> Option<T> {

@@ -85,9 +85,9 @@ const HANDLES: Spec = Spec {
     // A language runtime opens its standard streams and preopened folders before the tool runs.
     min: 16,
     max: 100_000,
-    reason: "Open resources of a call (streams, timers, files, pollables), each of which costs the host memory. What \
-             one poll waits on is bounded by it as well: a pollable is a handle, and one that a list names twice is \
-             waited on once.",
+    reason: "Open resources of a call (streams, timers, files, pollables), each of which costs the host memory. It \
+             bounds what one poll waits on as well: each entry of the list, even of the same pollable, is a handle \
+             while the poll lasts.",
 };
 
 const RANDOM: Spec = Spec {

@@ -43,6 +43,8 @@ pub enum Command {
     Call(CallArgs),
     /// Show what a component exports, imports and declares
     Inspect(InspectArgs),
+    /// Compile every component ahead, so that the next start does not have to
+    Compile(CompileArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -53,6 +55,30 @@ pub struct ManifestArg {
     /// The manifest
     #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
     pub manifest: PathBuf,
+}
+
+/// Where compiled code is kept.
+#[derive(Debug, ClapArgs)]
+pub struct CodeCacheArgs {
+    /// Keep compiled code in this folder [default: toolcell/code in the user's cache folder]
+    #[arg(long, value_name = "FOLDER", env = "TOOLCELL_CODE_CACHE")]
+    pub code_cache: Option<PathBuf>,
+    /// Do not keep compiled code, and do not use what was kept
+    #[arg(long, conflicts_with = "code_cache")]
+    pub no_code_cache: bool,
+}
+
+/// `toolcell compile`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+In a container image, run this while building it: the host then starts without compiling. The folder and the key of
+the cache (~/.local/state/toolcell/code-cache.key, or under XDG_STATE_HOME) must both be part of the image, and belong
+to the user that serves.")]
+pub struct CompileArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell serve`.
@@ -66,6 +92,8 @@ The server ends when its input ends, or on SIGTERM or SIGINT; calls that run the
 pub struct ServeArgs {
     #[command(flatten)]
     pub manifest: ManifestArg,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
     /// Record every call in this file: JSON Lines, hash-chained. A call that cannot be recorded is refused
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
@@ -101,6 +129,8 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell list`.
@@ -111,6 +141,8 @@ pub struct ListArgs {
     /// Print JSON: the whole definitions, with component and limits
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell call`.
@@ -138,6 +170,8 @@ pub struct CallArgs {
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell inspect`.
@@ -149,6 +183,8 @@ pub struct InspectArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell completions`.

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{Call, CallResult, ToolList};
 use toolcell_policy::{Limit, Limits};
-use toolcell_sandbox::{CallInput, CallReport, Captured, Failure, Inspection, ToolComponent, contract};
+use toolcell_sandbox::{CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, ToolComponent, contract};
 
 use admission::Admission;
-pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
+pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, read_bounded};
 use caller::McpCaller;
 use record::{CallRecord, Start};
 
@@ -76,6 +76,11 @@ impl Loaded {
     /// `sha256:…` of what the manifest says of it.
     pub fn policy_digest(&self) -> &str {
         &self.policy_digest
+    }
+
+    /// Where its code came from.
+    pub fn code_origin(&self) -> CodeOrigin {
+        self.component.code_origin()
     }
 
     /// What it is, exports and imports.

@@ -1,6 +1,7 @@
 //! The commands, one file each. A command returns how it ended; only what the host itself could not do is an error.
 pub mod call;
 pub mod check;
+pub mod compile;
 pub mod completions;
 pub mod inspect;
 pub mod list;

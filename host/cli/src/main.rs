@@ -9,6 +9,7 @@ mod catalog;
 mod commands;
 mod exit;
 mod logging;
+mod machine;
 mod project;
 mod terminal;
 
@@ -25,6 +26,7 @@ fn main() -> std::process::ExitCode {
         Command::List(args) => commands::list::run(&args),
         Command::Call(args) => commands::call::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Compile(args) => commands::compile::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()

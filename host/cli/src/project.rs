@@ -2,13 +2,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context as _;
-use tokio::runtime::Runtime;
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse, render_all};
-use toolcell_sandbox::{Sandbox, SandboxOptions};
 
+use crate::args::CodeCacheArgs;
 use crate::catalog::{Builder, Built, Catalog, folder_of, read_bounded};
+use crate::machine::Machine;
 use crate::terminal::{self, Progress};
 
 /// A manifest's text, by the name people know it.
@@ -25,28 +24,17 @@ pub struct Project {
     /// Everything wrong with it, warnings included.
     pub problems: Vec<Diagnostic>,
     /// What can be served, where nothing is wrong.
-    pub ready: Option<(Manifest, Catalog)>,
+    pub ready: Option<Ready>,
 }
 
-/// What runs guests: the engine and the worker threads.
-pub struct Machine {
-    /// The worker threads of guests.
-    pub runtime: Runtime,
-    /// The engine.
-    pub sandbox: Sandbox,
-}
-
-impl Machine {
-    /// Starts the engine and one worker thread per core.
-    pub fn start() -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("toolcell-guest")
-            .enable_all()
-            .build()
-            .context("the worker threads for guests do not start")?;
-        let sandbox = Sandbox::new(SandboxOptions::default())?;
-        Ok(Self { runtime, sandbox })
-    }
+/// A checked manifest, its tools, and the machine they run on.
+pub struct Ready {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Its tools.
+    pub catalog: Catalog,
+    /// What runs them.
+    pub machine: Machine,
 }
 
 impl ManifestFile {
@@ -74,18 +62,20 @@ impl ManifestFile {
     }
 
     /// Parses it and loads every component.
-    pub fn open(self, machine: &Machine, sink: Arc<Sink>) -> Project {
+    pub fn open(self, code: &CodeCacheArgs, sink: Arc<Sink>) -> anyhow::Result<Project> {
         let (manifest, mut problems) = match parse(&self.source()) {
             Ok(parsed) => (parsed.manifest, parsed.warnings),
-            Err(problems) => return Project { file: self, problems, ready: None },
+            Err(problems) => return Ok(Project { file: self, problems, ready: None }),
         };
+        let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
         let builder = Builder::new(machine.sandbox.clone(), machine.runtime.handle().clone(), sink);
         let built = builder.build(&manifest, &folder_of(&self.path), 1, &|done| progress.at(done));
         let Built { catalog, problems: more } = built;
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        Project { file: self, problems, ready: catalog.map(|catalog| (manifest, catalog)) }
+        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine });
+        Ok(Project { file: self, problems, ready })
     }
 }
 
@@ -114,21 +104,24 @@ impl Project {
 }
 
 /// Reads a manifest and loads its components, or says on stderr why that cannot be.
-pub fn open_or_say(path: &Path, machine: &Machine, sink: Arc<Sink>) -> Option<(ManifestFile, Manifest, Catalog)> {
+pub fn open_or_say(
+    path: &Path,
+    code: &CodeCacheArgs,
+    sink: Arc<Sink>,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let file = match ManifestFile::read(path) {
         Ok(file) => file,
         Err(problem) => {
             terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
-            return None;
+            return Ok(None);
         }
     };
-    let project = file.open(machine, sink);
+    let project = file.open(code, sink)?;
     project.show_problems();
-    match project.ready {
-        Some((manifest, catalog)) => Some((project.file, manifest, catalog)),
-        None => {
-            terminal::say(&format!("\n{}: {}\n", project.file.name(), project.summary()));
-            None
-        }
-    }
+    let summary = project.summary();
+    let Some(ready) = project.ready else {
+        terminal::say(&format!("\n{}: {summary}\n", project.file.name()));
+        return Ok(None);
+    };
+    Ok(Some((project.file, ready)))
 }

@@ -10,6 +10,7 @@ use crate::bindings::{ToolComponent as Bindings, contract};
 use crate::caller::Caller;
 use crate::capture::Captured;
 use crate::component::ToolComponent;
+use crate::engine;
 use crate::failure::Failure;
 use crate::state::CallState;
 
@@ -74,7 +75,7 @@ pub(crate) async fn run<T>(
     };
     let _running = sandbox.clock().running();
     let started = Instant::now();
-    let mut store = match sandbox.store(limits, Arc::clone(&caller)) {
+    let mut store = match engine::store(component.pre().engine(), limits, Arc::clone(&caller)) {
         Ok(store) => store,
         Err(error) => {
             let outcome = Err(Failure::Host { detail: format!("{error:?}") });

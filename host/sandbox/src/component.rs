@@ -7,10 +7,9 @@ use crate::call::{self, CallInput, CallReport};
 use crate::caller::NoCaller;
 use crate::contract;
 use crate::digest::Digest;
-use crate::engine::{COMPONENT_BYTES_MAX, Sandbox};
+use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
 use crate::inspect::Inspection;
 use crate::precompiled::{self, CodeOrigin};
-use crate::slots;
 use crate::state::CallState;
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
@@ -103,6 +102,7 @@ pub struct ToolComponent {
     sandbox: Sandbox,
     pre: ToolComponentPre<CallState>,
     slot_units: u32,
+    pooled: bool,
     inspection: Inspection,
     origin: CodeOrigin,
 }
@@ -113,7 +113,7 @@ impl ToolComponent {
     /// # Errors
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let (component, origin) = compile(sandbox, bytes)?;
+        let (component, origin, lane) = compile(sandbox, bytes)?;
         let inspection = Inspection::of(&component, bytes);
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
@@ -125,15 +125,23 @@ impl ToolComponent {
             return Err(LoadError::Contract { found: export.clone() });
         }
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
-        let instance = sandbox.linker().instantiate_pre(&component).map_err(mismatch)?;
+        let instance = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
         let pre = ToolComponentPre::new(instance).map_err(mismatch)?;
-        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: slots::units(&component), inspection, origin })
+        let pooled = std::ptr::eq(lane, sandbox.pooled());
+        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: sandbox.slots().units(&component), pooled, inspection, origin })
     }
 
     /// What it is, exports and imports.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
+    }
+
+    /// Whether its calls run in slots of the pool. One that does not fit a slot (a table of more than 32,768 elements)
+    /// has its memory mapped for each call, which costs more.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.pooled
     }
 
     /// Where its code came from.
@@ -173,8 +181,8 @@ impl ToolComponent {
     }
 }
 
-/// Tells what is no component apart, then compiles.
-pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<(Component, CodeOrigin), LoadError> {
+/// Tells what is no component apart, then compiles: for the pool where it fits, else to run on demand.
+pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<(Component, CodeOrigin, &'s Lane), LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
@@ -184,7 +192,13 @@ pub(crate) fn compile(sandbox: &Sandbox, bytes: &[u8]) -> Result<(Component, Cod
     if !bytes.starts_with(&COMPONENT_PREAMBLE) {
         return Err(LoadError::CoreModule);
     }
-    precompiled::component(sandbox.engine(), sandbox.cache(), bytes)
+    let on = |lane: &'s Lane| {
+        let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
+        Ok::<_, wasmtime::Error>((component, origin, lane))
+    };
+    // What is invalid fails the second time as it did the first, and as fast: nothing is compiled of it.
+    on(sandbox.pooled())
+        .or_else(|error| sandbox.on_demand().and_then(on).map_err(|_| error))
         .map_err(|error| LoadError::Invalid { reason: one_line(&error) })
 }
 

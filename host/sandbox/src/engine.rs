@@ -1,5 +1,5 @@
-//! The engine, the linker and the epoch clock: one of each per process, shared by all components.
-use std::sync::Arc;
+//! The engines, their linkers and the epoch clock: one set per process, shared by all components.
+use std::sync::{Arc, OnceLock};
 
 use toolcell_policy::Limits;
 use wasmtime::component::{HasSelf, Linker};
@@ -9,15 +9,16 @@ use crate::bindings;
 use crate::cache::CodeCache;
 use crate::caller::Caller;
 use crate::epoch::EpochClock;
-use crate::slots::{self, Slots};
+use crate::slots::Slots;
 use crate::state::CallState;
 
 /// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes memory and time in
 /// proportion.
 pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 
-/// Bytes of WebAssembly stack per call. wasmtime's default; recursion past it is a trap of its own.
-const WASM_STACK_BYTES: usize = 512 * 1024;
+/// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults leave (2 MiB less
+/// 512 KiB).
+const HOST_STACK_BYTES: usize = 1536 * 1024;
 
 /// The host could not set up its engine.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +32,21 @@ pub enum SandboxError {
 }
 
 /// How a sandbox is set up.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SandboxOptions {
     /// Where compiled code is kept from one start to the next; nowhere by default.
     pub cache: Option<CodeCache>,
+    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it is a trap of its own.
+    pub stack_bytes: usize,
+    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools. Each has a stack and at
+    /// least one memory's share of address space reserved.
+    pub calls_max: usize,
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        Self { cache: None, stack_bytes: 512 * 1024, calls_max: 256 }
+    }
 }
 
 /// The engine that runs guests. Cheap to clone; one per process.
@@ -42,12 +54,37 @@ pub struct SandboxOptions {
 pub struct Sandbox(Arc<Shared>);
 
 struct Shared {
-    // Before `engine`: the clock's thread holds an engine of its own and is joined on drop.
+    // First: its thread ticks the engines and is joined on drop.
     clock: EpochClock,
-    engine: Engine,
-    linker: Linker<CallState>,
+    pooled: Lane,
+    on_demand: Arc<OnceLock<Lane>>,
+    stack_bytes: usize,
     slots: Slots,
     cache: Option<CodeCache>,
+}
+
+/// An engine with what its components link to.
+pub(crate) struct Lane {
+    engine: Engine,
+    linker: Linker<CallState>,
+}
+
+impl Lane {
+    fn new(config: &Config) -> wasmtime::Result<Self> {
+        let engine = Engine::new(config)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        Ok(Self { engine, linker })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn linker(&self) -> &Linker<CallState> {
+        &self.linker
+    }
 }
 
 impl Sandbox {
@@ -56,18 +93,35 @@ impl Sandbox {
     /// # Errors
     /// [`SandboxError`] where the machine lacks what the engine needs; nothing is left running then.
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let engine = Engine::new(&config()).map_err(SandboxError::Engine)?;
-        let linker = linker(&engine).map_err(SandboxError::Engine)?;
-        let clock = EpochClock::start(engine.clone()).map_err(SandboxError::Clock)?;
-        Ok(Self(Arc::new(Shared { clock, engine, linker, slots: Slots::new(), cache: options.cache })))
+        let SandboxOptions { cache, stack_bytes, calls_max } = options;
+        let slots = Slots::new(calls_max);
+        let mut pooling = config(stack_bytes);
+        pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
+        let pooled = Lane::new(&pooling).map_err(SandboxError::Engine)?;
+        let on_demand: Arc<OnceLock<Lane>> = Arc::default();
+        let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
+        let tick = move || {
+            engine.increment_epoch();
+            if let Some(lane) = other.get() {
+                lane.engine.increment_epoch();
+            }
+        };
+        let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
+        Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots, cache })))
     }
 
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+    /// Where components run: in slots of the pool.
+    pub(crate) fn pooled(&self) -> &Lane {
+        &self.0.pooled
     }
 
-    pub(crate) fn linker(&self) -> &Linker<CallState> {
-        &self.0.linker
+    /// Where components run that do not fit a slot: their memory is mapped for each call, which costs more.
+    pub(crate) fn on_demand(&self) -> wasmtime::Result<&Lane> {
+        if let Some(lane) = self.0.on_demand.get() {
+            return Ok(lane);
+        }
+        let lane = Lane::new(&config(self.0.stack_bytes))?;
+        Ok(self.0.on_demand.get_or_init(|| lane))
     }
 
     pub(crate) fn slots(&self) -> &Slots {
@@ -81,40 +135,33 @@ impl Sandbox {
     pub(crate) fn clock(&self) -> &EpochClock {
         &self.0.clock
     }
+}
 
-    /// A fresh store with every limit set.
-    pub(crate) fn store(&self, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<Store<CallState>> {
-        let mut store = Store::new(&self.0.engine, CallState::sealed(limits, caller));
-        store.limiter(|state| &mut state.limiter);
-        store.set_fuel(limits.fuel())?;
-        store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
-        store.set_max_component_handles(limits.handles());
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_async_yield_and_update(1);
-        Ok(store)
-    }
+/// A fresh store with every limit set.
+pub(crate) fn store(engine: &Engine, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<Store<CallState>> {
+    let mut store = Store::new(engine, CallState::sealed(limits, caller));
+    store.limiter(|state| &mut state.limiter);
+    store.set_fuel(limits.fuel())?;
+    store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
+    store.set_max_component_handles(limits.handles());
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_async_yield_and_update(1);
+    Ok(store)
 }
 
 /// Every setting that bounds a guest or makes a call cheap; measured figures are in ARCHITECTURE.md.
-fn config() -> Config {
+fn config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(slots::pool()))
         // The concurrency of WASI 0.3 costs every instantiation and is not offered.
         .concurrency_support(false)
         .consume_fuel(true)
         .epoch_interruption(true)
-        .max_wasm_stack(WASM_STACK_BYTES)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
         .memory_init_cow(true)
         // What no guest language needs stays off: each had escapes or crashes of its own.
         .wasm_memory64(false)
         .wasm_multi_memory(false);
     config
-}
-
-fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
-    let mut linker = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
-    Ok(linker)
 }

@@ -1,10 +1,8 @@
-//! The clock that makes computing guests yield. It ticks only while calls run.
+//! The clock that makes computing guests yield. It ticks only while calls run. Must not hold: what a tick does.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use wasmtime::Engine;
 
 /// How long a guest computes before it yields its worker thread, about. One millisecond keeps a short call behind
 /// eight endless loops on two workers in the low milliseconds; a tick costs a thread wake-up and one atomic add.
@@ -37,13 +35,13 @@ pub(crate) struct EpochClock {
 pub(crate) struct Running(Arc<Shared>);
 
 impl EpochClock {
-    pub(crate) fn start(engine: Engine) -> std::io::Result<Self> {
+    pub(crate) fn start(tick: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let shared =
             Arc::new(Shared { calls: AtomicUsize::new(0), state: Mutex::new(State::Asleep), changed: Condvar::new() });
         let ticking = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("toolcell-epoch".to_owned())
-            .spawn(move || tick_while_open(&ticking, &engine))?;
+            .spawn(move || tick_while_open(&ticking, &tick))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -77,7 +75,7 @@ impl Drop for EpochClock {
     }
 }
 
-fn tick_while_open(shared: &Shared, engine: &Engine) {
+fn tick_while_open(shared: &Shared, tick: &dyn Fn()) {
     let mut idle = 0;
     let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -87,7 +85,7 @@ fn tick_while_open(shared: &Shared, engine: &Engine) {
             State::Ticking => shared.changed.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0,
         };
         if *state == State::Ticking {
-            engine.increment_epoch();
+            tick();
             idle = if shared.calls.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
             // The state changes under the lock that `running` takes after counting itself, so a call that
             // starts here either is seen in `calls` or wakes the clock again.
@@ -101,15 +99,20 @@ fn tick_while_open(shared: &Shared, engine: &Engine) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::EpochClock;
 
     #[test]
-    fn dropping_the_clock_ends_its_thread() {
-        let mut config = wasmtime::Config::new();
-        config.epoch_interruption(true);
-        let clock = EpochClock::start(wasmtime::Engine::new(&config).unwrap()).unwrap();
+    fn the_clock_ticks_while_a_call_runs_and_ends_with_its_owner() {
+        let (ticked, ticks) = mpsc::channel();
+        let clock = EpochClock::start(move || ticked.send(()).unwrap_or_default()).unwrap();
+        assert!(ticks.try_recv().is_err(), "no call, no tick");
         let running = clock.running();
+        ticks.recv().unwrap();
+        ticks.recv().unwrap();
         drop(running);
         drop(clock);
+        assert!(ticks.iter().count() < 1_000, "the thread that held the sender is gone");
     }
 }

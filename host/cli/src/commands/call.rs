@@ -15,7 +15,7 @@ use toolcell_policy::names;
 use crate::args::CallArgs;
 use crate::catalog::{Catalog, USAGE_KEY, read_bounded};
 use crate::exit::Exit;
-use crate::project::{Machine, open_or_say};
+use crate::project::{Ready, open_or_say};
 use crate::terminal;
 
 /// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.
@@ -30,10 +30,9 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
-    let machine = Machine::start()?;
-    let Some((_, _, catalog)) = open_or_say(&args.manifest.manifest, &machine, Arc::new(Sink::disabled())) else {
-        return Ok(Exit::AtFault);
-    };
+    let sink = Arc::new(Sink::disabled());
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = catalog.tools().find(&args.tool) else {
         let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());

@@ -6,7 +6,7 @@ use toolcell_audit::Sink;
 
 use crate::args::CheckArgs;
 use crate::exit::Exit;
-use crate::project::{Machine, ManifestFile, Project};
+use crate::project::{ManifestFile, Project};
 use crate::terminal;
 
 /// Checks and reports.
@@ -23,8 +23,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let machine = Machine::start()?;
-    let project = file.open(&machine, Arc::new(Sink::disabled()));
+    let project = file.open(&args.code, Arc::new(Sink::disabled()))?;
     if args.json {
         terminal::print(&format!("{:#}\n", report(&project)))?;
     } else {
@@ -39,7 +38,8 @@ fn sum_up(project: &Project) -> String {
     let name = project.file.name();
     match &project.ready {
         None => format!("{name}: {}", project.summary()),
-        Some((_, catalog)) => {
+        Some(ready) => {
+            let catalog = &ready.catalog;
             let tools = toolcell_mcp::Catalog::tools(catalog).tools().len();
             let components = catalog.components().len();
             let found = if project.problems.is_empty() { "ok".to_owned() } else { project.summary() };
@@ -54,13 +54,13 @@ fn report(project: &Project) -> serde_json::Value {
     let components: Vec<_> = project
         .ready
         .iter()
-        .flat_map(|(_, catalog)| catalog.components())
+        .flat_map(|ready| ready.catalog.components())
         .map(|component| json!({"name": component.name(), "digest": component.inspection().digest().to_string()}))
         .collect();
     let tools: Vec<_> = project
         .ready
         .iter()
-        .flat_map(|(_, catalog)| toolcell_mcp::Catalog::tools(catalog).tools())
+        .flat_map(|ready| toolcell_mcp::Catalog::tools(&ready.catalog).tools())
         .map(|tool| tool.definition().name.clone())
         .collect();
     json!({"ok": project.ready.is_some(), "problems": problems, "components": components, "tools": tools})

@@ -7,7 +7,7 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, Inspection, ToolComponent, contract}
 use crate::args::InspectArgs;
 use crate::catalog::read_bounded;
 use crate::exit::Exit;
-use crate::project::Machine;
+use crate::machine::Machine;
 use crate::terminal;
 
 /// What was found.
@@ -20,7 +20,7 @@ struct Found {
 /// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    let machine = Machine::start()?;
+    let machine = Machine::start(&args.code, None)?;
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &bytes),
         Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component")),

@@ -9,7 +9,7 @@ use toolcell_policy::Limits;
 use crate::args::ListArgs;
 use crate::catalog::Catalog;
 use crate::exit::Exit;
-use crate::project::{Machine, open_or_say};
+use crate::project::open_or_say;
 use crate::terminal;
 
 /// Columns of a description shown; its first sentence usually fits.
@@ -17,10 +17,9 @@ const DESCRIPTION_COLUMNS: usize = 88;
 
 /// Lists.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
-    let machine = Machine::start()?;
-    let Some((_, _, catalog)) = open_or_say(&args.manifest.manifest, &machine, Arc::new(Sink::disabled())) else {
-        return Ok(Exit::AtFault);
-    };
+    let sink = Arc::new(Sink::disabled());
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let catalog = ready.catalog;
     let text = if args.json { format!("{:#}\n", all(&catalog)) } else { table(&catalog) };
     terminal::print(&text)?;
     Ok(Exit::Done)

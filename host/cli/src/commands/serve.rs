@@ -14,7 +14,7 @@ use crate::args::ServeArgs;
 use crate::catalog::Catalog;
 use crate::exit::Exit;
 use crate::logging;
-use crate::project::{Machine, ManifestFile, open_or_say};
+use crate::project::{ManifestFile, Ready, open_or_say};
 use crate::terminal;
 
 /// How long a guest's worker thread may take to see that the process ends. Every guest yields within milliseconds.
@@ -41,10 +41,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let machine = Machine::start()?;
-    let Some((file, manifest, catalog)) = open_or_say(&args.manifest.manifest, &machine, Arc::clone(&sink)) else {
+    let Some((file, ready)) = open_or_say(&args.manifest.manifest, &args.code, Arc::clone(&sink))? else {
         return Ok(Exit::AtFault);
     };
+    let Ready { manifest, catalog, machine } = ready;
     record_start(&sink, &file, &catalog)?;
     let host = Arc::new(Current(ArcSwap::from_pointee(catalog)));
     let (info, options) = described(&manifest);

@@ -1,0 +1,66 @@
+//! What runs guests: the engine, the worker threads, and where compiled code is kept.
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+use toolcell_policy::Server;
+use toolcell_sandbox::{CACHE_BYTES_MAX, CacheError, CodeCache, Sandbox, SandboxOptions};
+
+use crate::args::CodeCacheArgs;
+use crate::terminal;
+
+/// What runs guests.
+pub struct Machine {
+    /// The worker threads of guests.
+    pub runtime: Runtime,
+    /// The engine.
+    pub sandbox: Sandbox,
+}
+
+impl Machine {
+    /// Starts the engine and one worker thread per core. `server` is the manifest's, where there is one.
+    pub fn start(code: &CodeCacheArgs, server: Option<&Server>) -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("toolcell-guest")
+            .enable_all()
+            .build()
+            .context("the worker threads for guests do not start")?;
+        let mut options = SandboxOptions { cache: open_cache(code), ..SandboxOptions::default() };
+        if let Some(server) = server {
+            options.stack_bytes = server.stack_bytes();
+            options.calls_max = server.calls();
+        }
+        let sandbox = Sandbox::new(options)?;
+        Ok(Self { runtime, sandbox })
+    }
+}
+
+/// The cache, unless it is off or cannot be used; the latter is said, and the host runs without one.
+fn open_cache(code: &CodeCacheArgs) -> Option<CodeCache> {
+    if code.no_code_cache {
+        return None;
+    }
+    let folder =
+        code.code_cache.clone().or_else(|| user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code")))?;
+    let key = user_folder("XDG_STATE_HOME", ".local/state")?.join("code-cache.key");
+    match CodeCache::open(&folder, &key, CACHE_BYTES_MAX) {
+        Ok(cache) => Some(cache),
+        Err(error) => {
+            say_unusable(&error);
+            None
+        }
+    }
+}
+
+fn say_unusable(error: &CacheError) {
+    terminal::say(&format!("warning: compiled code is not kept: {error}\n"));
+}
+
+/// This program's folder among the user's, by the XDG base directory specification; relative paths in the environment
+/// are ignored, as it asks.
+fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder =
+        set.or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(otherwise)))?;
+    Some(folder.join("toolcell"))
+}

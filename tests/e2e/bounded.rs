@@ -134,6 +134,25 @@ fn calls_of_one_tool_beyond_its_concurrency_and_queue_are_told_to_try_again() {
 }
 
 #[test]
+fn calls_of_one_tool_beyond_its_rate_are_told_when_to_come_back() {
+    let mut host = TestHost::with_manifest(
+        r#"
+        version = 1
+        [components.good]
+        source = "components/good.wasm"
+        [components.good.tools.echo.limits]
+        rate = "3/h"
+        "#,
+    );
+    for _ in 0..3 {
+        assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
+    }
+    let answer = host.call("echo", json!({"text": "x"}));
+    assert_eq!(answer.error_text(), "too many calls: more than 3/h of this tool (limit \"rate\"); try again in 20m");
+    assert_eq!(host.call("add", json!({"a": 1, "b": 1})).text(), r#"{"sum":2}"#, "another tool has a rate of its own");
+}
+
+#[test]
 fn a_call_cannot_see_what_another_left_in_memory() {
     let mut host = TestHost::serving(&["good"]);
     let first = host.call("clocks", json!({}));

@@ -38,7 +38,7 @@ fn stems(folder: &Path, extension: &str) -> Vec<String> {
 #[must_use]
 pub fn manifest_of(fixtures: &[&str]) -> String {
     let mut manifest = String::from(
-        "version = 1\n\n[defaults.limits]\nfuel = 20_000_000\ndeadline = \"5s\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n",
+        "version = 1\n\n[defaults.limits]\nfuel = 20_000_000\ndeadline = \"5s\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\nrate = \"1000000/s\"\n",
     );
     for name in fixtures {
         manifest.push_str(&format!("\n[components.{name}]\nsource = \"{COMPONENTS}/{name}.wasm\"\n"));

@@ -106,53 +106,6 @@ fn the_memory_of_a_call_is_gone_with_it() {
 }
 
 #[test]
-fn calls_of_one_tool_beyond_its_concurrency_and_queue_are_told_to_try_again() {
-    let mut host = TestHost::with_manifest(
-        r#"
-        version = 1
-        [components.loops]
-        source = "components/loops.wasm"
-        [components.loops.limits]
-        deadline = "1500ms"
-        concurrency = 1
-        queue = 1
-        queue_wait = "100ms"
-        [components.good]
-        source = "components/good.wasm"
-        "#,
-    );
-    let running = host.start_call("sleep_hour", json!({}));
-    let waiting = host.start_call("sleep_hour", json!({}));
-    let refused = host.start_call("sleep_hour", json!({}));
-    host.still_works();
-    for id in [&refused, &waiting] {
-        let answer = host.answer_to(id);
-        assert!(answer.error_text().starts_with("busy: "), "{}", answer.error_text());
-    }
-    let late = "deadline exceeded: the call took longer than 1s500ms (limit \"deadline\")";
-    assert_eq!(host.answer_to(&running).error_text(), late);
-}
-
-#[test]
-fn calls_of_one_tool_beyond_its_rate_are_told_when_to_come_back() {
-    let mut host = TestHost::with_manifest(
-        r#"
-        version = 1
-        [components.good]
-        source = "components/good.wasm"
-        [components.good.tools.echo.limits]
-        rate = "3/h"
-        "#,
-    );
-    for _ in 0..3 {
-        assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
-    }
-    let answer = host.call("echo", json!({"text": "x"}));
-    assert_eq!(answer.error_text(), "too many calls: more than 3/h of this tool (limit \"rate\"); try again in 20m");
-    assert_eq!(host.call("add", json!({"a": 1, "b": 1})).text(), r#"{"sum":2}"#, "another tool has a rate of its own");
-}
-
-#[test]
 fn a_call_cannot_see_what_another_left_in_memory() {
     let mut host = TestHost::serving(&["good"]);
     let first = host.call("clocks", json!({}));

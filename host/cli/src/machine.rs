@@ -8,10 +8,13 @@ use toolcell_sandbox::{CACHE_BYTES_MAX, CacheError, CodeCache, Sandbox, SandboxO
 
 use crate::args::CodeCacheArgs;
 use crate::terminal;
+use crate::workers::Workers;
 
 /// What runs guests.
 pub struct Machine {
-    /// The worker threads of guests.
+    /// The threads that run guests for clients.
+    pub workers: Workers,
+    /// Drives timers and sockets, and runs what a command itself waits for.
     pub runtime: Runtime,
     /// The engine.
     pub sandbox: Sandbox,
@@ -21,17 +24,21 @@ impl Machine {
     /// Starts the engine and one worker thread per core. `server` is the manifest's, where there is one.
     pub fn start(code: &CodeCacheArgs, server: Option<&Server>) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("toolcell-guest")
+            .worker_threads(1)
+            .thread_name("toolcell-io")
             .enable_all()
             .build()
-            .context("the worker threads for guests do not start")?;
+            .context("the thread for timers and sockets does not start")?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers =
+            Workers::start(cores, runtime.handle().clone()).context("the worker threads for guests do not start")?;
         let mut options = SandboxOptions { cache: open_cache(code), ..SandboxOptions::default() };
         if let Some(server) = server {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();
         }
         let sandbox = Sandbox::new(options)?;
-        Ok(Self { runtime, sandbox })
+        Ok(Self { workers, runtime, sandbox })
     }
 }
 

@@ -12,6 +12,7 @@ mod logging;
 mod machine;
 mod project;
 mod terminal;
+mod workers;
 
 use clap::Parser as _;
 

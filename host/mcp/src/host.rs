@@ -73,6 +73,12 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub trait Executor: Send + Sync + 'static {
     /// Begins to run the work, without waiting for it. Work that is dropped unfinished counts as failed.
     fn run(&self, work: Work);
+
+    /// The same for work that comes alone, from a thread that has nothing else to do just now: it may be begun there.
+    /// It must be given up at its first wait, and soon in any case.
+    fn run_here(&self, work: Work) {
+        self.run(work);
+    }
 }
 
 impl Executor for tokio::runtime::Handle {

@@ -17,8 +17,8 @@ use crate::logging;
 use crate::project::{ManifestFile, Ready, open_or_say};
 use crate::terminal;
 
-/// How long a guest's worker thread may take to see that the process ends. Every guest yields within milliseconds.
-const WORKERS_END_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
+const IO_ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The catalog that is current.
 struct Current(ArcSwap<Catalog>);
@@ -53,7 +53,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     end_on_signals(machine.runtime.handle(), shutdown.clone())?;
     let mut transport = StdioOptions::of_process().context("stdin or stdout is closed")?;
     transport.line_bytes_max = manifest.server().line_bytes_max();
-    let end = stdio::serve(&server, transport, machine.runtime.handle().clone(), &shutdown);
+    let end = stdio::serve(&server, transport, machine.workers.executor(), &shutdown);
     let reason = match &end {
         Ok(End::Eof) => "end of input".to_owned(),
         Ok(End::Shutdown) => "signal".to_owned(),
@@ -64,7 +64,8 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {
         tracing::error!("the end is missing in the audit: {error}");
     }
-    machine.runtime.shutdown_timeout(WORKERS_END_WITHIN);
+    drop(machine.workers);
+    machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
     end?;
     Ok(Exit::Done)
 }

@@ -68,6 +68,15 @@ impl Lines {
         self.finished && self.start == self.end
     }
 
+    /// The next line, and whether bytes of later ones were read already.
+    pub(super) fn next_and_more(&mut self) -> (Option<Line<'_>>, bool) {
+        // Where the line ends is known only once it is cut, and it borrows the buffer then.
+        let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
+        let newline = rest.iter().position(|byte| *byte == b'\n');
+        let more = newline.is_some_and(|place| place + 1 < rest.len());
+        (self.next(), more)
+    }
+
     /// The next line, as far as it was read. A last line without newline counts once the stream has ended.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         loop {

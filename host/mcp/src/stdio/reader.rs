@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
+use super::alone::Behind;
 use super::lines::{Line, Lines};
 use super::{End, Shutdown, Wake, output};
 use crate::connection::{Connection, Gate};
@@ -19,6 +20,7 @@ pub(super) struct Reader<'r, H: Host> {
     pub(super) output: &'r output::Shared,
     pub(super) wake: &'r Wake,
     pub(super) shutdown: &'r Shutdown,
+    pub(super) behind: Behind,
 }
 
 /// What the poll found.
@@ -58,12 +60,16 @@ impl<H: Host> Reader<'_, H> {
     /// Hands on the lines that are there, as long as the connection takes them.
     fn hand_on(&self, lines: &mut Lines) {
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
-            match lines.next() {
+            let (line, more) = lines.next_and_more();
+            self.behind.set(more);
+            match line {
                 Some(Line::Whole(line)) => self.connection.receive(line),
                 Some(Line::Overlong) => self.connection.refuse_overlong(self.line_bytes_max),
                 None => break,
             }
         }
+        // What is begun from here on, is begun by others than the reader.
+        self.behind.set(true);
         // Once for all of them.
         self.output.flush();
     }

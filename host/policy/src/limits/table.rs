@@ -85,9 +85,9 @@ const HANDLES: Spec = Spec {
     // A language runtime opens its standard streams and preopened folders before the tool runs.
     min: 16,
     max: 100_000,
-    reason: "Open resources of a call (streams, timers, files, pollables), each of which costs the host memory. It \
-             bounds what one poll waits on as well: each entry of the list, even of the same pollable, is a handle \
-             while the poll lasts.",
+    reason: "Open resources of a call (streams, timers, files, pollables), each of which costs the host memory; a timer \
+             and the pollable that waits for it are two. It bounds what one poll waits on as well: each entry of the \
+             list, even of the same pollable, is a handle while the poll lasts.",
 };
 
 const RANDOM: Spec = Spec {

@@ -1,0 +1,307 @@
+//! The threads that run guests: one queue, one thread per core, and a short way for a call that comes alone.
+//!
+//! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that comes alone begins on
+//! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
+//! call that kept the reader for long makes the next ones go to the workers at once, for a while.
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use toolcell_mcp::{Executor, Work};
+
+/// A call that keeps the reader longer than this is no short one. Most guests answer within a tenth of it.
+const SHORT: Duration = Duration::from_micros(300);
+/// After one that was not short, the reader begins no call itself for this long: at most one guest's tick, a
+/// millisecond, is lost to the protocol in that time.
+const CAUTIOUS: Duration = Duration::from_millis(100);
+
+/// The worker threads; they end when this is dropped, and with them what they run.
+pub struct Workers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Timers and sockets of guests are driven by this runtime's own thread.
+    io: Handle,
+    started: Instant,
+    /// Until when the reader begins no call itself, in microseconds since `started`.
+    cautious_until_us: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    ready: VecDeque<Arc<Task>>,
+    /// Threads with nothing to do. The last to lie down is woken first: its cache is warm.
+    idle: Vec<Thread>,
+    closed: bool,
+}
+
+/// A piece of work between two polls.
+struct Task {
+    work: Mutex<Option<Work>>,
+    state: AtomicU8,
+    shared: Arc<Shared>,
+}
+
+/// Nothing to do until it is woken.
+const WAITING: u8 = 0;
+/// In the queue.
+const QUEUED: u8 = 1;
+/// Being polled.
+const RUNNING: u8 = 2;
+/// Being polled, and woken meanwhile: must be polled again.
+const AGAIN: u8 = 3;
+
+impl Workers {
+    /// Starts `threads` workers. Guests' timers and sockets are driven by `io`.
+    pub fn start(threads: usize, io: Handle) -> std::io::Result<Self> {
+        let queue = Mutex::default();
+        let shared = Arc::new(Shared { queue, io, started: Instant::now(), cautious_until_us: AtomicU64::new(0) });
+        let start = |_| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name("toolcell-guest".to_owned()).spawn(move || shared.work())
+        };
+        let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
+        Ok(Self { shared, threads })
+    }
+
+    /// A way to hand work to these threads.
+    pub fn executor(&self) -> GuestExecutor {
+        GuestExecutor(Arc::clone(&self.shared))
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let abandoned = {
+            let mut queue = self.shared.queue();
+            queue.closed = true;
+            queue.idle.drain(..).for_each(|thread| thread.unpark());
+            std::mem::take(&mut queue.ready)
+        };
+        drop(abandoned);
+        for thread in self.threads.drain(..) {
+            // A worker catches what it runs; if it panicked all the same there is nothing left to end.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Hands work to the workers.
+#[derive(Clone)]
+pub struct GuestExecutor(Arc<Shared>);
+
+impl Executor for GuestExecutor {
+    fn run(&self, work: Work) {
+        let task = Task::new(work, QUEUED, &self.0);
+        self.0.push(task);
+    }
+
+    fn run_here(&self, work: Work) {
+        let now_us = self.0.now_us();
+        if now_us < self.0.cautious_until_us.load(Ordering::Relaxed) {
+            return self.run(work);
+        }
+        let began = Instant::now();
+        let _io = self.0.io.enter();
+        Task::new(work, RUNNING, &self.0).poll();
+        if began.elapsed() > SHORT {
+            let until_us = now_us.saturating_add(micros(CAUTIOUS));
+            self.0.cautious_until_us.store(until_us, Ordering::Relaxed);
+        }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_us(&self) -> u64 {
+        micros(self.started.elapsed())
+    }
+
+    fn push(&self, task: Arc<Task>) {
+        let mut queue = self.queue();
+        if queue.closed {
+            drop(queue);
+            return drop(task);
+        }
+        queue.ready.push_back(task);
+        let idle = queue.idle.pop();
+        drop(queue);
+        if let Some(thread) = idle {
+            thread.unpark();
+        }
+    }
+
+    /// The life of a worker.
+    fn work(&self) {
+        let _io = self.io.enter();
+        while let Some(task) = self.next() {
+            task.state.store(RUNNING, Ordering::Release);
+            task.poll();
+        }
+    }
+
+    /// The next task; waits for one. `None` once closed.
+    fn next(&self) -> Option<Arc<Task>> {
+        loop {
+            {
+                let mut queue = self.queue();
+                if queue.closed {
+                    return None;
+                }
+                if let Some(task) = queue.ready.pop_front() {
+                    return Some(task);
+                }
+                let this = std::thread::current();
+                if !queue.idle.iter().any(|thread| thread.id() == this.id()) {
+                    queue.idle.push(this);
+                }
+            }
+            std::thread::park();
+        }
+    }
+}
+
+impl Task {
+    fn new(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self { work: Mutex::new(Some(work)), state: AtomicU8::new(state), shared: Arc::clone(shared) })
+    }
+
+    /// Polls once. The state is `RUNNING`, so nobody else does.
+    fn poll(self: Arc<Self>) {
+        let Some(mut work) = self.slot().take() else { return };
+        let waker = Waker::from(Arc::clone(&self));
+        if let Poll::Ready(()) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return;
+        }
+        *self.slot() = Some(work);
+        if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            self.state.store(QUEUED, Ordering::Release);
+            let shared = Arc::clone(&self.shared);
+            shared.push(self);
+        }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Work>> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        loop {
+            let (from, to) = match self.state.load(Ordering::Acquire) {
+                WAITING => (WAITING, QUEUED),
+                RUNNING => (RUNNING, AGAIN),
+                _ => return,
+            };
+            if self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                if to == QUEUED {
+                    let shared = Arc::clone(&self.shared);
+                    shared.push(self);
+                }
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    fn workers(threads: usize) -> (tokio::runtime::Runtime, Workers) {
+        let io = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let workers = Workers::start(threads, io.handle().clone()).unwrap();
+        (io, workers)
+    }
+
+    #[test]
+    fn work_that_waits_and_yields_ends_on_a_worker() {
+        let (_io, workers) = workers(2);
+        let (done, ended) = mpsc::channel();
+        for number in 0..100_u64 {
+            let done = done.clone();
+            workers.executor().run(Box::pin(async move {
+                tokio::time::sleep(Duration::from_micros(number)).await;
+                tokio::task::yield_now().await;
+                done.send(number).unwrap();
+            }));
+        }
+        let mut numbers: Vec<u64> = ended.iter().take(100).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn short_work_that_comes_alone_runs_where_it_was_handed_over() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let here = std::thread::current().id();
+        workers.executor().run_here(Box::pin(async move { done.send(std::thread::current().id()).unwrap() }));
+        assert_eq!(ended.try_recv().unwrap(), here);
+    }
+
+    #[test]
+    fn work_that_waits_leaves_the_thread_it_began_on() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let here = std::thread::current().id();
+        workers.executor().run_here(Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            done.send(std::thread::current().id()).unwrap();
+        }));
+        assert_ne!(ended.recv().unwrap(), here);
+    }
+
+    #[test]
+    fn after_work_that_was_not_short_the_next_goes_to_a_worker() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let here = std::thread::current().id();
+        for _ in 0..2 {
+            let done = done.clone();
+            workers.executor().run_here(Box::pin(async move {
+                let began = Instant::now();
+                while began.elapsed() < 2 * SHORT {}
+                done.send(std::thread::current().id()).unwrap();
+            }));
+        }
+        let ran: Vec<bool> = ended.iter().take(2).map(|thread| thread == here).collect();
+        assert_eq!(ran, [true, false]);
+    }
+
+    #[test]
+    fn dropping_the_workers_ends_what_waits() {
+        struct Told(mpsc::Sender<()>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                self.0.send(()).unwrap();
+            }
+        }
+        let (_io, workers) = workers(1);
+        let (told, ended) = mpsc::channel();
+        let guard = Told(told);
+        workers.executor().run(Box::pin(async move {
+            let _guard = guard;
+            tokio::task::yield_now().await;
+        }));
+        drop(workers);
+        ended.recv().unwrap();
+    }
+}

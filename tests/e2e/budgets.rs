@@ -140,11 +140,41 @@ fn twenty_progress_reports_a_second_reach_the_caller_by_default() {
 
 #[test]
 fn pollables_are_handles() {
+    // The timer that a pollable waits for is one of its own.
     let mut host = serving("hungry", "handles = 50");
-    assert_eq!(host.call("pollables", json!({"pollables": 40})).text(), "40 pollables kept");
-    let text = "too many handles: the tool held more than 50 at once (limit \"handles\")";
-    assert_eq!(host.call("pollables", json!({"pollables": 51})).error_text(), text);
-    assert_eq!(host.call("pollables", json!({"pollables": 40})).text(), "40 pollables kept");
+    for _ in 0..2 {
+        assert_eq!(host.call("pollables", json!({"pollables": 25})).text(), "25 pollables kept");
+        let text = "too many handles: the tool held more than 50 at once (limit \"handles\")";
+        assert_eq!(host.call("pollables", json!({"pollables": 26})).error_text(), text);
+    }
+    host.still_works();
+}
+
+#[test]
+fn a_tool_recurses_as_deep_as_the_stack_lets_it() {
+    let fuel_with = |stack: &str| {
+        let lines = format!("[components.loops]\nsource = \"components/loops.wasm\"\n[server]\nstack = \"{stack}\"");
+        let mut host = TestHost::with_manifest(&good_under(&lines));
+        let answer = host.call("recurse", json!({}));
+        assert_eq!(answer.error_text(), "stack overflow: the tool recursed too deep");
+        host.still_works();
+        answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap()
+    };
+    let (shallow, deep) = (fuel_with("64KiB"), fuel_with("512KiB"));
+    assert!(deep > 4 * shallow, "{deep} units of fuel on eight times the stack, {shallow} without");
+}
+
+#[test]
+fn calls_of_all_tools_past_those_of_the_process_are_told_to_try_again() {
+    let lines = "[components.loops]\nsource = \"components/loops.wasm\"\n[server]\ncalls = 2\n\
+                 [defaults.limits]\nqueue_wait = \"100ms\"\ndeadline = \"1500ms\"";
+    let mut host = TestHost::with_manifest(&good_under(lines));
+    let tools = ["sleep_hour", "nap_forever", "wait_forever"];
+    let calls = tools.map(|tool| host.start_call(tool, json!({})));
+    let mut texts = calls.map(|id| host.answer_to(&id).error_text().to_owned());
+    texts.sort_unstable();
+    let late = "deadline exceeded: the call took longer than 1s500ms (limit \"deadline\")";
+    assert_eq!(texts, ["busy: the host is running as many calls as it can; try again", late, late]);
     host.still_works();
 }
 
@@ -169,7 +199,8 @@ fn arguments_past_their_limit_are_refused_before_the_guest_runs() {
 fn instances_past_what_a_call_may_have_are_refused_at_load() {
     let lines = "[components.many]\nsource = \"components/many_instances.wasm\"";
     let text = refused(&Folder::with_manifest(&good_under(lines)));
-    assert!(text.contains("core module instances, which exceeds the configured maximum of 64"), "{text}");
+    let parts = "too many parts: the tool is made of more instances, memories or tables than one call may have";
+    assert!(text.contains(parts), "no {parts:?} in\n{text}");
     TestHost::with_manifest(&good_under("")).still_works();
 }
 

@@ -2,14 +2,15 @@
 //! the text is digested.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
-use crate::manifest::ComponentPolicy;
+use crate::manifest::{ComponentPolicy, InstancePolicy};
 
 /// The version of the text's form; changes whenever the same policy would give another text.
-const FORM: u32 = 2;
+const FORM: u32 = 3;
 
 #[derive(Serialize)]
 struct Canonical<'a> {
@@ -18,8 +19,21 @@ struct Canonical<'a> {
     prefix: Option<&'a str>,
     limits: Table,
     load: Table,
+    instance: Instance,
+    /// Instances kept ready for each tool in use.
+    prewarm: usize,
     /// Only the tools whose limits differ from the component's.
     tools: BTreeMap<&'a str, Table>,
+}
+
+/// Which calls share an instance; the times in milliseconds where some do.
+#[derive(Serialize)]
+struct Instance {
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idle: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lifetime: Option<u64>,
 }
 
 type Table = BTreeMap<&'static str, Value>;
@@ -45,11 +59,23 @@ impl ComponentPolicy {
             prefix: self.prefix(),
             limits: table(self.limits()),
             load: LoadLimit::ALL.into_iter().map(|limit| row(limit.spec(), self.load().get(limit))).collect(),
+            instance: instance(self.instance()),
+            prewarm: self.prewarm(),
             tools: differing.map(|tool| (tool.name(), table(tool.limits()))).collect(),
         };
         // Maps with text keys, integers and texts always serialize.
         serde_json::to_string(&canonical).unwrap_or_default()
     }
+}
+
+fn instance(policy: InstancePolicy) -> Instance {
+    // The longest time there may be is a day.
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let (idle, lifetime) = match policy {
+        InstancePolicy::PerCall => (None, None),
+        InstancePolicy::PerCaller { idle, lifetime } => (Some(millis(idle)), Some(millis(lifetime))),
+    };
+    Instance { kind: policy.name(), idle, lifetime }
 }
 
 fn table(limits: &Limits) -> Table {

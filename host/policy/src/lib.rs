@@ -34,7 +34,7 @@ pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
-pub use manifest::{ComponentPolicy, Manifest, Server, SourceRef, ToolPolicy};
+pub use manifest::{ComponentPolicy, InstancePolicy, Manifest, Server, SourceRef, ToolPolicy};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use render::{Style, render_all};
 pub use schema::json_schema;

@@ -1,12 +1,14 @@
 //! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
 //! it was written, beyond the places that later problems point at.
 
+pub(crate) mod instance;
 pub(crate) mod server;
 
 use crate::diagnostic::Span;
 use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
 
+pub use instance::InstancePolicy;
 pub use server::Server;
 
 /// A checked manifest. Only [`crate::parse`] makes one.
@@ -27,6 +29,8 @@ pub struct ComponentPolicy {
     pub(crate) prefix: Option<(String, Span)>,
     pub(crate) limits: Limits,
     pub(crate) load: LoadLimits,
+    pub(crate) instance: InstancePolicy,
+    pub(crate) prewarm: usize,
     pub(crate) tools: Vec<ToolPolicy>,
 }
 
@@ -119,6 +123,19 @@ impl ComponentPolicy {
     #[must_use]
     pub const fn load(&self) -> &LoadLimits {
         &self.load
+    }
+
+    /// Which calls of one of its tools share an instance; [`InstancePolicy::PerCall`] by default.
+    #[must_use]
+    pub const fn instance(&self) -> InstancePolicy {
+        self.instance
+    }
+
+    /// Instances kept ready for each of its tools that is in use, so that a call does not wait for instantiation: 0 to
+    /// 64, 4 by default, none where calls share instances. A tool's are given up after ten seconds without a call.
+    #[must_use]
+    pub const fn prewarm(&self) -> usize {
+        self.prewarm
     }
 
     /// The limits of one tool, by the tool's own name, without prefix.

@@ -2,6 +2,7 @@
 //! or what the values mean afterwards.
 
 pub(crate) mod component;
+mod instance;
 pub(crate) mod keys;
 pub(crate) mod limits;
 mod section;

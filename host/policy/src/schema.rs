@@ -84,6 +84,9 @@ struct RawServer {
     /// WebAssembly stack of each call: `64KiB` to `1MiB`. A tool that recurses deeper is ended.
     #[schemars(extend("default" = "512KiB", "examples" = ["1MiB"]))]
     stack: Option<RawSize>,
+    /// Memory that all instances kept ready (`prewarm`) have together: `1MiB` to `64GiB`.
+    #[schemars(extend("default" = "64MiB", "examples" = ["256MiB"]))]
+    prewarm_memory: Option<RawSize>,
 }
 
 /// What holds for components that say nothing of their own.
@@ -110,6 +113,20 @@ struct RawComponent {
     limits: Option<RawLimits>,
     /// Limits of loading the component; they win over `defaults.load`.
     load: Option<RawLoad>,
+    /// Instances kept ready for each tool in use, so that a call does not wait for instantiation; 0 for none. A tool's
+    /// are given up after ten seconds without a call. Not with `instance = "per-caller"`.
+    #[schemars(range(max = 64), extend("default" = 4, "examples" = [0, 16]))]
+    prewarm: Option<u64>,
+    /// Which calls of a tool share an instance: none, or those of one caller, one after the other.
+    #[schemars(extend("enum" = ["per-call", "per-caller"], "default" = "per-call", "examples" = ["per-caller"]))]
+    instance: Option<String>,
+    /// How long a caller's instance waits for the next call before it is given up: `1s` to `24h`. Only with
+    /// `instance = "per-caller"`.
+    #[schemars(extend("default" = "5m", "examples" = ["30s"]))]
+    instance_idle: Option<RawDuration>,
+    /// How old a caller's instance becomes at most: `1s` to `24h`. Only with `instance = "per-caller"`.
+    #[schemars(extend("default" = "1h", "examples" = ["10m"]))]
+    instance_lifetime: Option<RawDuration>,
     /// Single tools, by the tool's own name, without prefix.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
     tools: Option<BTreeMap<String, RawTool>>,
@@ -223,7 +240,7 @@ mod tests {
 
     use super::*;
     use crate::limits::{Limit, LoadLimit, Spec, Unit};
-    use crate::manifest::Server;
+    use crate::manifest::{InstancePolicy, Server};
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -259,10 +276,11 @@ mod tests {
     fn schema_and_limits_agree_on_defaults_and_bounds() {
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
-        let specs: [(&str, Vec<&Spec>); 3] = [
+        let specs: [(&str, Vec<&Spec>); 4] = [
             ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Server", Server::LIMITS.to_vec()),
+            ("Component", InstancePolicy::LIMITS.to_vec()),
         ];
         for (name, specs) in specs {
             let definition = definition(name);

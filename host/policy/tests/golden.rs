@@ -41,6 +41,7 @@ fn meaning(manifest: &Manifest) -> String {
         writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
         writeln!(text, "  limits: {}", changed(component.limits())).unwrap();
         writeln!(text, "  load: {}", changed_load(component.load())).unwrap();
+        writeln!(text, "  instance: {:?} prewarm {}", component.instance(), component.prewarm()).unwrap();
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
             writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();

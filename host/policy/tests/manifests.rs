@@ -1,10 +1,12 @@
 //! What manifests mean, where a golden file would not show it: bounds, equivalence, places.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::time::Duration;
+
 use toolcell_policy::quantity::{Per, Rate};
 use toolcell_policy::{
-    COMPONENTS_MAX, ComponentPolicy, DIAGNOSTICS_MAX, Diagnostic, Limit, Limits, LoadLimit, MANIFEST_BYTES_MAX,
-    Manifest, Server, Severity, Source, Spec, Unit, parse,
+    COMPONENTS_MAX, ComponentPolicy, DIAGNOSTICS_MAX, Diagnostic, InstancePolicy, Limit, Limits, LoadLimit,
+    MANIFEST_BYTES_MAX, Manifest, Server, Severity, Source, Spec, Unit, parse,
 };
 
 fn manifest(text: &str) -> Manifest {
@@ -88,6 +90,7 @@ fn the_servers_numbers_hold_within_their_bounds() {
             "pending_max" => server.pending_max(),
             "calls" => server.calls(),
             "stack" => server.stack_bytes(),
+            "prewarm_memory" => return server.prewarm_memory_bytes(),
             other => panic!("{other}"),
         };
         value as u64
@@ -102,6 +105,48 @@ fn the_servers_numbers_hold_within_their_bounds() {
             let unit = if spec.unit == Unit::Bytes { "B" } else { "" };
             assert_eq!(server(spec, &format!("{outside}{unit}")), None, "{} = {outside}", spec.key);
         }
+    }
+}
+
+#[test]
+fn instances_are_made_per_call_or_kept_per_caller() {
+    let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+    let per_caller = |idle, lifetime| InstancePolicy::PerCaller { idle, lifetime };
+    for (lines, instance, prewarm) in [
+        ("", InstancePolicy::PerCall, 4),
+        ("prewarm = 0", InstancePolicy::PerCall, 0),
+        ("prewarm = 64\ninstance = 'per-call'", InstancePolicy::PerCall, 64),
+        ("instance = 'per-caller'", per_caller(minutes(5), minutes(60)), 0),
+        (
+            "instance = 'per-caller'\ninstance_idle = '1s'\ninstance_lifetime = '24h'",
+            per_caller(Duration::from_secs(1), minutes(24 * 60)),
+            0,
+        ),
+        ("instance = 'per-caller'\ninstance_lifetime = '1m'", per_caller(minutes(5), minutes(1)), 0),
+    ] {
+        let component = component(lines);
+        assert_eq!((component.instance(), component.prewarm()), (instance, prewarm), "{lines}");
+    }
+}
+
+#[test]
+fn instances_are_refused_numbers_outside_their_bounds_and_rules_that_never_apply() {
+    for (lines, expected) in [
+        ("prewarm = -1", vec!["limits::range"]),
+        ("prewarm = 65", vec!["limits::range"]),
+        ("prewarm = '4'", vec!["manifest::type"]),
+        ("instance = 'per-tool'", vec!["components::instance"]),
+        ("instance = true", vec!["manifest::type"]),
+        ("instance = 'per-tool'\nprewarm = 1\ninstance_idle = '1s'", vec!["components::instance"]),
+        ("instance_idle = '1m'", vec!["components::instance"]),
+        ("instance = 'per-call'\ninstance_lifetime = '1m'", vec!["components::instance"]),
+        ("instance = 'per-caller'\nprewarm = 0", vec!["components::instance"]),
+        ("instance = 'per-caller'\ninstance_idle = '999ms'", vec!["limits::range"]),
+        ("instance = 'per-caller'\ninstance_idle = 60", vec!["limits::unit"]),
+        ("instance = 'per-caller'\ninstance_lifetime = '24h1ms'", vec!["limits::range"]),
+    ] {
+        let found = problems(&format!("version = 1\n[components.a]\nsource = 'a.wasm'\n{lines}\n"));
+        assert_eq!(found.iter().map(Diagnostic::code).collect::<Vec<_>>(), expected, "{lines}");
     }
 }
 
@@ -185,11 +230,19 @@ fn the_same_policy_has_the_same_canonical_form() {
         "# comment\n",
         "limits = { memory = \"65536KiB\", deadline = \"0h30s\" }",
         "limits = {}\ntools.t = {}",
+        "prewarm = 4\ninstance = 'per-call'",
         "tools.t.limits = { queue = 64 }",
     ] {
         assert_eq!(component(same).canonical(), plain.canonical(), "{same}");
     }
-    for other in ["prefix = 'x'", "limits.queue = 63", "tools.t.limits.queue = 63", "tools.u.limits.queue = 63"] {
+    for other in [
+        "prefix = 'x'",
+        "prewarm = 3",
+        "instance = 'per-caller'",
+        "limits.queue = 63",
+        "tools.t.limits.queue = 63",
+        "tools.u.limits.queue = 63",
+    ] {
         assert_ne!(component(other).canonical(), plain.canonical(), "{other}");
     }
     let (one, two) = ("tools.t.limits.queue = 1\n", "tools.u.limits.queue = 2\n");

@@ -5,6 +5,7 @@ use crate::limits::{Spec, Unit};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 
 /// What the server says of itself, and the bounds of a connection and of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,7 @@ pub struct Server {
     pub(crate) pending_max: usize,
     pub(crate) calls: usize,
     pub(crate) stack_bytes: usize,
+    pub(crate) prewarm_memory_bytes: u64,
 }
 
 pub(crate) const PAGE_SIZE: Spec = Spec {
@@ -80,9 +82,21 @@ pub(crate) const STACK: Spec = Spec {
              all tools have the same.",
 };
 
+pub(crate) const PREWARM_MEMORY: Spec = Spec {
+    key: "prewarm_memory",
+    unit: Unit::Bytes,
+    default: 64 * MIB,
+    // Less holds hardly one instance; `prewarm = 0` keeps none.
+    min: MIB,
+    max: 64 * GIB,
+    reason: "Memory of all instances that are kept ready, of all tools together: an instance that would exceed it is \
+             not made ahead of its call. The default is what one call may have.",
+};
+
 impl Server {
     /// The limits that hold for a connection or the whole process, in the order of reports.
-    pub const LIMITS: [&'static Spec; 6] = [&PAGE_SIZE, &LINE_MAX, &IN_FLIGHT_MAX, &PENDING_MAX, &CALLS, &STACK];
+    pub const LIMITS: [&'static Spec; 7] =
+        [&PAGE_SIZE, &LINE_MAX, &IN_FLIGHT_MAX, &PENDING_MAX, &CALLS, &STACK, &PREWARM_MEMORY];
 
     /// The name in the protocol's `serverInfo`; `toolcell` by default.
     #[must_use]
@@ -137,6 +151,13 @@ impl Server {
     pub const fn stack_bytes(&self) -> usize {
         self.stack_bytes
     }
+
+    /// Memory that all instances kept ready have together, in bytes: 1 MiB to 64 GiB, 64 MiB by default. See
+    /// [`crate::ComponentPolicy::prewarm`].
+    #[must_use]
+    pub const fn prewarm_memory_bytes(&self) -> u64 {
+        self.prewarm_memory_bytes
+    }
 }
 
 impl Default for Server {
@@ -153,6 +174,7 @@ impl Default for Server {
             pending_max: default(&PENDING_MAX),
             calls: default(&CALLS),
             stack_bytes: default(&STACK),
+            prewarm_memory_bytes: PREWARM_MEMORY.default,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component really exports.
 
-use super::{Entry, Problems, Section, keys, limits};
+use super::{Entry, Problems, Section, instance, keys, limits};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{Limits, LoadLimits};
 use crate::manifest::{ComponentPolicy, SourceRef, ToolPolicy};
@@ -50,10 +50,12 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
     let limits = limits::read(&section, &defaults.limits, problems);
     let load = limits::read_load(&section, &defaults.load, problems);
+    let (instance, prewarm) = instance::read(&section, problems);
     let tools = read_tools(&section, prefix.as_ref().map(|(prefix, _)| prefix.as_str()), &limits, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
-    Some(ComponentPolicy { name, name_span: entry.key_span.clone(), source, source_span, prefix, limits, load, tools })
+    let name_span = entry.key_span.clone();
+    Some(ComponentPolicy { name, name_span, source, source_span, prefix, limits, load, instance, prewarm, tools })
 }
 
 fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {

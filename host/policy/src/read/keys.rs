@@ -18,7 +18,18 @@ pub(crate) const ROOT: Keys = Keys {
 };
 
 pub(crate) const SERVER: Keys = Keys {
-    now: &["name", "title", "instructions", "page_size", "line_max", "in_flight_max", "pending_max", "calls", "stack"],
+    now: &[
+        "name",
+        "title",
+        "instructions",
+        "page_size",
+        "line_max",
+        "in_flight_max",
+        "pending_max",
+        "calls",
+        "stack",
+        "prewarm_memory",
+    ],
     later: &[],
     other_names: &[("description", "instructions")],
 };
@@ -26,20 +37,8 @@ pub(crate) const SERVER: Keys = Keys {
 pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };
 
 pub(crate) const COMPONENT: Keys = Keys {
-    now: &["source", "prefix", "limits", "load", "tools"],
-    later: &[
-        "filesystem",
-        "network",
-        "env",
-        "args",
-        "stdin",
-        "secrets",
-        "config",
-        "keyvalue",
-        "instance",
-        "wit",
-        "program",
-    ],
+    now: &["source", "prefix", "limits", "load", "tools", "prewarm", "instance", "instance_idle", "instance_lifetime"],
+    later: &["filesystem", "network", "env", "args", "stdin", "secrets", "config", "keyvalue", "wit", "program"],
     other_names: &[
         ("path", "source"),
         ("file", "source"),

@@ -4,7 +4,7 @@ use super::{Entry, Problems, Section, keys, limits};
 use crate::diagnostic::Diagnostic;
 use crate::limits::Unit;
 use crate::manifest::Server;
-use crate::manifest::server::{CALLS, IN_FLIGHT_MAX, LINE_MAX, PAGE_SIZE, PENDING_MAX, STACK};
+use crate::manifest::server::{CALLS, IN_FLIGHT_MAX, LINE_MAX, PAGE_SIZE, PENDING_MAX, PREWARM_MEMORY, STACK};
 
 /// The longest server name and title, in characters: clients show them in one line.
 const TITLE_CHARS_MAX: usize = 128;
@@ -34,6 +34,10 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
         if let Some(read) = read.and_then(|read| usize::try_from(read).ok()) {
             *value = read;
         }
+    }
+    let prewarm_memory = section.get(PREWARM_MEMORY.key);
+    if let Some(bytes) = prewarm_memory.and_then(|entry| limits::value(&entry, &PREWARM_MEMORY, problems)) {
+        server.prewarm_memory_bytes = bytes;
     }
     server
 }

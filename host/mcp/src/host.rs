@@ -28,6 +28,17 @@ pub trait Catalog: Send + Sync + 'static {
     /// The tools, in the order they are listed.
     fn tools(&self) -> &ToolList;
 
+    /// What there is to say against a call before anything looks into its arguments: asked before they are checked
+    /// against the tool's input schema, for bounds that must hold by then, such as their size. `tool` is the place in
+    /// [`tools`](Self::tools), `arguments` an object that nothing is known of beyond that. What it gives is the call's
+    /// result, as it is; `None`, the default, lets the call go on.
+    ///
+    /// Must not block. A panic in it becomes error -32603.
+    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
+        let _ = (tool, arguments);
+        None
+    }
+
     /// Runs one tool. The arguments already conform to its input schema; the result is checked and
     /// mirrored afterwards by this crate.
     ///

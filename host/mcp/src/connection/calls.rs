@@ -252,6 +252,9 @@ async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, 
 }
 
 async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {
+    if let Some(objection) = catalog.objection(call.tool, &call.arguments) {
+        return objection;
+    }
     if let Err(problems) = tool.check_arguments(&call.arguments) {
         return tool.refuse_arguments(&problems);
     }

@@ -96,7 +96,12 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    /// Ends every subscription with its result.
+    /// Ends every subscription with its result (2026-07-28, Subscriptions, "Graceful Closure"), which is the last message
+    /// on it.
+    ///
+    /// No `notifications/cancelled`: Cancellation asks for one and refers to Subscriptions, which names the result alone.
+    /// Clients take the result for a graceful end and a cancellation for a lost stream, and a request that has its
+    /// result is no longer one to cancel.
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();

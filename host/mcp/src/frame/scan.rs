@@ -71,8 +71,8 @@ pub(crate) enum Fault {
     Encoding,
     #[error("not valid JSON at byte {0}")]
     Syntax(usize),
-    #[error("nested deeper than {DEPTH_MAX} levels")]
-    Depth,
+    #[error("nested deeper than {0} levels")]
+    Depth(usize),
     #[error("a number at byte {0} is too large for a 64-bit float")]
     Number(usize),
     #[error("an unpaired surrogate at byte {0}")]
@@ -246,7 +246,7 @@ impl<'a> Scanner<'a> {
     fn open(&mut self) -> Result<(), Fault> {
         self.depth += 1;
         self.at += 1;
-        if self.depth > self.depth_max { Err(Fault::Depth) } else { Ok(()) }
+        if self.depth > self.depth_max { Err(Fault::Depth(self.depth_max)) } else { Ok(()) }
     }
 
     fn object(&mut self, inside: Inside) -> Result<(), Fault> {

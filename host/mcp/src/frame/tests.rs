@@ -44,7 +44,7 @@ proptest! {
         match taken {
             Ok(_) => prop_assert!(parsed.is_ok(), "{:?}", String::from_utf8_lossy(&bytes)),
             Err(Fault::Encoding | Fault::Syntax(_)) => prop_assert!(parsed.is_err(), "{:?}", String::from_utf8_lossy(&bytes)),
-            Err(Fault::Depth | Fault::Number(_) | Fault::Surrogate(_) | Fault::Members) => {}
+            Err(Fault::Depth(_) | Fault::Number(_) | Fault::Surrogate(_) | Fault::Members) => {}
         }
     }
 

@@ -17,6 +17,9 @@ use toolcell_mcp::{
 /// How long a test waits for something that must come. Only failing tests take that long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The longest arguments that the test's host lets pass.
+pub const ARGUMENTS_BYTES_MAX: usize = 100 * 1024;
+
 pub static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap());
 
@@ -67,6 +70,12 @@ impl TestHost {
 impl Catalog for TestCatalog {
     fn tools(&self) -> &ToolList {
         &self.tools
+    }
+
+    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
+        let name = &self.tools.tools()[tool].definition().name;
+        let too_long = arguments.get().len() > ARGUMENTS_BYTES_MAX;
+        too_long.then(|| CallResult::error(format!("{name} takes at most {ARGUMENTS_BYTES_MAX} bytes")))
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CallResult {

@@ -1,6 +1,6 @@
 //! Results as each revision gets them: structured content, its mirror in text, its schema.
 
-use crate::host::{Client, text_result};
+use crate::host::{ARGUMENTS_BYTES_MAX, Client, text_result};
 
 fn structured(client: &Client, tool: &str, json: &str) -> String {
     client.ask_modern(
@@ -67,9 +67,10 @@ fn content_that_does_not_fit_the_output_schema_is_an_error_result() {
     ] {
         assert_eq!(structured(&client, "checked", json), failed(&format!("{lead}{complaint}")), "{json}");
     }
-    let deep = format!("{}{}", "[".repeat(121), "]".repeat(121));
-    let answer = structured(&client, "structured", &deep);
-    assert!(answer.contains("nested deeper than") && answer.contains(r#""isError":true"#), "{answer}");
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let text = "The result of structured is unusable: its structured content is nested deeper than 120 levels";
+    assert_eq!(structured(&client, "structured", &nested(121)), failed(text));
+    assert!(structured(&client, "structured", &nested(120)).contains(r#""isError":false"#));
 }
 
 #[test]
@@ -81,6 +82,23 @@ fn arguments_that_do_not_fit_are_an_error_result_that_names_each_place() {
     legacy.call_legacy(2, "echo", r#"{"n":"x"}"#);
     assert!(legacy.next().contains(r#"- /n: must be of type integer"}],"isError":true"#));
     assert_eq!(legacy.shared.running_most.load(std::sync::atomic::Ordering::SeqCst), 0, "the tool never ran");
+}
+
+#[test]
+fn what_the_host_objects_to_is_answered_before_the_schema_is_asked() {
+    let client = Client::new();
+    let arguments = |bytes: usize| format!(r#"{{"n":-1,"s":"{}"}}"#, "x".repeat(bytes - r#"{"n":-1,"s":""}"#.len()));
+    for (bytes, text) in [
+        (
+            ARGUMENTS_BYTES_MAX,
+            "The arguments do not fit the input schema of echo:\n- /n: must be at least 0".to_owned(),
+        ),
+        (ARGUMENTS_BYTES_MAX + 1, format!("echo takes at most {ARGUMENTS_BYTES_MAX} bytes")),
+    ] {
+        let params = format!(r#""name":"echo","arguments":{},"#, arguments(bytes));
+        assert_eq!(client.ask_modern(1, "tools/call", &params), failed(&text), "{bytes} bytes");
+    }
+    assert_eq!(client.shared.running_most.load(std::sync::atomic::Ordering::SeqCst), 0, "the tool never ran");
 }
 
 #[test]

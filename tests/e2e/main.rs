@@ -14,6 +14,7 @@ mod clients;
 mod coverage;
 mod eras;
 mod hostile;
+mod instances;
 mod lifecycle;
 mod loading;
 mod malformed;

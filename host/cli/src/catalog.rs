@@ -6,6 +6,7 @@ mod build;
 mod caller;
 mod content;
 mod definition;
+mod instances;
 mod rate;
 mod record;
 
@@ -20,6 +21,7 @@ use toolcell_sandbox::{CallInput, CallReport, Captured, CodeOrigin, Failure, Ins
 use admission::Admission;
 pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, read_bounded};
 use caller::McpCaller;
+use instances::Instances;
 use record::{CallRecord, Start};
 
 /// Who calls, where the transport has one caller.
@@ -40,7 +42,7 @@ pub struct Catalog {
 /// A loaded component and what the manifest says of it.
 pub struct Loaded {
     name: String,
-    component: ToolComponent,
+    component: Arc<ToolComponent>,
     digest: String,
     policy_digest: String,
 }
@@ -52,6 +54,14 @@ struct Entry {
     name: String,
     limits: Limits,
     admission: Admission,
+    instances: Instances,
+}
+
+/// A call that is recorded as started.
+struct Begun<'a> {
+    entry: &'a Entry,
+    name: &'a str,
+    record: CallRecord,
 }
 
 /// What one call came to, for the audit.
@@ -60,6 +70,26 @@ struct Ending {
     usage: Usage,
     detail: String,
     result: CallResult,
+    log_dropped_bytes: u64,
+}
+
+/// What a measured call came to.
+pub struct Measured {
+    /// As a client would have it, before its structured part is checked.
+    pub result: CallResult,
+    /// As the audit would name it.
+    pub outcome: Outcome,
+    /// What it took.
+    pub usage: Usage,
+    /// What it printed and logged past its limit, beside what `usage` has.
+    pub log_dropped_bytes: u64,
+}
+
+impl From<Ending> for Measured {
+    fn from(ending: Ending) -> Self {
+        let Ending { outcome, usage, result, log_dropped_bytes, .. } = ending;
+        Self { result, outcome, usage, log_dropped_bytes }
+    }
 }
 
 impl Loaded {
@@ -112,30 +142,45 @@ impl Catalog {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// Runs a call that neither waits for a place nor counts against the rate: for commands that measure a tool, and are
+    /// its only caller. Every other limit holds.
+    pub async fn measure(&self, call: Call) -> Measured {
+        let begun = match self.begin(&call) {
+            Ok(begun) => begun,
+            Err(refusal) => return Ending::refused(Outcome::HostError, refusal.to_owned()).into(),
+        };
+        let ending = run_admitted(begun.entry, begun.name, call).await;
+        begun.record.end(ending.outcome, ending.usage, &ending.detail);
+        ending.into()
+    }
+
     async fn run(&self, call: Call) -> CallResult {
-        let Some(entry) = self.entries.get(call.tool) else {
-            // The index comes from this catalog's own list.
-            return CallResult::error("the host has no such tool");
+        let begun = match self.begin(&call) {
+            Ok(begun) => begun,
+            Err(refusal) => return CallResult::error(refusal),
         };
-        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let cancellation = call.context.cancellation.clone();
-        let Some(name) = self.tools.tools().get(call.tool).map(|tool| tool.definition().name.as_str()) else {
-            return CallResult::error("the host has no such tool");
-        };
-        let start = Start { id, generation: self.tools.generation(), tool: name, component: &entry.component };
-        let record = match CallRecord::begin(&self.sink, &start, &call) {
-            Ok(record) => record,
-            Err(error) => {
-                tracing::error!(tool = name, "refused: the audit cannot be written: {error}");
-                return CallResult::error("refused: the host cannot record the call in its audit");
-            }
-        };
-        let ending = match entry.admission.enter(LOCAL, &cancellation).await {
-            Ok(_place) => run_admitted(entry, name, call).await,
+        let ending = match begun.entry.admission.enter(LOCAL, &cancellation).await {
+            Ok(_place) => run_admitted(begun.entry, begun.name, call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
-        record.end(ending.outcome, ending.usage, &ending.detail);
+        begun.record.end(ending.outcome, ending.usage, &ending.detail);
         ending.result
+    }
+
+    /// Numbers the call and records its start. `Err` is what to answer where it must not run.
+    fn begin(&self, call: &Call) -> Result<Begun<'_>, &'static str> {
+        // The index comes from this catalog's own list.
+        let known = self.entries.get(call.tool).zip(self.tools.tools().get(call.tool));
+        let (entry, tool) = known.ok_or("the host has no such tool")?;
+        let name = tool.definition().name.as_str();
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let start = Start { id, generation: self.tools.generation(), tool: name, component: &entry.component };
+        let record = CallRecord::begin(&self.sink, &start, call).map_err(|error| {
+            tracing::error!(tool = name, "refused: the audit cannot be written: {error}");
+            "refused: the host cannot record the call in its audit"
+        })?;
+        Ok(Begun { entry, name, record })
     }
 }
 
@@ -146,11 +191,13 @@ async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
         let failure = Failure::over(Limit::Arguments, &entry.limits);
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
     }
+    let source = entry.instances.for_caller(LOCAL);
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
         limits: &entry.limits,
         caller: Arc::new(McpCaller::new(name, &entry.limits, context)),
+        supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
     log_captured(name, &report.captured);
@@ -159,11 +206,12 @@ async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
 
 impl Ending {
     fn refused(outcome: Outcome, text: String) -> Self {
-        Self { outcome, usage: Usage::default(), detail: String::new(), result: CallResult::error(text) }
+        let result = CallResult::error(text);
+        Self { outcome, usage: Usage::default(), detail: String::new(), result, log_dropped_bytes: 0 }
     }
 
     fn of(tool: &str, report: CallReport<contract::CallResult>) -> Self {
-        let CallReport { outcome, mut usage, .. } = report;
+        let CallReport { outcome, mut usage, captured } = report;
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
@@ -181,7 +229,7 @@ impl Ending {
             usage.output_bytes = 0;
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
-        Self { outcome, usage, detail, result }
+        Self { outcome, usage, detail, result, log_dropped_bytes: captured.dropped_bytes }
     }
 }
 

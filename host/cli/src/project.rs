@@ -69,7 +69,7 @@ impl ManifestFile {
         };
         let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
-        let builder = Builder::new(machine.sandbox.clone(), machine.runtime.handle().clone(), sink);
+        let builder = Builder::new(&machine, sink);
         let built = builder.build(&manifest, &folder_of(&self.path), 1, &|done| progress.at(done));
         let Built { catalog, problems: more } = built;
         problems.extend(more);

@@ -10,9 +10,11 @@ use crate::bindings::{ToolComponent as Bindings, contract};
 use crate::caller::Caller;
 use crate::capture::Captured;
 use crate::component::ToolComponent;
-use crate::engine;
 use crate::failure::Failure;
+use crate::instance::Instance;
+use crate::kept::{Kept, Turn};
 use crate::state::CallState;
+use crate::warm::Warm;
 
 /// One call of one tool.
 pub struct CallInput<'a> {
@@ -24,6 +26,26 @@ pub struct CallInput<'a> {
     pub limits: &'a Limits,
     /// Whoever sent it.
     pub caller: Arc<dyn Caller>,
+    /// Where its instance comes from.
+    pub supply: Supply<'a>,
+}
+
+/// Where a call's instance comes from.
+#[derive(Clone, Copy)]
+pub enum Supply<'a> {
+    /// Made for this call.
+    Fresh,
+    /// Made ahead for one call of this tool, with its limits; made now where none waits.
+    Warm(&'a Arc<Warm>),
+    /// The caller's own, with what earlier calls left in it; made now where there is none.
+    Kept(&'a Kept),
+}
+
+/// Where an instance goes after its call.
+enum Back<'a> {
+    Nowhere,
+    Warm(&'a Warm),
+    Kept(Turn),
 }
 
 /// What a call came to: always a report, whatever the guest did.
@@ -39,8 +61,8 @@ pub struct CallReport<T> {
 
 /// Runs `call-tool` and holds the result to the output limits.
 pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
-    let CallInput { tool, arguments_json, limits, caller } = input;
-    let report = run(component, limits, caller, async |store, tools| {
+    let CallInput { tool, arguments_json, limits, caller, supply } = input;
+    let report = run(component, limits, caller, supply, async |store, tools| {
         tools.toolcell_mcp_tools().call_call_tool(store, tool, arguments_json).await
     })
     .await;
@@ -62,30 +84,30 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
     CallReport { outcome, usage, captured: report.captured }
 }
 
-/// Instantiates the component afresh and runs `export` on the instance, under every limit.
+/// Runs `export` on an instance of the component, under every limit.
 pub(crate) async fn run<T>(
     component: &ToolComponent,
     limits: &Limits,
     caller: Arc<dyn Caller>,
+    supply: Supply<'_>,
     export: impl AsyncFnOnce(&mut Store<CallState>, &Bindings) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
-    let sandbox = component.sandbox();
-    let Some(_slot) = sandbox.slots().take(component.slot_units(), limits.queue_wait()).await else {
-        return CallReport { outcome: Err(Failure::Busy), usage: Usage::default(), captured: Captured::default() };
-    };
-    let _running = sandbox.clock().running();
-    let started = Instant::now();
-    let mut store = match engine::store(component.pre().engine(), limits, Arc::clone(&caller)) {
-        Ok(store) => store,
-        Err(error) => {
-            let outcome = Err(Failure::Host { detail: format!("{error:?}") });
-            return CallReport { outcome, usage: Usage::default(), captured: Captured::default() };
+    let (mut instance, back) = match obtain(component, limits, &caller, supply).await {
+        Ok(obtained) => obtained,
+        Err(failure) => {
+            return CallReport { outcome: Err(failure), usage: Usage::default(), captured: Captured::default() };
         }
     };
+    let _running = component.sandbox().clock().running();
+    let started = Instant::now();
     let answer = {
         let work = async {
-            let instance = component.pre().instantiate_async(&mut store).await?;
-            export(&mut store, &instance).await
+            instance.instantiate(component).await?;
+            let Instance { store, exports, .. } = &mut instance;
+            match exports {
+                Some(exports) => export(store, exports).await,
+                None => Err(wasmtime::Error::msg("there is no instance after instantiation")),
+            }
         };
         tokio::select! {
             biased;
@@ -95,18 +117,51 @@ pub(crate) async fn run<T>(
     };
     let outcome = match answer {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Failure::sort(&error, store.data(), limits)),
+        Ok(Err(error)) => Err(Failure::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
-    let state = store.data();
-    let usage = Usage {
-        fuel: limits.fuel().saturating_sub(store.get_fuel().unwrap_or(0)),
-        memory_peak_bytes: state.limiter.peak_bytes(),
-        duration: started.elapsed(),
-        log_bytes: state.log.charged_bytes(),
-        ..Usage::default()
+    let usage = instance.usage(limits, started.elapsed());
+    let captured = instance.store.data().log.take();
+    match back {
+        Back::Warm(warm) => warm.give_up(instance),
+        Back::Kept(turn) if outcome.is_ok() => turn.keep(instance),
+        _ => drop(instance),
+    }
+    CallReport { outcome, usage, captured }
+}
+
+/// Takes an instance from where the call gets it, or an empty store for one.
+async fn obtain<'a>(
+    component: &ToolComponent,
+    limits: &Limits,
+    caller: &Arc<dyn Caller>,
+    supply: Supply<'a>,
+) -> Result<(Instance, Back<'a>), Failure> {
+    let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
+    let back = match supply {
+        Supply::Fresh => Back::Nowhere,
+        Supply::Warm(warm) => match warm.take(caller) {
+            Some(instance) => return Ok((instance, Back::Warm(warm))),
+            None => Back::Warm(warm),
+        },
+        Supply::Kept(kept) => {
+            let turn = tokio::select! {
+                turn = kept.turn(limits.queue_wait()) => turn.ok_or(Failure::Busy)?,
+                () = caller.cancelled() => return Err(Failure::Cancelled),
+            };
+            match turn {
+                (turn, Some(mut instance)) => {
+                    instance.refill(limits, Arc::clone(caller)).map_err(host)?;
+                    return Ok((instance, Back::Kept(turn)));
+                }
+                (turn, None) => Back::Kept(turn),
+            }
+        }
     };
-    CallReport { outcome, usage, captured: state.log.take() }
+    let slots = component.sandbox().slots();
+    let slot = slots.take(component.slot_units(), limits.queue_wait()).await.ok_or(Failure::Busy)?;
+    let instance = Instance::empty(component, limits, Arc::clone(caller), slot).map_err(host)?;
+    Ok((instance, back))
 }
 
 /// Resolves when the call must end though the guest has not answered.

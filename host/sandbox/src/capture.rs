@@ -23,6 +23,7 @@ pub struct Captured {
 
 #[derive(Debug, Default)]
 struct Log {
+    limit_bytes: u64,
     kept: Vec<u8>,
     charged_bytes: u64,
     dropped_bytes: u64,
@@ -31,25 +32,29 @@ struct Log {
 /// The call's log budget, shared by standard output, standard error and the contract's `log`.
 #[derive(Clone, Debug)]
 pub(crate) struct LogBudget {
-    limit_bytes: u64,
     log: Arc<Mutex<Log>>,
 }
 
 impl LogBudget {
     pub(crate) fn new(limit_bytes: u64) -> Self {
-        Self { limit_bytes, log: Arc::default() }
+        Self { log: Arc::new(Mutex::new(Log { limit_bytes, ..Log::default() })) }
     }
 
     /// Charges one log line that goes elsewhere; false where the budget is used up and the line must be dropped.
     pub(crate) fn charge(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut log = self.lock();
-        if bytes > self.limit_bytes.saturating_sub(log.charged_bytes) {
+        if bytes > log.limit_bytes.saturating_sub(log.charged_bytes) {
             log.dropped_bytes = log.dropped_bytes.saturating_add(bytes);
             return false;
         }
         log.charged_bytes += bytes;
         true
+    }
+
+    /// Begins anew for the next call of the same instance.
+    pub(crate) fn refill(&self, limit_bytes: u64) {
+        *self.lock() = Log { limit_bytes, ..Log::default() };
     }
 
     /// Bytes kept so far.
@@ -66,7 +71,7 @@ impl LogBudget {
 
     fn print(&self, bytes: &[u8]) {
         let mut log = self.lock();
-        let room = usize::try_from(self.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
+        let room = usize::try_from(log.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
         let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
         log.kept.extend_from_slice(kept);
         log.charged_bytes += kept.len() as u64;

@@ -3,7 +3,7 @@ use toolcell_policy::Limits;
 use wasmtime::component::Component;
 
 use crate::bindings::ToolComponentPre;
-use crate::call::{self, CallInput, CallReport};
+use crate::call::{self, CallInput, CallReport, Supply};
 use crate::caller::NoCaller;
 use crate::contract;
 use crate::digest::Digest;
@@ -128,7 +128,14 @@ impl ToolComponent {
         let instance = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
         let pre = ToolComponentPre::new(instance).map_err(mismatch)?;
         let pooled = std::ptr::eq(lane, sandbox.pooled());
-        Ok(Self { sandbox: sandbox.clone(), pre, slot_units: sandbox.slots().units(&component), pooled, inspection, origin })
+        Ok(Self {
+            sandbox: sandbox.clone(),
+            pre,
+            slot_units: sandbox.slots().units(&component),
+            pooled,
+            inspection,
+            origin,
+        })
     }
 
     /// What it is, exports and imports.
@@ -159,11 +166,13 @@ impl ToolComponent {
     /// Asks the component for its tools, in a sandbox with these limits.
     pub async fn list_tools(&self, limits: &Limits) -> CallReport<Vec<contract::Tool>> {
         let caller = std::sync::Arc::new(NoCaller);
-        call::run(self, limits, caller, async |store, tools| tools.toolcell_mcp_tools().call_list_tools(store).await)
-            .await
+        call::run(self, limits, caller, Supply::Fresh, async |store, tools| {
+            tools.toolcell_mcp_tools().call_list_tools(store).await
+        })
+        .await
     }
 
-    /// Runs one call in a fresh store and instance. Dropping the future stops the guest.
+    /// Runs one call. Dropping the future stops the guest.
     pub async fn call_tool(&self, input: CallInput<'_>) -> CallReport<contract::CallResult> {
         call::call_tool(self, input).await
     }

@@ -141,12 +141,18 @@ impl Sandbox {
 pub(crate) fn store(engine: &Engine, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<Store<CallState>> {
     let mut store = Store::new(engine, CallState::sealed(limits, caller));
     store.limiter(|state| &mut state.limiter);
-    store.set_fuel(limits.fuel())?;
-    store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
-    store.set_max_component_handles(limits.handles());
+    set_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
     Ok(store)
+}
+
+/// Fills up what a call may use.
+pub(crate) fn set_budgets(store: &mut Store<CallState>, limits: &Limits) -> wasmtime::Result<()> {
+    store.set_fuel(limits.fuel())?;
+    store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
+    store.set_max_component_handles(limits.handles());
+    Ok(())
 }
 
 /// Every setting that bounds a guest or makes a call cheap; measured figures are in ARCHITECTURE.md.

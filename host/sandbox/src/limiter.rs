@@ -1,18 +1,11 @@
 //! The memory limit of one call: all linear memories and tables of its store together.
 //!
 //! wasmtime's own `StoreLimits` bounds each memory alone, so a component with many memories gets the limit many times.
+use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use wasmtime::ResourceLimiter;
 
 /// Bytes one table element takes in the host (a pointer).
 const TABLE_ELEMENT_BYTES: u64 = 8;
-
-/// Core instances of one call. The largest language runtime measured (CPython) has 14; a component made of
-/// thousands of tiny ones costs the host memory that no memory limit counts.
-pub(crate) const INSTANCES_MAX: usize = 64;
-/// Linear memories of one call, as instances.
-pub(crate) const MEMORIES_MAX: usize = 64;
-/// Tables of one call, as instances; a module may have several.
-pub(crate) const TABLES_MAX: usize = 128;
 
 /// Counts what a store has, and refuses what goes past the limit.
 #[derive(Debug)]
@@ -26,6 +19,12 @@ pub(crate) struct MemoryLimiter {
 impl MemoryLimiter {
     pub(crate) fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, held_bytes: 0, peak_bytes: 0, refused: false }
+    }
+
+    /// Sets another limit for the next call. What is held already stays.
+    pub(crate) fn set_limit(&mut self, limit_bytes: u64) {
+        self.limit_bytes = limit_bytes;
+        self.refused = false;
     }
 
     /// The most that was held at once. Memories never shrink, so this is also what is held now.

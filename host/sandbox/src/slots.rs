@@ -6,7 +6,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wasmtime::component::Component;
 use wasmtime::{Enabled, PoolingAllocationConfig};
 
-use crate::limiter::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
+use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 
 /// Linear memories that the pool has for each call, on the average. Most components have one, CPython has ten; a slot
 /// reserves 4 GiB of address space and its guards.
@@ -44,11 +44,7 @@ impl Slots {
         let most = u32::MAX / UNITS_PER_CALL;
         let calls_max = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
         let units = calls_max.saturating_mul(UNITS_PER_CALL) as usize;
-        Self {
-            units: Arc::new(Semaphore::new(units)),
-            calls: Arc::new(Semaphore::new(calls_max as usize)),
-            calls_max,
-        }
+        Self { units: Arc::new(Semaphore::new(units)), calls: Arc::new(Semaphore::new(calls_max as usize)), calls_max }
     }
 
     /// The pool's sizes, for the engine.
@@ -97,6 +93,14 @@ impl Slots {
             Some(Slot(call, units))
         };
         tokio::time::timeout(wait, taken).await.ok().flatten()
+    }
+
+    /// Takes `units` of room for an instance that nobody asked for yet: only while more than half of the room is free.
+    pub(crate) fn take_spare(&self, units: u32) -> Option<Slot> {
+        let spare = |semaphore: &Semaphore, all: u32| semaphore.available_permits() > (all / 2) as usize;
+        let enough =
+            spare(&self.calls, self.calls_max) && spare(&self.units, self.calls_max.saturating_mul(UNITS_PER_CALL));
+        enough.then(|| self.take_now(units)).flatten()
     }
 
     /// Takes `units` of room if they are there.

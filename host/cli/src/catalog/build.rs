@@ -13,10 +13,13 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Sandbox, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, ToolComponent, contract};
 
 use super::admission::Admission;
+use super::instances::{Instances, KeptByCaller, Warming};
 use super::{Catalog, Entry, Loaded, definition};
+use crate::machine::Machine;
+use crate::workers::GuestExecutor;
 use compiler::{Compiler, NotCompiled};
 
 // No manifest lets a file in that the sandbox then refuses under another name.
@@ -32,6 +35,7 @@ const NAME_CHARS_SHOWN: usize = 80;
 pub struct Builder {
     compiler: Compiler,
     runtime: Handle,
+    executor: GuestExecutor,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
 }
@@ -51,9 +55,11 @@ struct Listed {
 }
 
 impl Builder {
-    /// `runtime` runs the guests that are asked for their tools.
-    pub fn new(sandbox: Sandbox, runtime: Handle, sink: Arc<Sink>) -> Self {
-        Self { compiler: Compiler::new(sandbox), runtime, sink, calls: Arc::default() }
+    /// The machine's runtime runs the guests that are asked for their tools, its workers make instances ahead.
+    pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
+        let compiler = Compiler::new(machine.sandbox.clone());
+        let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
+        Self { compiler, runtime, executor, sink, calls: Arc::default() }
     }
 
     /// Builds generation number `generation` from a checked manifest. Paths are relative to `folder`. Calls
@@ -65,12 +71,13 @@ impl Builder {
         generation: u64,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
+        let warming = Warming::new(manifest.server().prewarm_memory_bytes(), self.executor.clone());
         let listed = self.load_all(manifest.components(), folder, progress);
         let mut problems = Vec::new();
         let mut draft = Draft::default();
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                Ok(listed) => draft.add(policy, listed, &mut problems),
+                Ok(listed) => draft.add(policy, listed, &warming, &mut problems),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -230,6 +237,13 @@ pub fn plain(error: &std::io::Error) -> String {
     }
 }
 
+/// A component whose tools are being added.
+struct Adding<'a> {
+    loaded: Arc<Loaded>,
+    kept: Option<Arc<KeptByCaller>>,
+    warming: &'a Warming,
+}
+
 /// The catalog while it grows.
 #[derive(Default)]
 struct Draft {
@@ -241,7 +255,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn add(&mut self, policy: &ComponentPolicy, listed: Listed, problems: &mut Vec<Diagnostic>) {
+    fn add(
+        &mut self,
+        policy: &ComponentPolicy,
+        listed: Listed,
+        warming: &Warming,
+        problems: &mut Vec<Diagnostic>,
+    ) {
         let before = problems.len();
         let Listed { component, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -258,15 +278,16 @@ impl Draft {
             name: policy.name().to_owned(),
             digest: component.digest().to_string(),
             policy_digest: Digest::of(policy.canonical().as_bytes()).to_string(),
-            component,
+            component: Arc::new(component),
         });
+        let adding = Adding { loaded: Arc::clone(&loaded), kept: KeptByCaller::of(policy), warming };
         for tool in tools {
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
                 let message = format!("component \"{}\" has more problems; these come first", policy.name());
                 problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                 break;
             }
-            self.add_tool(policy, &loaded, tool, problems);
+            self.add_tool(policy, &adding, tool, problems);
         }
         self.components.push(loaded);
     }
@@ -274,7 +295,7 @@ impl Draft {
     fn add_tool(
         &mut self,
         policy: &ComponentPolicy,
-        loaded: &Arc<Loaded>,
+        loaded: &Adding<'_>,
         tool: contract::Tool,
         problems: &mut Vec<Diagnostic>,
     ) {
@@ -294,8 +315,11 @@ impl Draft {
             Ok(tool) => {
                 let limits = *policy.tool_limits(&name);
                 let admission = Admission::new(&limits);
+                let component = Arc::clone(&loaded.loaded);
+                let kept = loaded.kept.as_ref();
+                let instances = Instances::of(policy, &component.component, kept, &limits, loaded.warming);
                 self.tools.push(Arc::new(tool));
-                self.entries.push(Entry { component: Arc::clone(loaded), name, limits, admission });
+                self.entries.push(Entry { component, name, limits, admission, instances });
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
             Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),

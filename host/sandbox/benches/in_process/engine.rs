@@ -1,0 +1,144 @@
+//! Engines that differ in how they meter guests and in nothing else, set up as the sandbox sets up its own.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wasmtime::component::{Component, Instance, InstancePre, Linker, ResourceTable, Val};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// The export that every tool component has.
+const TOOLS: &str = "toolcell:mcp/tools@1.0.0";
+
+/// Fuel of one run: what a call has by itself.
+const FUEL: u64 = 10_000_000_000;
+
+/// How often the epoch advances, as in the sandbox.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Bytes of a used slot that stay resident, as in the sandbox.
+const KEEP_RESIDENT_BYTES: usize = 4 << 20;
+
+/// How guests are metered.
+#[derive(Clone, Copy)]
+pub struct Metering {
+    /// What to call it.
+    pub name: &'static str,
+    fuel: bool,
+    epochs: bool,
+    /// After how much fuel a guest yields; never, where fuel is the budget and nothing else.
+    yields_after: Option<u64>,
+}
+
+/// Every way to meter. A budget needs fuel; that other guests run meanwhile needs epochs or a yield by fuel.
+pub const METERINGS: [Metering; 5] = [
+    Metering { name: "no metering", fuel: false, epochs: false, yields_after: None },
+    Metering { name: "fuel", fuel: true, epochs: false, yields_after: None },
+    Metering { name: "epochs", fuel: false, epochs: true, yields_after: None },
+    Metering { name: "fuel and epochs", fuel: true, epochs: true, yields_after: None },
+    Metering { name: "fuel, yields by fuel", fuel: true, epochs: false, yields_after: Some(1_000_000) },
+];
+
+/// An engine, and the thread that advances its epoch where it has one.
+pub struct Metered {
+    metering: Metering,
+    engine: Engine,
+    open: Arc<AtomicBool>,
+    clock: Option<JoinHandle<()>>,
+}
+
+/// What a store holds.
+pub struct State {
+    wasi: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for State {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl Metered {
+    /// An engine that meters so.
+    pub fn new(metering: Metering) -> Self {
+        let mut config = Config::new();
+        config
+            .concurrency_support(false)
+            .consume_fuel(metering.fuel)
+            .epoch_interruption(metering.epochs)
+            .memory_init_cow(true)
+            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+        let engine = Engine::new(&config).unwrap();
+        let open = Arc::new(AtomicBool::new(true));
+        let clock = metering.epochs.then(|| {
+            let (engine, open) = (engine.clone(), Arc::clone(&open));
+            std::thread::spawn(move || {
+                while open.load(Ordering::Relaxed) {
+                    std::thread::sleep(TICK);
+                    engine.increment_epoch();
+                }
+            })
+        });
+        Self { metering, engine, open, clock }
+    }
+
+    /// The engine.
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// A store that is metered so.
+    pub fn store(&self) -> Store<State> {
+        let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+        let mut store = Store::new(&self.engine, state);
+        if self.metering.fuel {
+            store.set_fuel(FUEL).unwrap();
+            store.fuel_async_yield_interval(self.metering.yields_after).unwrap();
+        }
+        if self.metering.epochs {
+            store.set_epoch_deadline(1);
+            store.epoch_deadline_async_yield_and_update(1);
+        }
+        store
+    }
+
+    /// A component, ready to be instantiated. What it imports beside WASI traps: none of it is called here.
+    pub fn prepare(&self, component: &[u8]) -> InstancePre<State> {
+        let component = Component::from_binary(&self.engine, component).unwrap();
+        let mut linker = Linker::new(&self.engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
+        linker.define_unknown_imports_as_traps(&component).unwrap();
+        linker.instantiate_pre(&component).unwrap()
+    }
+}
+
+impl Drop for Metered {
+    fn drop(&mut self) {
+        self.open.store(false, Ordering::Relaxed);
+        // A clock that panicked has said so.
+        let _ = self.clock.take().map(JoinHandle::join);
+    }
+}
+
+fn pool() -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    if PoolingAllocationConfig::is_pagemap_scan_available() {
+        pool.pagemap_scan(Enabled::Yes)
+            .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+            .table_keep_resident(KEEP_RESIDENT_BYTES);
+    }
+    pool
+}
+
+/// Calls a tool of an instance, and checks that it answers with a result.
+pub async fn call(store: &mut Store<State>, instance: &Instance, tool: &str, arguments: &str) {
+    let tools = instance.get_export_index(&mut *store, None, TOOLS).unwrap();
+    let export = instance.get_export_index(&mut *store, Some(&tools), "call-tool").unwrap();
+    let function = instance.get_func(&mut *store, export).unwrap();
+    let mut results = [Val::Bool(false)];
+    let parameters = [Val::String(tool.to_owned()), Val::String(arguments.to_owned())];
+    function.call_async(&mut *store, &parameters, &mut results).await.unwrap();
+    assert!(matches!(results, [Val::Result(Ok(_))]), "{tool} answered {results:?}");
+}

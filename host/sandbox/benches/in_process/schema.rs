@@ -1,0 +1,39 @@
+//! What the protocol's side does for each tool and each call: schemas compiled once, arguments held against them.
+use criterion::Criterion;
+use serde_json::value::RawValue;
+use toolcell_mcp::{DefinitionBounds, Tool, ToolDefinition};
+
+use crate::guest::ARGUMENTS;
+
+/// A schema of one string, and the one of `chart`, which bounds lists within lists.
+const SCHEMAS: [(&str, &str, &str); 2] = [
+    (
+        "echo",
+        r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#,
+        ARGUMENTS,
+    ),
+    (
+        "chart",
+        include_str!("../../../../guest-examples/chart/schemas/input.json"),
+        r#"{"kind":"bar","series":[{"name":"rain","values":[1,2,3.5,null,5,6,7,8,9,10,11,12]}],"title":"Rain by month"}"#,
+    ),
+];
+
+/// A definition with this input schema.
+pub fn definition(name: &str, schema: &str) -> ToolDefinition {
+    ToolDefinition::new(name, "A tool of the benchmark.", serde_json::from_str(schema).unwrap())
+}
+
+/// Measures both.
+pub fn measure(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("schema");
+    for (name, schema, arguments) in SCHEMAS {
+        let compile = || Tool::compile(definition(name, schema), &DefinitionBounds::default()).unwrap();
+        group.bench_function(format!("{name}, compiled"), |bencher| bencher.iter(compile));
+        let (tool, arguments) = (compile(), RawValue::from_string(arguments.to_owned()).unwrap());
+        group.bench_function(format!("{name}, arguments checked"), |bencher| {
+            bencher.iter(|| tool.check_arguments(&arguments).unwrap());
+        });
+    }
+    group.finish();
+}

@@ -1,0 +1,74 @@
+//! One instance with its store: made for a tool's limits, used for a call, given up or kept.
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolcell_audit::Usage;
+use toolcell_policy::Limits;
+use wasmtime::Store;
+
+use crate::bindings::ToolComponent as Bindings;
+use crate::caller::Caller;
+use crate::component::ToolComponent;
+use crate::engine;
+use crate::slots::Slot;
+use crate::state::CallState;
+
+/// A store with its share of the pool, and the instance in it once there is one.
+pub(crate) struct Instance {
+    pub(crate) store: Store<CallState>,
+    pub(crate) exports: Option<Bindings>,
+    _slot: Slot,
+}
+
+impl Instance {
+    /// An empty store with every limit set.
+    pub(crate) fn empty(
+        component: &ToolComponent,
+        limits: &Limits,
+        caller: Arc<dyn Caller>,
+        slot: Slot,
+    ) -> wasmtime::Result<Self> {
+        let store = engine::store(component.pre().engine(), limits, caller)?;
+        Ok(Self { store, exports: None, _slot: slot })
+    }
+
+    /// Instantiates the component, where that was not done before.
+    pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
+        if self.exports.is_none() {
+            self.exports = Some(component.pre().instantiate_async(&mut self.store).await?);
+        }
+        Ok(())
+    }
+
+    /// What was used since the fuel was last filled up.
+    pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
+        let state = self.store.data();
+        Usage {
+            fuel: limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0)),
+            memory_peak_bytes: state.limiter.peak_bytes(),
+            duration,
+            log_bytes: state.log.charged_bytes(),
+            ..Usage::default()
+        }
+    }
+
+    /// Bytes of memories and tables it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.store.data().limiter.peak_bytes()
+    }
+
+    /// Readies an instance that was made ahead, with these very limits, for its one call.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+        self.store.data_mut().caller = caller;
+        self.store.set_epoch_deadline(1);
+    }
+
+    /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
+    pub(crate) fn refill(&mut self, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<()> {
+        self.hand_to(caller);
+        let state = self.store.data_mut();
+        state.limiter.set_limit(limits.memory_bytes());
+        state.log.refill(limits.log_bytes());
+        engine::set_budgets(&mut self.store, limits)
+    }
+}

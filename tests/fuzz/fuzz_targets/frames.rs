@@ -1,0 +1,110 @@
+//! Frames of any kind through one connection: each is answered as often as it must be, under its own id, in valid JSON, and
+//! nothing is open at the end.
+#![no_main]
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use toolcell_fuzz::{Client, MemoryHost, server, tools};
+use toolcell_mcp::Server;
+
+/// Frames of one input at most.
+const FRAMES_MAX: usize = 64;
+
+/// Nesting that serde_json reads for certain, counted in opening brackets.
+const BRACKETS_MAX: usize = 100;
+
+static SERVER: LazyLock<Arc<Server<MemoryHost>>> =
+    LazyLock::new(|| server(tools(&["echo", "hold", "report", "structured"])));
+
+fuzz_target!(|data: &[u8]| {
+    let mut conversation =
+        Conversation { client: Client::of(&SERVER), owed: HashSet::new(), batched: false };
+    for frame in data.split(|byte| *byte == b'\n').take(FRAMES_MAX) {
+        conversation.say(frame);
+    }
+    conversation.end();
+});
+
+struct Conversation {
+    client: Client,
+    /// Ids, as JSON, of requests that are not answered yet.
+    owed: HashSet<String>,
+    /// A batch came: its entries are open under ids that nobody counts.
+    batched: bool,
+}
+
+impl Conversation {
+    fn say(&mut self, frame: &[u8]) {
+        let answers = self.client.ask(frame);
+        let parsed: Option<Value> = serde_json::from_slice(frame).ok();
+        match &parsed {
+            None => is_refused(frame, &answers),
+            Some(Value::Array(_)) => self.batched = true,
+            Some(message) => self.note(message),
+        }
+        let own = parsed.as_ref().and_then(id_of);
+        let is_request = own.is_some() && parsed.as_ref().is_some_and(|message| message["method"].is_string());
+        let mut is_answered = false;
+        for answer in &answers {
+            let reply = read(answer);
+            let Some(id) = reply.get("id") else { continue };
+            // A second request under an open id is answered; the first one is still owed its own.
+            let is_own = !is_answered && own.as_ref() == Some(id);
+            let known = is_own || id.is_null() || self.owed.remove(&id.to_string());
+            assert!(known || self.batched, "a reply to nobody: {reply}");
+            is_answered |= is_own || (id.is_null() && parsed.is_some());
+        }
+        if is_request && !is_answered && !self.batched {
+            let message = parsed.unwrap_or_default();
+            let method = message["method"].as_str().unwrap_or_default();
+            let may_wait = matches!(method, "tools/call" | "subscriptions/listen");
+            let is_response = message.get("result").is_some() || message.get("error").is_some();
+            assert!(may_wait || is_response, "no answer to {message}");
+            if may_wait && !is_response {
+                self.owed.insert(own.unwrap_or_default().to_string());
+            }
+        }
+    }
+
+    /// What is cancelled is owed nothing.
+    fn note(&mut self, message: &Value) {
+        if message["method"] == "notifications/cancelled" {
+            self.owed.remove(&message["params"]["requestId"].to_string());
+        }
+    }
+
+    fn end(mut self) {
+        for answer in self.client.leave() {
+            let reply = read(&answer);
+            let owed = reply.get("id").is_some_and(|id| self.owed.remove(&id.to_string()));
+            assert!(owed || reply.get("id").is_none() || self.batched, "a reply to nobody at the end: {reply}");
+        }
+        assert!(self.owed.is_empty() || self.batched, "never answered: {:?}", self.owed);
+    }
+}
+
+/// What serde_json does not read is answered by one error that has no id, if it is there at all.
+fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
+    let is_blank = frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
+    let brackets = frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
+    if is_blank || brackets > BRACKETS_MAX {
+        return;
+    }
+    let [answer] = answers else { panic!("{} answers to what is no JSON", answers.len()) };
+    let reply = read(answer);
+    let code = reply["error"]["code"].as_i64();
+    assert!(reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600)), "not refused: {reply}");
+}
+
+/// The id that a reply to this message has.
+fn id_of(message: &Value) -> Option<Value> {
+    message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).cloned()
+}
+
+fn read(frame: &[u8]) -> Value {
+    assert!(!frame.contains(&b'\n'), "a frame is one line");
+    serde_json::from_slice(frame).unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(frame)))
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets and runs each for a time: `run.sh SECONDS_EACH [TARGET…]`. Needs stable Rust and a C++ compiler,
+# no nightly and no cargo-fuzz: the compiler's own coverage pass is asked for by name, and libFuzzer comes with its crate.
+# Inputs that are found are kept in target/fuzz/corpus, those that fail in target/fuzz/artifacts.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+time_each_s=${1:?how many seconds for each target?}
+shift
+if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions); fi
+
+# One input may take this long. The slowest of the seeds takes a few milliseconds; busy machines are slow.
+input_time_max_s=10
+# More than any target needs with everything it has found.
+memory_max_mib=1024
+
+if ! command -v "${CXX:-c++}" >/dev/null; then
+    echo 'fuzz: a C++ compiler is missing; get it with: apt-get install g++' >&2
+    exit 1
+fi
+
+# A folder of its own, also where the caller's is kept elsewhere: the flags below would have everything built anew.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/fuzz
+host=$(rustc -vV | sed -n 's/^host: //p')
+flags='-Cpasses=sancov-module'
+for coverage in level=4 inline-8bit-counters pc-table trace-compares; do
+    flags+=" -Cllvm-args=-sanitizer-coverage-$coverage"
+done
+# With a target named, build scripts and macros go without the flags.
+RUSTFLAGS=$flags cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" --bins
+
+dictionary() {
+    case $1 in
+    frames | lines) echo mcp ;;
+    definitions) echo schema ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# A Rust program ignores it from its start; libFuzzer's own `main` does not.
+trap '' PIPE
+
+failed=()
+for target in "${targets[@]}"; do
+    corpus=$CARGO_TARGET_DIR/corpus/$target
+    artifacts=$CARGO_TARGET_DIR/artifacts/$target
+    log=$CARGO_TARGET_DIR/$target.log
+    mkdir -p "$corpus" "$artifacts"
+    status=0
+    "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" \
+        "-max_total_time=$time_each_s" "-timeout=$input_time_max_s" "-rss_limit_mb=$memory_max_mib" -max_len=4096 \
+        "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" -print_final_stats=1 \
+        >"$log" 2>&1 || status=$?
+    if [ "$status" -eq 0 ]; then
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+        echo "fuzz: $target: $runs inputs in $time_each_s s, nothing found"
+    else
+        tail -n 40 "$log"
+        echo "fuzz: $target failed; the input is in $artifacts, all that was said in $log"
+        failed+=("$target")
+    fi
+done
+[ ${#failed[@]} -eq 0 ]

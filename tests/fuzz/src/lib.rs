@@ -1,0 +1,175 @@
+//! What the fuzz targets share: an MCP server in memory whose calls run at once, on the thread that read them, and the
+//! frames that come out of it. Must not hold: what a target feeds or checks.
+#![allow(clippy::expect_used, reason = "what cannot happen is a finding where it does")]
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use serde_json::json;
+use toolcell_mcp::{
+    Call, CallResult, Catalog, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Server, ServerInfo,
+    ServerOptions, Tool, ToolDefinition, ToolList, Work,
+};
+
+/// Calls that run at once. Few, so that short inputs reach the queue behind them.
+const IN_FLIGHT_MAX: usize = 4;
+
+/// A host that never changes.
+#[derive(Debug)]
+pub struct MemoryHost(Arc<MemoryCatalog>);
+
+/// Its tools.
+#[derive(Debug)]
+pub struct MemoryCatalog(ToolList);
+
+impl Host for MemoryHost {
+    type Catalog = MemoryCatalog;
+
+    fn snapshot(&self) -> Arc<MemoryCatalog> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Catalog for MemoryCatalog {
+    fn tools(&self) -> &ToolList {
+        &self.0
+    }
+
+    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+        let name = self.0.tools().get(call.tool).map(|tool| tool.definition().name.as_str());
+        match name {
+            Some("echo") => CallResult::text(call.arguments.get()),
+            Some("hold") => {
+                call.context.cancellation.cancelled().await;
+                CallResult::error("stopped")
+            }
+            Some("report") => {
+                for progress in [1.0, 1.0, 0.5, f64::NAN, 2.5] {
+                    call.context.events.progress(progress, Some(4.0), Some(call.arguments.get()));
+                }
+                for level in LogLevel::ALL {
+                    call.context.events.log(level, call.arguments.get(), Some(&call.context.meta_json));
+                }
+                CallResult::text(call.context.request_id)
+            }
+            _ => CallResult::structured(call.arguments),
+        }
+    }
+}
+
+/// The tools of the targets that feed frames. What is not named in [`MemoryCatalog`] gives its arguments back, structured.
+///
+/// # Panics
+/// Where a definition of its own does not compile.
+#[must_use]
+pub fn tools(names: &[&str]) -> ToolList {
+    let compiled = names.iter().map(|name| {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}});
+        let definition = ToolDefinition::new(*name, "A tool of a fuzz target.", schema);
+        Arc::new(Tool::compile(definition, &DefinitionBounds::default()).expect("a plain definition compiles"))
+    });
+    ToolList::new(1, compiled.collect()).expect("the names differ")
+}
+
+/// A server over these tools.
+#[must_use]
+pub fn server(tools: ToolList) -> Arc<Server<MemoryHost>> {
+    let host = Arc::new(MemoryHost(Arc::new(MemoryCatalog(tools))));
+    let info = ServerInfo { name: "fuzzed".to_owned(), version: "1".to_owned(), ..ServerInfo::default() };
+    let options = ServerOptions { in_flight_max: IN_FLIGHT_MAX, listens_max: 2, page_size: 2, ..Default::default() };
+    Arc::new(Server::new(host, info, options))
+}
+
+/// Keeps work, and polls it when told.
+#[derive(Clone, Default)]
+pub struct Inline(Arc<Mutex<Vec<Work>>>);
+
+impl Inline {
+    /// Polls all work until none of it goes on.
+    pub fn poll(&self) {
+        loop {
+            let taken = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+            let before = taken.len();
+            let mut context = Context::from_waker(Waker::noop());
+            let still = |mut work: Work| matches!(work.as_mut().poll(&mut context), Poll::Pending).then_some(work);
+            let pending: Vec<Work> = taken.into_iter().filter_map(still).collect();
+            let ended = before - pending.len();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(pending);
+            if ended == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl Executor for Inline {
+    fn run(&self, work: Work) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(work);
+    }
+}
+
+/// Runs work on the thread that brings it, to its first wait; the tools of a target that uses this never wait.
+#[derive(Clone, Copy, Debug)]
+pub struct AtOnce;
+
+impl Executor for AtOnce {
+    fn run(&self, mut work: Work) {
+        let _ = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    }
+}
+
+/// Frames that the server sent.
+#[derive(Debug, Default)]
+pub struct Frames(Mutex<Vec<Vec<u8>>>);
+
+impl Frames {
+    /// Those since the last time.
+    #[must_use]
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Outbox for Frames {
+    fn queue(&self, frame: Vec<u8>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
+    }
+}
+
+/// A connection whose calls go on when they are polled.
+pub struct Client {
+    /// Where frames go in.
+    pub connection: Connection<MemoryHost>,
+    /// Where they come out.
+    pub frames: Arc<Frames>,
+    work: Inline,
+}
+
+impl Client {
+    /// Connects.
+    #[must_use]
+    pub fn of(server: &Arc<Server<MemoryHost>>) -> Self {
+        let (frames, work) = (Arc::new(Frames::default()), Inline::default());
+        let outbox: Arc<dyn Outbox> = Arc::<Frames>::clone(&frames);
+        let connection = server.connect(outbox, Arc::new(work.clone()));
+        Self { connection, frames, work }
+    }
+
+    /// Sends a frame, lets every call go on, and gives what came.
+    #[must_use]
+    pub fn ask(&self, frame: &[u8]) -> Vec<Vec<u8>> {
+        self.connection.receive(frame);
+        self.work.poll();
+        self.frames.take()
+    }
+
+    /// Leaves, and gives what still came. Nothing is open afterwards.
+    #[must_use]
+    pub fn leave(&self) -> Vec<Vec<u8>> {
+        self.connection.cancel_all();
+        self.connection.end_subscriptions();
+        self.work.poll();
+        assert!(self.connection.is_idle(), "calls are open though all were cancelled");
+        self.frames.take()
+    }
+}

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use anyhow::Context as _;
 
 use crate::frame::{Ask, Tool};
+use crate::goals::{Goal, Measured};
 use crate::link::{Link, Wire, warm_up};
 use crate::native::Native;
 use crate::process;
@@ -70,13 +71,13 @@ pub fn bare(wire: Wire) -> anyhow::Result<Shared> {
     Ok(Rc::new(RefCell::new(Link::start(&Subject::native(Native::Echo)?, wire)?)))
 }
 
-/// A subject in a legacy conversation, which has answered calls of both tools.
+/// A subject in a legacy conversation, which has answered calls of these tools.
 ///
 /// # Errors
 /// It does not start, or answers wrongly.
-pub fn server(subject: &Subject, wire: Wire) -> anyhow::Result<Shared> {
+pub fn server(subject: &Subject, wire: Wire, tools: &[Tool]) -> anyhow::Result<Shared> {
     let mut link = Link::open(subject, wire)?;
-    warm_up(&mut link, &[Tool::Tiny, Tool::Echo], FIRST_CALLS)?;
+    warm_up(&mut link, tools, FIRST_CALLS)?;
     Ok(Rc::new(RefCell::new(link)))
 }
 
@@ -109,10 +110,12 @@ impl Lanes {
         self.0.iter().find(|lane| lane.name == name).map(|lane| &lane.seen)
     }
 
-    /// The median, over all rounds, of what one lane's p50 is above its baseline's, in µs.
-    pub fn above_baseline(&self, name: &str) -> Option<f64> {
+    /// For this goal: the median, over all rounds, of what one lane's p50 is above its baseline's, in µs.
+    pub fn above_baseline(&self, goal: Goal, name: &str) -> Option<Measured> {
         let lane = self.0.iter().find(|lane| lane.name == name)?;
-        lane.seen.p50.minus(&self.seen_of(lane.baseline)?.p50).median()
+        let baseline = self.seen_of(lane.baseline)?;
+        let value = lane.seen.p50.minus(&baseline.p50).median()?;
+        Some(Measured { goal, value, ratio: lane.seen.ratio(baseline) })
     }
 }
 
@@ -135,6 +138,10 @@ impl Lane {
 }
 
 impl Seen {
+    fn ratio(&self, baseline: &Self) -> Option<f64> {
+        Some(self.all.median()? / baseline.all.median()?)
+    }
+
     /// Adds a round.
     pub fn add(&mut self, round: &Samples) {
         self.all.extend(round);
@@ -147,7 +154,7 @@ pub fn row(name: &str, seen: &Seen, baseline: Option<&Seen>) -> Row {
     let baseline = baseline.filter(|baseline| !std::ptr::eq(*baseline, seen));
     let (p50, p99) = (seen.all.median(), seen.all.quantile(0.99));
     let above = baseline.map(|baseline| seen.p50.minus(&baseline.p50)).unwrap_or_default();
-    let ratio = baseline.and_then(|baseline| baseline.all.median()).zip(p50).map(|(baseline, p50)| p50 / baseline);
+    let ratio = baseline.and_then(|baseline| seen.ratio(baseline));
     let values = vec![p50, p99, above.median(), above.quantile(0.25), above.quantile(0.75), ratio, seen.cpu.median()];
     Row { name: name.to_owned(), values }
 }

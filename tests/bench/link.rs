@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -48,9 +48,8 @@ impl Link {
             Wire::Pipes => (pipe()?, pipe()?),
             Wire::Sockets => (sockets()?, sockets()?),
         };
-        let child = Command::new(&subject.program)
-            .args(&subject.arguments)
-            .env_remove("RUST_BACKTRACE")
+        let child = subject
+            .command()
             .stdin(Stdio::from(child_input))
             .stdout(Stdio::from(child_output))
             .stderr(Stdio::from(stderr.try_clone()?))

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::frame::{self, Ask, Era, Tool};
-use crate::goals::Goal;
+use crate::goals::{Goal, Measured};
 use crate::link::{Link, Wire, warm_up};
 use crate::options::Options;
 use crate::process;
@@ -54,7 +54,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     begin(&mut link)?;
     for (name, ask, times, goal) in asked {
         let took = ask_for(&mut link, ask, times)?;
-        measured.extend(took.quantile(0.99).map(|p99| (goal, p99)));
+        measured.extend(took.quantile(0.99).map(|p99| Measured::alone(goal, p99)));
         rows.push(row(format!("{name}, {LOOPS} endless loops"), &took));
     }
     let title = "Beside endless loops";

@@ -17,9 +17,11 @@ mod placed;
 mod process;
 mod report;
 mod samples;
+mod saturation;
 mod serial;
 mod serving;
 mod start;
+mod stream;
 mod subject;
 mod watch;
 
@@ -33,10 +35,11 @@ use watch::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 6] = [
+const MEASUREMENTS: [Measurement; 7] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
+    ("saturation", saturation::measure),
     ("start", start::measure),
     ("loops", loops::measure),
     ("memory", memory::measure),

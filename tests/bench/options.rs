@@ -14,7 +14,7 @@ Usage: make bench
        cargo run --release -p toolcell-tests --bin toolcell-bench -- [OPTIONS]
 
   --quick          few rounds: shows that everything runs, judges nothing
-  --filter NAME    only: serial, placed, pipelined, start, loops, memory
+  --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory
   --json           one JSON object on stdout instead of tables
   --help           this
 

@@ -14,7 +14,9 @@ use crate::serving::Serving;
 
 const NOTE: &str = "\
 one CPU: client and process share it; what is above the bare pipe is CPU time and nothing else.
-two CPUs: the client has one, the process another; every wake-up crosses over. A process that finds one CPU starts one worker.";
+two CPUs: the client has one, the process another; every wake-up crosses over. A process that finds one CPU starts one worker.
+prewarm = 0: no instance is made before its call comes. Otherwise the next one is made after an answer: on one CPU, where
+the client would run.";
 
 /// The names of the lanes of one placement.
 struct Names {
@@ -22,6 +24,7 @@ struct Names {
     ping: &'static str,
     tiny: &'static str,
     echo: &'static str,
+    fresh: &'static str,
 }
 
 const ONE: Names = Names {
@@ -29,6 +32,7 @@ const ONE: Names = Names {
     ping: "one CPU: ping",
     tiny: "one CPU: tiny, legacy",
     echo: "one CPU: echo, legacy",
+    fresh: "one CPU: echo, legacy, prewarm = 0",
 };
 
 const TWO: Names = Names {
@@ -36,6 +40,7 @@ const TWO: Names = Names {
     ping: "two CPUs: ping",
     tiny: "two CPUs: tiny, legacy",
     echo: "two CPUs: echo, legacy",
+    fresh: "two CPUs: echo, legacy, prewarm = 0",
 };
 
 /// Measures.
@@ -47,11 +52,11 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let before = sched_getaffinity(None)?;
     let cpus = allowed(&before);
     let first = *cpus.first().context("no CPU may be used")?;
-    let serving = Serving::examples()?;
+    let servings = [Serving::examples()?, Serving::fresh()?];
     // A child stays where its parent was when it began.
-    let mut placed = vec![lanes(&serving, &ONE, first)?];
+    let mut placed = vec![lanes(&servings, &ONE, first)?];
     if let Some(second) = cpus.get(1) {
-        placed.push(lanes(&serving, &TWO, *second)?);
+        placed.push(lanes(&servings, &TWO, *second)?);
     }
     stay_on(first)?;
     for round in 0..rounds {
@@ -59,24 +64,28 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     }
     sched_setaffinity(None, &before)?;
     let rows = placed.iter().flat_map(Lanes::rows).collect();
-    let goals = [(Goal::EchoOnOneCpu, ONE.echo), (Goal::EchoOnTwoCpus, TWO.echo)];
-    let above = |(goal, name)| placed.iter().find_map(|lanes| lanes.above_baseline(name)).map(|above| (goal, above));
+    let goals =
+        [(Goal::EchoOnOneCpu, ONE.fresh), (Goal::EchoOnTwoCpus, TWO.fresh), (Goal::PrewarmedOnTwoCpus, TWO.echo)];
+    let above = |(goal, name)| placed.iter().find_map(|lanes| lanes.above_baseline(goal, name));
     let measured = goals.into_iter().filter_map(above).collect();
     let title = "Serial, with every thread in its place";
     Ok(Section { title, note: NOTE.to_owned(), columns: lane::COLUMNS, rows, measured })
 }
 
-fn lanes(serving: &Serving, names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
+fn lanes([serving, fresh]: &[Serving; 2], names: &Names, cpu: usize) -> anyhow::Result<Lanes> {
+    use Tool::{Echo, Tiny};
     stay_on(cpu)?;
-    let (bare, server) = (lane::bare(Wire::Pipes)?, lane::server(&serving.subject(), Wire::Pipes)?);
+    let (bare, server) = (lane::bare(Wire::Pipes)?, lane::server(&serving.subject(), Wire::Pipes, &[Tiny, Echo])?);
+    let fresh = lane::server(&fresh.subject(), Wire::Pipes, &[Echo])?;
     let call = |tool| Ask::Call(tool, Era::Legacy);
     let lane =
         |name, link: &Shared, ask| Lane { name, link: link.clone(), ask, baseline: names.bare, seen: Seen::default() };
     Ok(Lanes::new(vec![
         lane(names.bare, &bare, Ask::Line),
         lane(names.ping, &server, Ask::Ping),
-        lane(names.tiny, &server, call(Tool::Tiny)),
-        lane(names.echo, &server, call(Tool::Echo)),
+        lane(names.tiny, &server, call(Tiny)),
+        lane(names.echo, &server, call(Echo)),
+        lane(names.fresh, &fresh, call(Echo)),
     ]))
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use crate::goals::{self, Goal};
+use crate::goals::{self, Measured};
 use crate::machine::Machine;
 
 /// What a column of figures is called.
@@ -36,7 +36,7 @@ pub struct Section {
     /// Its lines.
     pub rows: Vec<Row>,
     /// Figures that goals are set for.
-    pub measured: Vec<(Goal, f64)>,
+    pub measured: Vec<Measured>,
 }
 
 /// All that was measured in a run.
@@ -57,7 +57,7 @@ impl Report {
         self.sections.push((name, section));
     }
 
-    fn measured(&self) -> Vec<(Goal, f64)> {
+    fn measured(&self) -> Vec<Measured> {
         self.sections.iter().flat_map(|(_, section)| section.measured.iter().copied()).collect()
     }
 

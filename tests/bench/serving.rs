@@ -1,5 +1,6 @@
 //! Folders to serve from: a manifest, and components that were built before.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -20,12 +21,24 @@ const RATE: &str = "1000000/s";
 pub struct Serving(Folder);
 
 impl Serving {
-    /// Serves `echo` and `tiny` under the limits every tool has by itself, but for [`RATE`].
+    /// Serves `echo` and `tiny` as every tool is served by itself, but for [`RATE`].
     ///
     /// # Errors
     /// They were not built.
     pub fn examples() -> anyhow::Result<Self> {
-        let serving = Self::with("", &[("echo", ""), ("tiny", "")]);
+        Self::examples_with("")
+    }
+
+    /// The same, with no instance made before a call comes.
+    ///
+    /// # Errors
+    /// They were not built.
+    pub fn fresh() -> anyhow::Result<Self> {
+        Self::examples_with("prewarm = 0\n")
+    }
+
+    fn examples_with(keys: &str) -> anyhow::Result<Self> {
+        let serving = Self::with("", &[("echo", keys), ("tiny", keys)]);
         serving.place("echo", &built(EXAMPLES, "echo")?);
         serving.place("tiny", &built(EXAMPLES, "tiny")?);
         Ok(serving)
@@ -52,8 +65,9 @@ impl Serving {
     /// `echo` was not built.
     pub fn copies(count: usize) -> anyhow::Result<Self> {
         let echo = built(EXAMPLES, "echo")?;
-        let names: Vec<(String, String)> = (0..count).map(|at| (format!("copy{at}"), prefix(at))).collect();
-        let named: Vec<(&str, &str)> = names.iter().map(|(name, prefix)| (name.as_str(), prefix.as_str())).collect();
+        let names: Vec<(String, String)> =
+            (0..count).map(|at| (format!("copy{at}"), format!("prefix = \"{}\"\n", prefix(at)))).collect();
+        let named: Vec<(&str, &str)> = names.iter().map(|(name, keys)| (name.as_str(), keys.as_str())).collect();
         let serving = Self::with("", &named);
         for (name, _) in &names {
             serving.place(name, &distinct(&echo, name));
@@ -61,13 +75,11 @@ impl Serving {
         Ok(serving)
     }
 
+    /// The components with further keys of each, then further tables.
     fn with(further: &str, components: &[(&str, &str)]) -> Self {
         let mut manifest = format!("version = 1\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
-        for (name, prefix) in components {
-            manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n"));
-            if !prefix.is_empty() {
-                manifest.push_str(&format!("prefix = \"{prefix}\"\n"));
-            }
+        for (name, keys) in components {
+            manifest.push_str(&format!("\n[components.{name}]\nsource = \"{name}.wasm\"\n{keys}"));
         }
         manifest.push('\n');
         manifest.push_str(further);
@@ -80,12 +92,39 @@ impl Serving {
 
     /// toolcell serving this.
     pub fn subject(&self) -> Subject {
-        Subject::toolcell(&self.0.manifest())
+        self.toolcell("serve")
     }
 
     /// toolcell serving this and recording every call.
     pub fn audited(&self) -> Subject {
-        Subject::audited(&self.0.manifest(), &self.0.path().join("audit.jsonl"))
+        self.subject().with(["--audit".as_ref(), self.0.path().join("audit.jsonl").as_os_str()])
+    }
+
+    /// Has toolcell compile all components ahead.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn compile(&self) -> anyhow::Result<()> {
+        self.toolcell("compile").run()
+    }
+
+    /// Removes all that toolcell has kept: the next start compiles everything.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn forget(&self) -> anyhow::Result<()> {
+        match std::fs::remove_dir_all(self.kept()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn toolcell(&self, command: &str) -> Subject {
+        Subject::toolcell(command, &self.0.manifest(), &self.kept())
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.0.path().join("kept")
     }
 }
 

@@ -1,8 +1,9 @@
-//! From starting a process to its first answer, with few and with many tools.
+//! From starting a process to its first answer, with few and with many tools, compiled before and not.
 
 use std::time::Instant;
 
 use crate::frame::Ask;
+use crate::goals::{Goal, Measured};
 use crate::link::{Link, Wire, first_call};
 use crate::native::Native;
 use crate::options::Options;
@@ -15,24 +16,39 @@ const COLUMNS: &[Column] = &[
     Column { key: "p50_ms", heading: "p50 ms", decimals: 1 },
     Column { key: "min_ms", heading: "min", decimals: 1 },
     Column { key: "max_ms", heading: "max", decimals: 1 },
+    Column { key: "ratio", heading: "× native", decimals: 1 },
 ];
 
 const NOTE: &str = "\
-From before the process is spawned until the answer of tools/call is there. Each tool is a component of its own; all are compiled.";
+From before the process is spawned until the answer of tools/call is there. Each tool is a component of its own.
+nothing compiled: the folder of compiled code is empty, and filled by this start; compiled: by `toolcell compile`, before.";
 
 /// Measures.
 ///
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let many = options.count(50, 3);
-    let rows = vec![
-        row("a native process".to_owned(), &native(options.count(50, 2))?),
-        row("toolcell, 1 Rust tool".to_owned(), &toolcell(1, options.count(15, 2))?),
-        row(format!("toolcell, {many} Rust tools"), &toolcell(many, options.count(3, 1))?),
-    ];
+    let (few, many) = (1, options.count(50, 3));
+    let native = native(options.count(50, 2))?;
+    let (times, compiled_times) = (options.count(3, 1), options.count(30, 2));
+    let mut rows = vec![row("a native process".to_owned(), &native, None)];
+    let mut measured = Vec::new();
+    for tools in [few, many] {
+        let serving = Serving::copies(tools)?;
+        let name = format!("toolcell, {tools} Rust tool{}", if tools == 1 { "" } else { "s" });
+        let uncompiled = starts(&serving, tools, times, Serving::forget)?;
+        rows.push(row(format!("{name}, nothing compiled"), &uncompiled, Some(&native)));
+        serving.compile()?;
+        let compiled = starts(&serving, tools, compiled_times, |_| Ok(()))?;
+        rows.push(row(format!("{name}, compiled"), &compiled, Some(&native)));
+        // A quick look has fewer tools than the goal is set for.
+        if tools == many && !options.quick {
+            let value = compiled.median().unwrap_or_default();
+            measured.push(Measured { goal: Goal::StartOfFifty, value, ratio: ratio(&compiled, &native) });
+        }
+    }
     let title = "Start: to the first answer";
-    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured: Vec::new() })
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
 fn native(times: usize) -> anyhow::Result<Samples> {
@@ -45,10 +61,16 @@ fn native(times: usize) -> anyhow::Result<Samples> {
     Ok(took)
 }
 
-fn toolcell(tools: usize, times: usize) -> anyhow::Result<Samples> {
-    let (serving, mut took) = (Serving::copies(tools)?, Samples::default());
-    let last = format!("{}echo", prefix(tools - 1));
+/// Starts it that many times, each after `before`.
+fn starts(
+    serving: &Serving,
+    tools: usize,
+    times: usize,
+    before: impl Fn(&Serving) -> anyhow::Result<()>,
+) -> anyhow::Result<Samples> {
+    let (last, mut took) = (format!("{}echo", prefix(tools - 1)), Samples::default());
     for _ in 0..times {
+        before(serving)?;
         let begun = Instant::now();
         let mut link = Link::start(&serving.subject(), Wire::Pipes)?;
         first_call(&mut link, &last, "the first call")?;
@@ -57,6 +79,11 @@ fn toolcell(tools: usize, times: usize) -> anyhow::Result<Samples> {
     Ok(took)
 }
 
-fn row(name: String, took: &Samples) -> Row {
-    Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0)] }
+fn ratio(took: &Samples, native: &Samples) -> Option<f64> {
+    Some(took.median()? / native.median()?)
+}
+
+fn row(name: String, took: &Samples, native: Option<&Samples>) -> Row {
+    let ratio = native.and_then(|native| ratio(took, native));
+    Row { name, values: vec![took.median(), took.quantile(0.0), took.quantile(1.0), ratio] }
 }

@@ -1,8 +1,11 @@
 //! What can be measured: a program that answers lines on its stdin with lines on its stdout. toolcell is one, this
 //! program as a native child is another; any MCP server that has a tool like `echo` can be a further one.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
 
 use crate::native::Native;
 
@@ -15,20 +18,28 @@ pub struct Subject {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// Variables that it has beside this program's own.
+    pub environment: Vec<(&'static str, OsString)>,
 }
 
 impl Subject {
-    /// `toolcell serve` with this manifest.
-    pub fn toolcell(manifest: &Path) -> Self {
-        let arguments = vec!["serve".into(), "--manifest".into(), manifest.into()];
-        Self { name: "toolcell", program: toolcell_tests::toolcell(), arguments }
+    /// This command of `toolcell` with this manifest. What it keeps, it keeps in this folder, not among the user's.
+    pub fn toolcell(command: &str, manifest: &Path, kept: &Path) -> Self {
+        let arguments = vec![command.into(), "--manifest".into(), manifest.into()];
+        let environment =
+            ["XDG_CACHE_HOME", "XDG_STATE_HOME"].map(|variable| (variable, kept.join(variable).into_os_string()));
+        Self {
+            name: "toolcell",
+            program: toolcell_tests::toolcell(),
+            arguments,
+            environment: environment.into_iter().collect(),
+        }
     }
 
-    /// The same, with every call recorded in this file.
-    pub fn audited(manifest: &Path, record: &Path) -> Self {
-        let mut subject = Self::toolcell(manifest);
-        subject.arguments.extend(["--audit".into(), record.into()]);
-        subject
+    /// The same with these further arguments.
+    pub fn with<const N: usize>(mut self, arguments: [&OsStr; N]) -> Self {
+        self.arguments.extend(arguments.map(OsStr::to_owned));
+        self
     }
 
     /// This program as a native child.
@@ -36,6 +47,27 @@ impl Subject {
     /// # Errors
     /// It does not know where it is.
     pub fn native(native: Native) -> anyhow::Result<Self> {
-        Ok(Self { name: "native child", program: std::env::current_exe()?, arguments: vec![native.flag().into()] })
+        let (program, arguments) = (std::env::current_exe()?, vec![native.flag().into()]);
+        Ok(Self { name: "native child", program, arguments, environment: Vec::new() })
+    }
+
+    /// The command that starts it.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // What a person has set for toolcell must not change what is measured.
+        command.args(&self.arguments).env_remove("RUST_BACKTRACE").env_remove("TOOLCELL_CODE_CACHE");
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs it to its end, which a command other than a server comes to.
+    ///
+    /// # Errors
+    /// It does not start, or fails.
+    pub fn run(&self) -> anyhow::Result<()> {
+        let done = self.command().stdin(Stdio::null()).output().with_context(|| self.program.display().to_string())?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "{} {:?} failed: {}\n{said}", self.name, self.arguments, done.status);
+        Ok(())
     }
 }

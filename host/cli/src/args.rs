@@ -41,6 +41,10 @@ pub enum Command {
     List(ListArgs),
     /// Run one tool once and show what it answers
     Call(CallArgs),
+    /// Run one tool over sample calls and propose limits for it
+    Calibrate(CalibrateArgs),
+    /// Measure how fast one tool answers
+    Bench(BenchArgs),
     /// Show what a component exports, imports and declares
     Inspect(InspectArgs),
     /// Compile every component ahead, so that the next start does not have to
@@ -170,6 +174,61 @@ pub struct CallArgs {
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell calibrate`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell calibrate text_diff --with '{\"before\":\"a\",\"after\":\"b\"}' @largest.json
+  toolcell calibrate chart --with @numbers.json --runs 20 >> toolcell.toml
+
+Take the largest arguments that the tool should be able to answer. What the calls use is measured; the limits proposed
+leave head-room above that, and are printed as a table for the manifest. The calls run under the limits that the
+manifest has now, but for `rate`, `concurrency` and `queue`, about which samples tell nothing.")]
+pub struct CalibrateArgs {
+    /// The tool, as `toolcell list` shows it
+    pub tool: String,
+    /// Arguments of sample calls: each a JSON object, `@FILE` to read one, `-` for stdin
+    #[arg(long = "with", value_name = "ARGUMENTS", required = true, num_args = 1..)]
+    pub samples: Vec<String>,
+    /// How often each sample is called: time differs from run to run
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON: what was used, and the limits proposed
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell bench`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell bench echo '{\"text\":\"hi\"}'
+  toolcell bench text_diff @arguments.json --runs 1000 --json
+
+Calls run in this process, one after the other and then on every core, under the manifest's limits but for `rate`,
+`concurrency` and `queue`. A client's calls also take the way through its pipe.")]
+pub struct BenchArgs {
+    /// The tool, as `toolcell list` shows it
+    pub tool: String,
+    /// The arguments: a JSON object, `@FILE` to read one, `-` for stdin
+    #[arg(default_value = "{}")]
+    pub arguments: String,
+    /// How many calls, one after the other and again on every core [default: what three seconds allow, at most 10000]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: Option<u32>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

@@ -1,8 +1,11 @@
 //! The commands, one file each. A command returns how it ended; only what the host itself could not do is an error.
+pub mod bench;
+pub mod calibrate;
 pub mod call;
 pub mod check;
 pub mod compile;
 pub mod completions;
 pub mod inspect;
 pub mod list;
+mod sample;
 pub mod serve;

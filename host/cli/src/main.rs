@@ -26,6 +26,8 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => commands::check::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Call(args) => commands::call::run(&args),
+        Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Bench(args) => commands::bench::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Completions(args) => commands::completions::run(&args),

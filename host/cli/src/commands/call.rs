@@ -1,67 +1,43 @@
 //! `toolcell call TOOL ARGUMENTS`: one call, through the same catalog and checks as a client's.
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use serde_json::value::RawValue;
 use toolcell_audit::Sink;
 use toolcell_mcp::{
-    Call, CallContext, CallEvents, CallResult, Cancellation, Catalog as _, Content, ContentKind, ResourceBody,
-    Revision, sanitize,
+    Call, CallResult, Cancellation, Catalog as _, Content, ContentKind, ResourceBody, Revision, sanitize,
 };
-use toolcell_policy::names;
 
 use crate::args::CallArgs;
-use crate::catalog::{Catalog, USAGE_KEY, read_bounded};
+use crate::catalog::{Catalog, USAGE_KEY};
+use crate::commands::sample;
 use crate::exit::Exit;
 use crate::project::{Ready, open_or_say};
 use crate::terminal;
 
-/// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.
-const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
-
 /// Calls and shows the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
-    let arguments = match arguments(&args.arguments) {
-        Ok(arguments) => arguments,
-        Err(problem) => {
-            terminal::error(&problem, Some("give a JSON object, @FILE to read one, or - for stdin"));
-            return Ok(Exit::Usage);
-        }
-    };
+    let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
     let sink = Arc::new(Sink::disabled());
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
-    let Some((index, tool)) = catalog.tools().find(&args.tool) else {
-        let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());
-        let near = names::did_you_mean(&args.tool, known).map(|name| format!("did you mean \"{name}\"?"));
-        let hint = near.as_deref().unwrap_or("`toolcell list` shows the tools");
-        terminal::error(&format!("no tool is called {:?}", args.tool), Some(hint));
-        return Ok(Exit::Usage);
-    };
+    let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let cancellation = Cancellation::new();
     let result = match tool.check_arguments(&arguments) {
         Err(problems) => tool.refuse_arguments(&problems),
-        Ok(()) => tool.finish(machine.runtime.block_on(interruptible(&catalog, index, arguments))),
+        Ok(()) => {
+            let call = sample::call(index, arguments, cancellation.clone());
+            tool.finish(machine.runtime.block_on(interruptible(&catalog, call, &cancellation)))
+        }
     };
     show(args, &result)?;
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, tool: usize, arguments: Box<RawValue>) -> CallResult {
-    let cancellation = Cancellation::new();
-    let context = CallContext {
-        request_id: "cli".to_owned(),
-        revision: Revision::V2026_07_28,
-        client: None,
-        trace: None,
-        meta_json: "{}".to_owned(),
-        cancellation: cancellation.clone(),
-        events: CallEvents::nowhere(),
-    };
-    let call = Arc::clone(catalog).call(Call { tool, arguments, context });
+async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> CallResult {
+    let call = Arc::clone(catalog).call(call);
     tokio::pin!(call);
     loop {
         tokio::select! {
@@ -69,29 +45,6 @@ async fn interruptible(catalog: &Arc<Catalog>, tool: usize, arguments: Box<RawVa
             _ = tokio::signal::ctrl_c(), if !cancellation.is_cancelled() => cancellation.cancel(),
         }
     }
-}
-
-fn arguments(given: &str) -> Result<Box<RawValue>, String> {
-    let text = match given.strip_prefix('@') {
-        Some(path) => {
-            let bytes =
-                read_bounded(Path::new(path), ARGUMENTS_BYTES_MAX).map_err(|problem| format!("{path} {problem}"))?;
-            String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text"))?
-        }
-        None if given == "-" => stdin()?,
-        None => given.to_owned(),
-    };
-    RawValue::from_string(text.trim().to_owned()).map_err(|error| format!("the arguments are not JSON: {error}"))
-}
-
-fn stdin() -> Result<String, String> {
-    let mut text = String::new();
-    let read = std::io::stdin().take(ARGUMENTS_BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| format!("stdin cannot be read: {error}"))?;
-    if text.len() as u64 > ARGUMENTS_BYTES_MAX {
-        return Err(format!("stdin holds more than {ARGUMENTS_BYTES_MAX} bytes"));
-    }
-    Ok(text)
 }
 
 fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {

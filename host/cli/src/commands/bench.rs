@@ -1,0 +1,135 @@
+//! `toolcell bench TOOL ARGUMENTS`: how fast one tool answers, one call after the other and on every core.
+mod series;
+mod subject;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell_audit::Sink;
+use toolcell_policy::quantity::show_count;
+
+use crate::args::BenchArgs;
+use crate::commands::{calibrate, sample};
+use crate::exit::Exit;
+use crate::project::{Ready, open_or_say};
+use crate::terminal::{self, Progress};
+
+use series::Series;
+use subject::{Plan, Subject};
+
+/// Calls, where the command line does not say how many, as long as time allows: enough for a 99th percentile that stands
+/// still.
+const CALLS_MAX: u32 = 10_000;
+
+/// How long they may take then, one after the other and again on every core: as long as people gladly wait.
+const TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Calls that run at once for each core: while one waits, another computes.
+const CALLS_PER_CORE: usize = 2;
+
+/// The percentiles shown, before the slowest.
+const PERCENTILES: [usize; 3] = [50, 90, 99];
+
+/// What was measured.
+struct Measurement {
+    cores: usize,
+    serial: Series,
+    parallel: Series,
+}
+
+/// Measures and shows.
+pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
+    let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
+    let sink = Arc::new(Sink::disabled());
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Ready { manifest, catalog, machine } = ready;
+    let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
+    if let Err(problems) = tool.check_arguments(&arguments) {
+        terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);
+        return Ok(Exit::AtFault);
+    }
+    let subject = Arc::new(Subject::new(catalog, index, arguments));
+    let plan = args.runs.map_or(Plan { calls: CALLS_MAX, time: Some(TIME_MAX) }, |calls| Plan { calls, time: None });
+    let progress = Progress::new("calls", plan.calls as usize * 2);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = (cores * CALLS_PER_CORE).min(manifest.server().calls());
+    let measured = machine.runtime.block_on(async {
+        subject.warm_up().await?;
+        subject.one_by_one(plan, &progress).await
+    });
+    let measured = measured.and_then(|serial| {
+        let parallel = subject.at_once(at_once, plan, &machine.workers, &progress)?;
+        Ok(Measurement { cores, serial, parallel })
+    });
+    drop(progress);
+    match measured {
+        Ok(measured) => {
+            let text = if args.json { format!("{:#}\n", measured.to_json(&args.tool)) } else { measured.to_text() };
+            terminal::print(&text)?;
+            Ok(Exit::Done)
+        }
+        Err(error) => {
+            let hint = "only calls that the tool answers are measured; `toolcell call` shows what it says";
+            terminal::error(&format!("the tool answers with an error: {error}"), Some(hint));
+            Ok(Exit::AtFault)
+        }
+    }
+}
+
+impl Measurement {
+    fn to_text(&self) -> String {
+        let mut text = format!("{:<16}{:>8}", "", "calls");
+        for heading in ["p50 ms", "p90 ms", "p99 ms", "max ms"] {
+            // A string takes all that is written to it.
+            let _ = write!(text, "{heading:>10}");
+        }
+        let _ = writeln!(text, "{:>11}", "calls/s");
+        let cores = if self.cores == 1 { "on 1 core".to_owned() } else { format!("on {} cores", self.cores) };
+        for (name, series) in [("one by one", &self.serial), (cores.as_str(), &self.parallel)] {
+            let _ = write!(text, "{name:<16}{:>8}", series.calls());
+            for latency in PERCENTILES.map(|percent| series.percentile(percent)).into_iter().chain([series.slowest()]) {
+                let _ = write!(text, "{:>10.3}", latency.as_secs_f64() * 1e3);
+            }
+            let _ = writeln!(text, "{:>11.0}", series.calls_per_second());
+        }
+        let (least, most) = self.fuel();
+        let fuel =
+            if least == most { show_count(most) } else { format!("{} to {}", show_count(least), show_count(most)) };
+        let _ = writeln!(text, "fuel {fuel}, peak memory {} KiB", self.memory_peak_bytes().div_ceil(1024));
+        text
+    }
+
+    fn to_json(&self, tool: &str) -> Value {
+        let (fuel_min, fuel_max) = self.fuel();
+        json!({
+            "tool": tool,
+            "cores": self.cores,
+            "one_by_one": series_json(&self.serial),
+            "on_every_core": series_json(&self.parallel),
+            "fuel_min": fuel_min,
+            "fuel_max": fuel_max,
+            "memory_peak_bytes": self.memory_peak_bytes(),
+        })
+    }
+
+    fn fuel(&self) -> (u64, u64) {
+        let (serial, parallel) = (self.serial.fuel(), self.parallel.fuel());
+        (serial.0.min(parallel.0), serial.1.max(parallel.1))
+    }
+
+    fn memory_peak_bytes(&self) -> u64 {
+        self.serial.memory_peak_bytes().max(self.parallel.memory_peak_bytes())
+    }
+}
+
+fn series_json(series: &Series) -> Value {
+    let micros = |latency: Duration| latency.as_secs_f64() * 1e6;
+    let [p50, p90, p99] = PERCENTILES.map(|percent| micros(series.percentile(percent)));
+    json!({
+        "calls": series.calls(),
+        "calls_per_second": series.calls_per_second(),
+        "latency_us": {"p50": p50, "p90": p90, "p99": p99, "max": micros(series.slowest())},
+    })
+}

@@ -1,0 +1,203 @@
+//! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits that leave head-room.
+mod proposal;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use toolcell_audit::{Outcome, Sink};
+use toolcell_mcp::{CallResult, Cancellation, ContentKind, Tool, sanitize};
+use toolcell_policy::{Limit, Unit};
+
+use crate::args::CalibrateArgs;
+use crate::catalog::Measured;
+use crate::commands::sample;
+use crate::exit::Exit;
+use crate::project::{Ready, open_or_say};
+use crate::terminal::{self, Progress};
+
+use proposal::{Proposal, Used};
+
+/// Where the limits of the tool stand in the manifest.
+struct Place {
+    component: String,
+    /// The tool's own name, without the manifest's prefix.
+    tool: String,
+    /// Whether the manifest says something of the tool already.
+    taken: bool,
+}
+
+/// Why a sample tells nothing about limits.
+struct Unusable {
+    message: String,
+    hint: Option<String>,
+}
+
+/// Calibrates and shows the proposal.
+pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
+    if args.samples.iter().filter(|given| *given == "-").count() > 1 {
+        terminal::error("stdin can be read only once", Some("put the samples into files: @FILE"));
+        return Ok(Exit::Usage);
+    }
+    let mut samples = Vec::new();
+    for given in &args.samples {
+        let Some(arguments) = sample::arguments_or_say(given) else { return Ok(Exit::Usage) };
+        samples.push(arguments);
+    }
+    let sink = Arc::new(Sink::disabled());
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
+    let place = Place::of(&ready, index, tool);
+    let used = match measure(&ready, index, tool, &samples, args.runs) {
+        Ok(used) => used,
+        Err(unusable) => {
+            terminal::error(&unusable.message, unusable.hint.as_deref());
+            return Ok(Exit::AtFault);
+        }
+    };
+    let proposal = Proposal::of(&used);
+    let snippet = snippet(&place, &proposal, &counted(samples.len(), args.runs));
+    if args.json {
+        terminal::print(&format!("{:#}\n", report(args, &place, &used, &proposal, &snippet)))?;
+    } else {
+        terminal::print(&snippet)?;
+        if place.taken {
+            let Place { component, tool, .. } = &place;
+            terminal::say(&format!(
+                "\nThe manifest has [components.{component}.tools.{tool}] already: merge the two.\n"
+            ));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The most that any call used.
+fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], runs: u32) -> Result<Used, Unusable> {
+    let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
+    let (mut most, mut done) = (Used::default(), 0);
+    for (number, arguments) in (1..).zip(samples) {
+        tool.check_arguments(arguments)
+            .map_err(|problems| Unusable::refused(number, &tool.refuse_arguments(&problems)))?;
+        for _ in 0..runs {
+            let call = sample::call(index, arguments.clone(), Cancellation::new());
+            let measured = ready.machine.runtime.block_on(ready.catalog.measure(call));
+            most = most.max(used(tool, arguments, number, measured)?);
+            done += 1;
+            progress.at(done);
+        }
+    }
+    Ok(most)
+}
+
+/// What one call used, if it was answered.
+fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<Used, Unusable> {
+    let Measured { result, outcome, usage, log_dropped_bytes } = measured;
+    let output_items = result.content.len() as u64;
+    let result = tool.finish(result);
+    if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
+        return Err(Unusable::limited(number, &result));
+    }
+    if result.is_error {
+        return Err(Unusable::refused(number, &result));
+    }
+    Ok(Used {
+        fuel: usage.fuel,
+        duration: usage.duration,
+        memory_bytes: usage.memory_peak_bytes,
+        output_bytes: usage.output_bytes,
+        output_items,
+        // What exceeds the limit is dropped, and counted all the same.
+        log_bytes: usage.log_bytes.saturating_add(log_dropped_bytes),
+        arguments_bytes: arguments.get().len() as u64,
+    })
+}
+
+impl Unusable {
+    fn limited(number: usize, result: &CallResult) -> Self {
+        let hint = "raise that limit in the manifest while you calibrate, or give a smaller sample";
+        Self { message: format!("sample {number} meets a limit: {}", text_of(result)), hint: Some(hint.to_owned()) }
+    }
+
+    fn refused(number: usize, result: &CallResult) -> Self {
+        let hint = "samples must be calls that the tool answers; `toolcell call` shows what it says";
+        Self { message: format!("sample {number} is an error: {}", text_of(result)), hint: Some(hint.to_owned()) }
+    }
+}
+
+/// The texts of a result, as a terminal may have them.
+pub(super) fn text_of(result: &CallResult) -> String {
+    let texts = result.content.iter().filter_map(|content| match &content.kind {
+        ContentKind::Text(text) => Some(sanitize::text(text)),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+impl Place {
+    fn of(ready: &Ready, index: usize, tool: &Tool) -> Self {
+        let component = ready.catalog.tool_source(index).map_or("", |(component, _)| component.name());
+        let policy = ready.manifest.component(component);
+        let exposed = tool.definition().name.as_str();
+        let prefix = policy.and_then(|policy| policy.prefix()).unwrap_or_default();
+        let own = exposed.strip_prefix(prefix).unwrap_or(exposed);
+        let taken = policy.is_some_and(|policy| policy.tool(own).is_some());
+        Self { component: component.to_owned(), tool: own.to_owned(), taken }
+    }
+}
+
+fn counted(samples: usize, runs: u32) -> String {
+    let many = |count: u64, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
+    format!("{}, {} of each", many(samples as u64, "sample call"), many(u64::from(runs), "run"))
+}
+
+/// The proposal as a manifest has it.
+fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
+    let Place { component, tool, .. } = place;
+    let lines: Vec<(String, &str)> = proposal
+        .lines()
+        .map(|line| (format!("{} = {}", line.limit.spec().key, written(line.limit, line.value)), line.reason.as_str()))
+        .collect();
+    let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
+    let mut text = format!("# From {counted}; beside each limit: what they used at most, and the head-room.\n");
+    text.push_str(&format!("[components.{component}.tools.{tool}.limits]\n"));
+    for (line, reason) in lines {
+        // A string takes all that is written to it.
+        let _ = writeln!(text, "{line:width$}  # {reason}");
+    }
+    text
+}
+
+/// A value as the manifest writes it: counts bare, everything else in quotes.
+fn written(limit: Limit, value: u64) -> String {
+    let shown = limit.spec().show(value);
+    if limit.spec().unit == Unit::Count { shown } else { format!("\"{shown}\"") }
+}
+
+fn report(args: &CalibrateArgs, place: &Place, used: &Used, proposal: &Proposal, snippet: &str) -> Value {
+    let limits: Map<String, Value> = proposal
+        .lines()
+        .map(|line| {
+            let spec = line.limit.spec();
+            let value = if spec.unit == Unit::Count { json!(line.value) } else { json!(spec.show(line.value)) };
+            (spec.key.to_owned(), value)
+        })
+        .collect();
+    json!({
+        "tool": args.tool,
+        "component": place.component,
+        "samples": args.samples.len(),
+        "runs": args.runs,
+        "used": {
+            "fuel": used.fuel,
+            "duration_us": u64::try_from(used.duration.as_micros()).unwrap_or(u64::MAX),
+            "memory_peak_bytes": used.memory_bytes,
+            "output_bytes": used.output_bytes,
+            "output_items": used.output_items,
+            "log_bytes": used.log_bytes,
+            "arguments_bytes": used.arguments_bytes,
+        },
+        "limits": limits,
+        "manifest": snippet,
+    })
+}

@@ -1,0 +1,215 @@
+//! Limits from what calls used: head-room, readable numbers, and the bounds of each limit. Must not hold: how calls are
+//! made, or how limits are shown.
+use std::time::Duration;
+
+use toolcell_policy::quantity::{show_bytes, show_count};
+use toolcell_policy::{Limit, Unit};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// What a call used, or the most that several did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    pub fuel: u64,
+    pub duration: Duration,
+    pub memory_bytes: u64,
+    pub output_bytes: u64,
+    pub output_items: u64,
+    pub log_bytes: u64,
+    pub arguments_bytes: u64,
+}
+
+/// How much more than the samples used is allowed.
+struct HeadRoom {
+    limit: Limit,
+    /// Times what was used.
+    factor: u64,
+    /// And never less than this, in the limit's unit.
+    least: u64,
+}
+
+/// The limits that samples tell something about. Of the others, `rate`, `concurrency` and `queue` are about how many calls
+/// there are; `host_data`, `handles` and `random` guard the host, and their defaults fit every tool.
+const HEAD_ROOM: [HeadRoom; 7] = [
+    // The same call burns the same fuel everywhere, so this only covers arguments that no sample has. Below the least,
+    // about ten microseconds of computing, a tighter limit protects nobody.
+    HeadRoom { limit: Limit::Fuel, factor: 4, least: 100_000 },
+    // Time is not the tool's alone: a busy machine or a cold cache makes any call several times slower. A tenth of a
+    // second is what a scheduler may take under load.
+    HeadRoom { limit: Limit::Deadline, factor: 10, least: 100 },
+    // Allocators grow in steps and most collections by doubling: twice is the next step. Less than a megabyte is not
+    // worth a limit, a Rust guest begins with more.
+    HeadRoom { limit: Limit::Memory, factor: 2, least: MIB },
+    // Sizes follow the arguments, as fuel does. The least leaves room for an error that explains itself.
+    HeadRoom { limit: Limit::Output, factor: 4, least: 4 * KIB },
+    HeadRoom { limit: Limit::OutputItems, factor: 4, least: 16 },
+    // The least leaves room for what a tool prints when it panics, which samples do not show.
+    HeadRoom { limit: Limit::Log, factor: 4, least: 4 * KIB },
+    HeadRoom { limit: Limit::Arguments, factor: 4, least: 4 * KIB },
+];
+
+/// A limit for each thing that was measured.
+#[derive(Debug)]
+pub struct Proposal(Vec<Line>);
+
+/// One limit.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Line {
+    pub limit: Limit,
+    /// In the limit's unit, within its bounds.
+    pub value: u64,
+    /// What was used, and how the value came of it.
+    pub reason: String,
+}
+
+impl Used {
+    /// The larger of each.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            fuel: self.fuel.max(other.fuel),
+            duration: self.duration.max(other.duration),
+            memory_bytes: self.memory_bytes.max(other.memory_bytes),
+            output_bytes: self.output_bytes.max(other.output_bytes),
+            output_items: self.output_items.max(other.output_items),
+            log_bytes: self.log_bytes.max(other.log_bytes),
+            arguments_bytes: self.arguments_bytes.max(other.arguments_bytes),
+        }
+    }
+
+    /// What this limit counts, in its unit, rounded up; 0 for limits that are not measured.
+    fn of(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Fuel => self.fuel,
+            Limit::Deadline => u64::try_from(self.duration.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX),
+            Limit::Memory => self.memory_bytes,
+            Limit::Output => self.output_bytes,
+            Limit::OutputItems => self.output_items,
+            Limit::Log => self.log_bytes,
+            Limit::Arguments => self.arguments_bytes,
+            _ => 0,
+        }
+    }
+
+    fn show(&self, limit: Limit) -> String {
+        match limit.spec().unit {
+            Unit::Bytes if self.of(limit) > 10 * KIB => format!("{}KiB", self.of(limit).div_ceil(KIB)),
+            Unit::Bytes => show_bytes(self.of(limit)),
+            Unit::Millis => format!("{:.3}ms", self.duration.as_secs_f64() * 1e3),
+            Unit::Count | Unit::Rate => show_count(self.of(limit)),
+        }
+    }
+}
+
+impl Proposal {
+    pub fn of(used: &Used) -> Self {
+        Self(HEAD_ROOM.iter().map(|room| room.over(used)).collect())
+    }
+
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.0.iter()
+    }
+}
+
+impl HeadRoom {
+    fn over(&self, used: &Used) -> Line {
+        let Self { limit, factor, least } = *self;
+        let spec = limit.spec();
+        let wanted = used.of(limit).saturating_mul(factor);
+        let value = readable(spec.unit, wanted.max(least)).clamp(spec.min, spec.max);
+        let mut reason = format!("{}, ×{factor}", used.show(limit));
+        if wanted < least {
+            reason.push_str(&format!(", at least {}", spec.show(least)));
+        } else if value < wanted {
+            reason.push_str(", the most there is");
+        }
+        Line { limit, value, reason }
+    }
+}
+
+/// The next larger value that is easily read: two digits and zeros, whole KiB or MiB, tenths of a second or seconds.
+fn readable(unit: Unit, value: u64) -> u64 {
+    let step = match unit {
+        Unit::Bytes if value > MIB => MIB,
+        Unit::Bytes => KIB,
+        Unit::Millis if value > 1_000 => 1_000,
+        Unit::Millis => 100,
+        Unit::Count | Unit::Rate => 10_u64.pow(value.checked_ilog10().unwrap_or_default().saturating_sub(1)),
+    };
+    value.checked_next_multiple_of(step).unwrap_or(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(used: &Used) -> Vec<String> {
+        Proposal::of(used).lines().map(|line| line.limit.spec().show(line.value)).collect()
+    }
+
+    #[test]
+    fn each_limit_leaves_its_head_room_in_round_numbers() {
+        let used = Used {
+            fuel: 3_163_800,
+            duration: Duration::from_micros(240_100),
+            memory_bytes: 1_114_816,
+            output_bytes: 300_000,
+            output_items: 5,
+            log_bytes: 1_500,
+            arguments_bytes: 2_000_000,
+        };
+        assert_eq!(shown(&used), ["13_000_000", "3s", "3MiB", "2MiB", "20", "6KiB", "8MiB"]);
+    }
+
+    #[test]
+    fn what_is_hardly_used_gets_the_least() {
+        assert_eq!(shown(&Used::default()), ["100_000", "100ms", "1MiB", "4KiB", "16", "4KiB", "4KiB"]);
+        let line = Proposal::of(&Used { fuel: 1_000, ..Used::default() });
+        let reasons: Vec<&str> = line.lines().map(|line| line.reason.as_str()).take(2).collect();
+        assert_eq!(reasons, ["1_000, ×4, at least 100_000", "0.000ms, ×10, at least 100ms"]);
+    }
+
+    #[test]
+    fn no_limit_leaves_its_bounds() {
+        let most = u64::MAX;
+        let used = Used {
+            fuel: most,
+            duration: Duration::MAX,
+            memory_bytes: most,
+            output_bytes: most,
+            output_items: most,
+            log_bytes: most,
+            arguments_bytes: most,
+        };
+        for line in Proposal::of(&used).lines() {
+            assert_eq!(line.value, line.limit.spec().max);
+            assert!(line.reason.ends_with(", the most there is"), "{}", line.reason);
+        }
+    }
+
+    #[test]
+    fn numbers_are_rounded_up_to_ones_that_are_easily_read() {
+        for (unit, value, expected) in [
+            (Unit::Count, 0, 0),
+            (Unit::Count, 9, 9),
+            (Unit::Count, 99, 99),
+            (Unit::Count, 101, 110),
+            (Unit::Count, 126_552, 130_000),
+            (Unit::Bytes, 1, KIB),
+            (Unit::Bytes, MIB, MIB),
+            (Unit::Bytes, MIB + 1, 2 * MIB),
+            (Unit::Millis, 101, 200),
+            (Unit::Millis, 1_000, 1_000),
+            (Unit::Millis, 1_001, 2_000),
+        ] {
+            assert_eq!(readable(unit, value), expected, "{unit:?} {value}");
+        }
+    }
+
+    #[test]
+    fn the_most_of_two_calls_is_the_larger_of_each_value() {
+        let one = Used { fuel: 2, log_bytes: 1, ..Used::default() };
+        let other = Used { fuel: 1, output_items: 3, ..Used::default() };
+        assert_eq!(one.max(other), Used { fuel: 2, log_bytes: 1, output_items: 3, ..Used::default() });
+    }
+}

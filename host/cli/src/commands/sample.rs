@@ -1,0 +1,71 @@
+//! A call as the command line names it: a tool and its arguments. Must not hold: what a command does with the answer.
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::value::RawValue;
+use toolcell_mcp::{Call, CallContext, CallEvents, Cancellation, Catalog as _, Revision, Tool};
+use toolcell_policy::names;
+
+use crate::catalog::{Catalog, read_bounded};
+use crate::terminal;
+
+/// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.
+const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
+
+/// Reads arguments: JSON, `@FILE` to read some, `-` for stdin. Where that fails it says so.
+pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
+    arguments(given)
+        .inspect_err(|problem| {
+            terminal::error(problem, Some("give a JSON object, @FILE to read one, or - for stdin"));
+        })
+        .ok()
+}
+
+/// The tool of this name and its number. Where there is none it says so.
+pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c Tool)> {
+    let found = catalog.tools().find(name);
+    if found.is_none() {
+        let known = catalog.tools().tools().iter().map(|tool| tool.definition().name.as_str());
+        let near = names::did_you_mean(name, known).map(|name| format!("did you mean \"{name}\"?"));
+        let hint = near.as_deref().unwrap_or("`toolcell list` shows the tools");
+        terminal::error(&format!("no tool is called {name:?}"), Some(hint));
+    }
+    found.map(|(index, tool)| (index, tool.as_ref()))
+}
+
+/// A call that comes from the command line.
+pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -> Call {
+    let context = CallContext {
+        request_id: "cli".to_owned(),
+        revision: Revision::V2026_07_28,
+        client: None,
+        trace: None,
+        meta_json: "{}".to_owned(),
+        cancellation,
+        events: CallEvents::nowhere(),
+    };
+    Call { tool, arguments, context }
+}
+
+fn arguments(given: &str) -> Result<Box<RawValue>, String> {
+    let text = match given.strip_prefix('@') {
+        Some(path) => {
+            let bytes =
+                read_bounded(Path::new(path), ARGUMENTS_BYTES_MAX).map_err(|problem| format!("{path} {problem}"))?;
+            String::from_utf8(bytes).map_err(|_| format!("{path} is not UTF-8 text"))?
+        }
+        None if given == "-" => stdin()?,
+        None => given.to_owned(),
+    };
+    RawValue::from_string(text.trim().to_owned()).map_err(|error| format!("the arguments are not JSON: {error}"))
+}
+
+fn stdin() -> Result<String, String> {
+    let mut text = String::new();
+    let read = std::io::stdin().take(ARGUMENTS_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("stdin cannot be read: {error}"))?;
+    if text.len() as u64 > ARGUMENTS_BYTES_MAX {
+        return Err(format!("stdin holds more than {ARGUMENTS_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}

@@ -62,7 +62,7 @@ def missing_tests():
 def wrong_defaults():
     schema = json.loads((ROOT / "host" / "policy" / "toolcell.schema.json").read_text("utf-8"))
     readme = (ROOT / "README.md").read_text("utf-8")
-    keys = (item for table in ("Limits", "Load", "Server") for item in schema["$defs"][table]["properties"].items())
+    keys = (item for table in ("Limits", "Load", "Component", "Server") for item in schema["$defs"][table]["properties"].items())
     for key, value in keys:
         default = value.get("default")
         if default is None or key == "name":

@@ -374,7 +374,7 @@ def main():
     finally:
         server.stop()
     seconds = time.monotonic() - started
-    say(f"\n{paint('✓', '1;32')} {server.requests} requests in {seconds:.1f} s, each answered as it should be, "
+    say(f"\n{paint('✓', '1;32')} {server.requests} requests in {seconds * 1000:.0f} ms, each answered as it should be, "
         "each call in a sandbox of its own")
     configuration(toolcell, manifest)
     return 0

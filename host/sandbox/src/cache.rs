@@ -136,7 +136,7 @@ impl CodeCache {
                 Some((metadata.modified().ok()?, metadata.len(), entry.path()))
             })
             .collect();
-        entries.sort_unstable_by(|left, right| left.cmp(right));
+        entries.sort_unstable();
         let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
         for (_, entry_bytes, path) in entries {
             if bytes <= self.bytes_max {

@@ -124,7 +124,10 @@ pub(crate) async fn run<T>(
     let captured = instance.store.data().log.take();
     match back {
         Back::Warm(warm) => warm.give_up(instance),
-        Back::Kept(turn) if outcome.is_ok() => turn.keep(instance),
+        Back::Kept(turn) if outcome.is_ok() => {
+            instance.rest();
+            turn.keep(instance);
+        }
         _ => drop(instance),
     }
     CallReport { outcome, usage, captured }
@@ -138,28 +141,31 @@ async fn obtain<'a>(
     supply: Supply<'a>,
 ) -> Result<(Instance, Back<'a>), Failure> {
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
-    let back = match supply {
-        Supply::Fresh => Back::Nowhere,
-        Supply::Warm(warm) => match warm.take(caller) {
-            Some(instance) => return Ok((instance, Back::Warm(warm))),
+    let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
+    let turn = match supply {
+        Supply::Kept(kept) => Some(tokio::select! {
+            turn = kept.turn(wait) => turn.ok_or(Failure::Busy)?,
+            () = caller.cancelled() => return Err(Failure::Cancelled),
+        }),
+        _ => None,
+    };
+    let call = slots.call(wait).await.ok_or(Failure::Busy)?;
+    let back = match (supply, turn) {
+        (Supply::Warm(warm), _) => match warm.take() {
+            Some(mut instance) => {
+                instance.hand_to(Arc::clone(caller), call);
+                return Ok((instance, Back::Warm(warm)));
+            }
             None => Back::Warm(warm),
         },
-        Supply::Kept(kept) => {
-            let turn = tokio::select! {
-                turn = kept.turn(limits.queue_wait()) => turn.ok_or(Failure::Busy)?,
-                () = caller.cancelled() => return Err(Failure::Cancelled),
-            };
-            match turn {
-                (turn, Some(mut instance)) => {
-                    instance.refill(limits, Arc::clone(caller)).map_err(host)?;
-                    return Ok((instance, Back::Kept(turn)));
-                }
-                (turn, None) => Back::Kept(turn),
-            }
+        (_, Some((turn, Some(mut instance)))) => {
+            instance.refill(limits, Arc::clone(caller), call).map_err(host)?;
+            return Ok((instance, Back::Kept(turn)));
         }
+        (_, Some((turn, None))) => Back::Kept(turn),
+        (_, None) => Back::Nowhere,
     };
-    let slots = component.sandbox().slots();
-    let slot = slots.take(component.slot_units(), limits.queue_wait()).await.ok_or(Failure::Busy)?;
+    let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
     let instance = Instance::empty(component, limits, Arc::clone(caller), slot).map_err(host)?;
     Ok((instance, back))
 }

@@ -7,17 +7,17 @@ use toolcell_policy::Limits;
 use wasmtime::Store;
 
 use crate::bindings::ToolComponent as Bindings;
-use crate::caller::Caller;
+use crate::caller::{Caller, NoCaller};
 use crate::component::ToolComponent;
 use crate::engine;
-use crate::slots::Slot;
+use crate::slots::{CallPermit, Slot};
 use crate::state::CallState;
 
 /// A store with its share of the pool, and the instance in it once there is one.
 pub(crate) struct Instance {
     pub(crate) store: Store<CallState>,
     pub(crate) exports: Option<Bindings>,
-    _slot: Slot,
+    slot: Slot,
 }
 
 impl Instance {
@@ -29,7 +29,7 @@ impl Instance {
         slot: Slot,
     ) -> wasmtime::Result<Self> {
         let store = engine::store(component.pre().engine(), limits, caller)?;
-        Ok(Self { store, exports: None, _slot: slot })
+        Ok(Self { store, exports: None, slot })
     }
 
     /// Instantiates the component, where that was not done before.
@@ -58,14 +58,26 @@ impl Instance {
     }
 
     /// Readies an instance that was made ahead, with these very limits, for its one call.
-    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
+        self.slot.run(call);
         self.store.data_mut().caller = caller;
         self.store.set_epoch_deadline(1);
     }
 
+    /// Its call has ended: it is in no call's way until it is used again or dropped.
+    pub(crate) fn rest(&mut self) {
+        self.slot.rest();
+        self.store.data_mut().caller = Arc::new(NoCaller);
+    }
+
     /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
-    pub(crate) fn refill(&mut self, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<()> {
-        self.hand_to(caller);
+    pub(crate) fn refill(
+        &mut self,
+        limits: &Limits,
+        caller: Arc<dyn Caller>,
+        call: CallPermit,
+    ) -> wasmtime::Result<()> {
+        self.hand_to(caller, call);
         let state = self.store.data_mut();
         state.limiter.set_limit(limits.memory_bytes());
         state.log.refill(limits.log_bytes());

@@ -25,26 +25,52 @@ const KEEP_RESIDENT_BYTES: usize = 4 << 20;
 const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;
 const UNITS_MIN: u32 = UNITS_PER_CALL / MEMORIES_PER_CALL;
 
+/// Instances made ahead that the pool has room for beside those of calls; how many there are is bounded by memory first.
+const WARM_MAX: u32 = 64;
+
 /// Hands out pool room.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
-    units: Arc<Semaphore>,
     calls: Arc<Semaphore>,
+    units: Arc<Semaphore>,
+    warm: Arc<Semaphore>,
     calls_max: u32,
 }
 
-/// One call's share of the pool, given back when dropped.
+/// The right to run one call, given back when dropped.
+pub(crate) type CallPermit = OwnedSemaphorePermit;
+
+/// One instance's share of the pool, given back when dropped, and the right to run while it does.
 #[derive(Debug)]
-#[allow(dead_code, reason = "held for its drop")]
-pub(crate) struct Slot(OwnedSemaphorePermit, OwnedSemaphorePermit);
+pub(crate) struct Slot {
+    call: Option<CallPermit>,
+    _units: OwnedSemaphorePermit,
+}
+
+impl Slot {
+    /// Lets an instance that was made ahead run.
+    pub(crate) fn run(&mut self, call: CallPermit) {
+        self.call = Some(call);
+    }
+
+    /// The instance has run; its share is given back with it.
+    pub(crate) fn rest(&mut self) {
+        self.call = None;
+    }
+}
 
 impl Slots {
     /// Room for so many calls at once; at least one.
     pub(crate) fn new(calls_max: usize) -> Self {
-        let most = u32::MAX / UNITS_PER_CALL;
+        let most = u32::MAX / UNITS_PER_CALL - WARM_MAX;
         let calls_max = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
-        let units = calls_max.saturating_mul(UNITS_PER_CALL) as usize;
-        Self { units: Arc::new(Semaphore::new(units)), calls: Arc::new(Semaphore::new(calls_max as usize)), calls_max }
+        let room = |calls: u32| Arc::new(Semaphore::new(calls as usize));
+        Self {
+            calls: room(calls_max),
+            units: room(calls_max.saturating_mul(UNITS_PER_CALL)),
+            warm: room(WARM_MAX * UNITS_PER_CALL),
+            calls_max,
+        }
     }
 
     /// The pool's sizes, for the engine.
@@ -53,11 +79,12 @@ impl Slots {
         let per_component = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         // A single call may be as large as a component may be, however few calls there are.
         let at_least = |count: u32, one: usize| count.max(per_component(one));
-        pool.total_component_instances(self.calls_max)
-            .total_stacks(self.calls_max)
-            .total_core_instances(self.calls_max.saturating_mul(per_component(INSTANCES_MAX)))
-            .total_memories(at_least(self.calls_max.saturating_mul(MEMORIES_PER_CALL), MEMORIES_MAX))
-            .total_tables(at_least(self.calls_max.saturating_mul(TABLES_PER_CALL), TABLES_MAX))
+        let instances = self.calls_max.saturating_add(WARM_MAX);
+        pool.total_component_instances(instances)
+            .total_stacks(instances)
+            .total_core_instances(instances.saturating_mul(per_component(INSTANCES_MAX)))
+            .total_memories(at_least(instances.saturating_mul(MEMORIES_PER_CALL), MEMORIES_MAX))
+            .total_tables(at_least(instances.saturating_mul(TABLES_PER_CALL), TABLES_MAX))
             .table_elements(TABLE_ELEMENTS)
             .max_core_instances_per_component(per_component(INSTANCES_MAX))
             .max_memories_per_component(per_component(MEMORIES_MAX))
@@ -82,32 +109,27 @@ impl Slots {
         memories.max(tables).max(UNITS_MIN).min(all)
     }
 
-    /// Waits for `units` of room, at most `wait`; `None` where there was none in time.
-    pub(crate) async fn take(&self, units: u32, wait: Duration) -> Option<Slot> {
-        if let Some(slot) = self.take_now(units) {
-            return Some(slot);
+    /// Waits for the right to run a call, at most `wait`; `None` where there was none in time.
+    pub(crate) async fn call(&self, wait: Duration) -> Option<CallPermit> {
+        if let Ok(call) = Arc::clone(&self.calls).try_acquire_owned() {
+            return Some(call);
         }
-        let taken = async {
-            let call = Arc::clone(&self.calls).acquire_owned().await.ok()?;
-            let units = Arc::clone(&self.units).acquire_many_owned(units).await.ok()?;
-            Some(Slot(call, units))
+        tokio::time::timeout(wait, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()
+    }
+
+    /// Waits for `units` of room for this call's instance, at most `wait`; `None` where there was none in time.
+    pub(crate) async fn take(&self, call: CallPermit, units: u32, wait: Duration) -> Option<Slot> {
+        let units = match Arc::clone(&self.units).try_acquire_many_owned(units) {
+            Ok(units) => units,
+            Err(_) => tokio::time::timeout(wait, Arc::clone(&self.units).acquire_many_owned(units)).await.ok()?.ok()?,
         };
-        tokio::time::timeout(wait, taken).await.ok().flatten()
+        Some(Slot { call: Some(call), _units: units })
     }
 
-    /// Takes `units` of room for an instance that nobody asked for yet: only while more than half of the room is free.
-    pub(crate) fn take_spare(&self, units: u32) -> Option<Slot> {
-        let spare = |semaphore: &Semaphore, all: u32| semaphore.available_permits() > (all / 2) as usize;
-        let enough =
-            spare(&self.calls, self.calls_max) && spare(&self.units, self.calls_max.saturating_mul(UNITS_PER_CALL));
-        enough.then(|| self.take_now(units)).flatten()
-    }
-
-    /// Takes `units` of room if they are there.
-    pub(crate) fn take_now(&self, units: u32) -> Option<Slot> {
-        let call = Arc::clone(&self.calls).try_acquire_owned().ok()?;
-        let units = Arc::clone(&self.units).try_acquire_many_owned(units).ok()?;
-        Some(Slot(call, units))
+    /// Room for an instance that nobody asked for yet, if there is any: never of the room that calls have.
+    pub(crate) fn take_warm(&self, units: u32) -> Option<Slot> {
+        let units = Arc::clone(&self.warm).try_acquire_many_owned(units).ok()?;
+        Some(Slot { call: None, _units: units })
     }
 }
 
@@ -115,19 +137,34 @@ impl Slots {
 mod tests {
     use super::*;
 
+    async fn take(slots: &Slots, units: u32) -> Option<Slot> {
+        let wait = Duration::from_millis(1);
+        slots.take(slots.call(wait).await?, units, wait).await
+    }
+
     #[tokio::test]
     async fn a_full_pool_makes_the_next_call_wait_and_then_says_no() {
         let slots = Slots::new(2);
-        let held = slots.take(2 * UNITS_PER_CALL, Duration::ZERO).await.unwrap();
-        assert!(slots.take(1, Duration::from_millis(1)).await.is_none());
+        let held = take(&slots, 2 * UNITS_PER_CALL).await.unwrap();
+        assert!(take(&slots, 1).await.is_none());
         drop(held);
-        assert!(slots.take(2 * UNITS_PER_CALL, Duration::ZERO).await.is_some());
+        assert!(take(&slots, 2 * UNITS_PER_CALL).await.is_some());
     }
 
     #[tokio::test]
     async fn no_more_calls_run_than_may_however_small() {
         let slots = Slots::new(2);
-        let _held = [slots.take(1, Duration::ZERO).await.unwrap(), slots.take(1, Duration::ZERO).await.unwrap()];
-        assert!(slots.take(1, Duration::from_millis(1)).await.is_none());
+        let mut held = [take(&slots, 1).await.unwrap(), take(&slots, 1).await.unwrap()];
+        assert!(take(&slots, 1).await.is_none());
+        held[0].rest();
+        assert!(take(&slots, 1).await.is_some(), "an instance that rests is in nobody's way");
+    }
+
+    #[tokio::test]
+    async fn instances_made_ahead_take_no_room_from_calls() {
+        let slots = Slots::new(1);
+        let warm: Vec<_> = std::iter::from_fn(|| slots.take_warm(UNITS_PER_CALL)).collect();
+        assert_eq!(warm.len(), WARM_MAX as usize);
+        assert!(take(&slots, UNITS_PER_CALL).await.is_some());
     }
 }

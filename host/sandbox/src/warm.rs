@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use toolcell_policy::Limits;
 
-use crate::caller::{Caller, NoCaller};
+use crate::caller::NoCaller;
 use crate::component::ToolComponent;
 use crate::instance::Instance;
 
@@ -96,23 +96,22 @@ impl Warm {
     }
 
     /// An instance for one call, where one waits.
-    pub(crate) fn take(self: &Arc<Self>, caller: &Arc<dyn Caller>) -> Option<Instance> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Instance> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let (taken, left) = {
             let mut ready = lock(&self.ready);
             (ready.pop(), ready.len())
         };
-        if left <= self.count / 2 {
+        // Waking the keeper costs more than an instance: it comes once for several.
+        if left <= self.count / 4 {
             self.refill_soon();
         }
-        taken.map(|(mut instance, _charge)| {
-            instance.hand_to(Arc::clone(caller));
-            instance
-        })
+        taken.map(|(instance, _charge)| instance)
     }
 
     /// Takes an instance whose call has ended.
-    pub(crate) fn give_up(&self, instance: Instance) {
+    pub(crate) fn give_up(&self, mut instance: Instance) {
+        instance.rest();
         let mut spent = lock(&self.spent);
         // Where nobody comes to clear them away, whoever brings one too many does it.
         if spent.len() < self.count && self.kept.load(Ordering::Acquire) {
@@ -141,7 +140,7 @@ impl Warm {
 
     async fn make(&self) -> Option<(Instance, Charge)> {
         let sandbox = self.component.sandbox();
-        let slot = sandbox.slots().take_spare(self.component.slot_units())?;
+        let slot = sandbox.slots().take_warm(self.component.slot_units())?;
         let _running = sandbox.clock().running();
         let mut instance = Instance::empty(&self.component, &self.limits, Arc::new(NoCaller), slot).ok()?;
         let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;
@@ -153,13 +152,18 @@ impl Warm {
 
 /// Keeps a tool's instances ready as long as it is called, then gives them up and ends.
 async fn keep(warm: Weak<Warm>) {
+    let mut calls = 0;
+    // One timer for all the time: setting it anew for each wake-up would wake the thread of timers, too.
+    let mut look = tokio::time::interval_at(tokio::time::Instant::now() + IDLE, IDLE);
     loop {
         let Some(this) = warm.upgrade() else { return };
         this.fill().await;
-        let calls = this.calls.load(Ordering::Relaxed);
-        if tokio::time::timeout(IDLE, this.wanted.notified()).await.is_ok()
-            || this.calls.load(Ordering::Relaxed) != calls
-        {
+        tokio::select! {
+            () = this.wanted.notified() => continue,
+            _ = look.tick() => {}
+        }
+        let calls_now = this.calls.load(Ordering::Relaxed);
+        if std::mem::replace(&mut calls, calls_now) != calls_now {
             continue;
         }
         lock(&this.ready).clear();

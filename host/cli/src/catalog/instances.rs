@@ -9,9 +9,9 @@ use toolcell_sandbox::{Kept, Spawn, Supply, ToolComponent, Warm, WarmBudget};
 
 use crate::workers::GuestExecutor;
 
-/// Callers of one component whose state is kept apart. Past them, a caller's calls get an instance each, as without
+/// Callers of one component whose state is kept apart: each keeps a share of the pool. Past them, a caller's calls get an instance each, as without
 /// `instance = "per-caller"`: state is lost, never shared.
-const CALLERS_MAX: usize = 1_000;
+const CALLERS_MAX: usize = 64;
 
 /// What instances are made ahead with.
 #[derive(Clone)]

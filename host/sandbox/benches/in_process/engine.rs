@@ -4,12 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Instance, InstancePre, Linker, ResourceTable, Val};
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
+use wasmtime::{Config, Enabled, Engine, Error, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 /// The export that every tool component has.
 const TOOLS: &str = "toolcell:mcp/tools@1.0.0";
+
+/// The package of the contract.
+const CONTRACT: &str = "toolcell:mcp/";
 
 /// Fuel of one run: what a call has by itself.
 const FUEL: u64 = 10_000_000_000;
@@ -104,12 +108,12 @@ impl Metered {
         store
     }
 
-    /// A component, ready to be instantiated. What it imports beside WASI traps: none of it is called here.
+    /// A component, ready to be instantiated. What it imports of the contract traps: none of it is called here.
     pub fn prepare(&self, component: &[u8]) -> InstancePre<State> {
         let component = Component::from_binary(&self.engine, component).unwrap();
         let mut linker = Linker::new(&self.engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker).unwrap();
-        linker.define_unknown_imports_as_traps(&component).unwrap();
+        trap_contract(&mut linker, &component);
         linker.instantiate_pre(&component).unwrap()
     }
 }
@@ -130,6 +134,23 @@ fn pool() -> PoolingAllocationConfig {
             .table_keep_resident(KEEP_RESIDENT_BYTES);
     }
     pool
+}
+
+/// Defines each function of the contract that the component imports.
+fn trap_contract(linker: &mut Linker<State>, component: &Component) {
+    let engine = component.engine();
+    for (name, item) in component.component_type().imports(engine) {
+        let ComponentItem::ComponentInstance(interface) = item.ty else { continue };
+        if !name.starts_with(CONTRACT) {
+            continue;
+        }
+        let mut instance = linker.instance(name).unwrap();
+        for (function, item) in interface.exports(engine) {
+            if matches!(item.ty, ComponentItem::ComponentFunc(_)) {
+                instance.func_new(function, |_, _, _, _| Err(Error::msg("nobody is there"))).unwrap();
+            }
+        }
+    }
 }
 
 /// Calls a tool of an instance, and checks that it answers with a result.

@@ -13,6 +13,7 @@ mod record;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde_json::value::RawValue;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{Call, CallResult, ToolList};
 use toolcell_policy::{Limit, Limits};
@@ -184,11 +185,18 @@ impl Catalog {
     }
 }
 
+impl Entry {
+    /// Arguments past the limit of this tool.
+    fn too_large(&self, arguments: &RawValue) -> Option<Failure> {
+        let bytes = arguments.get().len() as u64;
+        (bytes > self.limits.arguments_bytes()).then(|| Failure::over(Limit::Arguments, &self.limits))
+    }
+}
+
 /// Runs a call that has its place, under the tool's limits.
 async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
     let Call { arguments, context, .. } = call;
-    if arguments.get().len() as u64 > entry.limits.arguments_bytes() {
-        let failure = Failure::over(Limit::Arguments, &entry.limits);
+    if let Some(failure) = entry.too_large(&arguments) {
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
     }
     let source = entry.instances.for_caller(LOCAL);
@@ -236,6 +244,11 @@ impl Ending {
 impl toolcell_mcp::Catalog for Catalog {
     fn tools(&self) -> &ToolList {
         &self.tools
+    }
+
+    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
+        let failure = self.entries.get(tool)?.too_large(arguments)?;
+        Some(CallResult::error(failure.to_string()))
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CallResult {

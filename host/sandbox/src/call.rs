@@ -15,6 +15,7 @@ use crate::instance::Instance;
 use crate::kept::{Kept, Turn};
 use crate::state::CallState;
 use crate::warm::Warm;
+use crate::weight::weigh;
 
 /// One call of one tool.
 pub struct CallInput<'a> {
@@ -176,42 +177,4 @@ async fn stopped(limits: &Limits, caller: &dyn Caller) -> Failure {
         () = tokio::time::sleep(limits.deadline()) => Failure::over(Limit::Deadline, limits),
         () = caller.cancelled() => Failure::Cancelled,
     }
-}
-
-/// Bytes and content items of an answer. Names, titles and annotations count as well: all of it goes on the wire.
-fn weigh(answer: &Result<contract::CallResult, contract::Failure>) -> (u64, usize) {
-    let result = match answer {
-        Ok(result) => result,
-        Err(contract::Failure::InvalidInput(text) | contract::Failure::Failed(text)) => return (text.len() as u64, 0),
-    };
-    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let content: usize = result
-        .content
-        .iter()
-        .map(|item| match item {
-            contract::Content::Text(text) => text.text.len() + optional(&text.meta_json),
-            contract::Content::Image(media) | contract::Content::Audio(media) => {
-                media.data.len() + media.mime_type.len() + optional(&media.meta_json)
-            }
-            contract::Content::ResourceLink(link) => weigh_link(link),
-            contract::Content::EmbeddedResource(resource) => {
-                let body = match &resource.body {
-                    contract::ResourceBody::Text(text) => text.len(),
-                    contract::ResourceBody::Blob(bytes) => bytes.len(),
-                };
-                body + resource.uri.len() + optional(&resource.mime_type) + optional(&resource.meta_json)
-            }
-        })
-        .sum();
-    let bytes = content + optional(&result.structured_json) + optional(&result.meta_json);
-    (bytes as u64, result.content.len())
-}
-
-fn weigh_link(link: &contract::ResourceLink) -> usize {
-    let optional = [&link.title, &link.description, &link.mime_type, &link.meta_json];
-    let icons: usize = link.icons.iter().map(|icon| icon.src.len()).sum();
-    link.uri.len()
-        + link.name.len()
-        + optional.iter().filter_map(|text| text.as_ref()).map(String::len).sum::<usize>()
-        + icons
 }

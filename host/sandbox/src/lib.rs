@@ -29,6 +29,7 @@ mod precompiled;
 mod slots;
 mod state;
 mod warm;
+mod weight;
 
 pub use bindings::contract;
 pub use cache::{CACHE_BYTES_MAX, CacheError, CodeCache};

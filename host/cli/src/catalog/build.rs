@@ -255,13 +255,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn add(
-        &mut self,
-        policy: &ComponentPolicy,
-        listed: Listed,
-        warming: &Warming,
-        problems: &mut Vec<Diagnostic>,
-    ) {
+    fn add(&mut self, policy: &ComponentPolicy, listed: Listed, warming: &Warming, problems: &mut Vec<Diagnostic>) {
         let before = problems.len();
         let Listed { component, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();

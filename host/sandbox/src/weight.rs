@@ -1,0 +1,94 @@
+//! How large an answer is: every text and every byte of it, as it will go to the client. No limits here.
+use crate::bindings::contract::{Annotations, CallResult, Content, Failure, Icon, ResourceBody, ResourceLink};
+
+/// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, which is how they are sent; the
+/// braces and keys around them do not count.
+pub(crate) fn weigh(answer: &Result<CallResult, Failure>) -> (u64, usize) {
+    let result = match answer {
+        Ok(result) => result,
+        Err(Failure::InvalidInput(text) | Failure::Failed(text)) => return (text.len() as u64, 0),
+    };
+    let content: usize = result.content.iter().map(content).sum();
+    let bytes = content + optional(&result.structured_json) + optional(&result.meta_json);
+    (bytes as u64, result.content.len())
+}
+
+fn content(item: &Content) -> usize {
+    match item {
+        Content::Text(text) => text.text.len() + annotations(&text.annotations) + optional(&text.meta_json),
+        Content::Image(media) | Content::Audio(media) => {
+            let described = media.mime_type.len() + annotations(&media.annotations) + optional(&media.meta_json);
+            base64(media.data.len()) + described
+        }
+        Content::ResourceLink(link) => resource_link(link),
+        Content::EmbeddedResource(resource) => {
+            let body = match &resource.body {
+                ResourceBody::Text(text) => text.len(),
+                ResourceBody::Blob(bytes) => base64(bytes.len()),
+            };
+            let described = resource.uri.len() + optional(&resource.mime_type) + optional(&resource.meta_json);
+            body + described + annotations(&resource.annotations)
+        }
+    }
+}
+
+fn resource_link(link: &ResourceLink) -> usize {
+    let texts = [&link.title, &link.description, &link.mime_type, &link.meta_json];
+    let texts: usize = texts.into_iter().map(optional).sum();
+    let icons: usize = link.icons.iter().map(icon).sum();
+    link.uri.len() + link.name.len() + texts + icons + annotations(&link.annotations)
+}
+
+fn icon(icon: &Icon) -> usize {
+    icon.src.len() + optional(&icon.mime_type) + icon.sizes.iter().map(String::len).sum::<usize>()
+}
+
+/// The names of roles are sent for each; the longest has nine bytes.
+fn annotations(annotations: &Option<Annotations>) -> usize {
+    annotations.as_ref().map_or(0, |annotations| 9 * annotations.audience.len() + optional(&annotations.last_modified))
+}
+
+fn optional(text: &Option<String>) -> usize {
+    text.as_ref().map_or(0, String::len)
+}
+
+fn base64(bytes: usize) -> usize {
+    bytes.div_ceil(3).saturating_mul(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bindings::contract::{MediaContent, Role, TextContent};
+
+    #[test]
+    fn nothing_that_is_sent_is_left_out() {
+        let annotations =
+            Annotations { audience: vec![Role::User], priority: None, last_modified: Some("x".repeat(1_000)) };
+        let icon = Icon { src: "s".repeat(10), mime_type: None, sizes: vec!["z".repeat(100)], theme: None };
+        let link = ResourceLink {
+            uri: "u".into(),
+            name: "n".into(),
+            title: None,
+            description: Some("d".into()),
+            mime_type: None,
+            size: None,
+            annotations: None,
+            icons: vec![icon],
+            meta_json: None,
+        };
+        let picture =
+            MediaContent { data: vec![0; 4], mime_type: "m".into(), annotations: None, meta_json: Some("{}".into()) };
+        let text = TextContent { text: "t".into(), annotations: Some(annotations), meta_json: None };
+        let rows = [
+            (Content::Text(text), 1 + 9 + 1_000),
+            (Content::ResourceLink(link), 3 + 110),
+            (Content::Image(picture), 8 + 1 + 2),
+        ];
+        for (item, bytes) in rows {
+            let result = CallResult { content: vec![item], structured_json: None, is_error: false, meta_json: None };
+            assert_eq!(weigh(&Ok(result)), (bytes, 1));
+        }
+        assert_eq!(weigh(&Err(Failure::Failed("four".into()))), (4, 0));
+    }
+}

@@ -38,6 +38,8 @@ pub enum Ask {
     List,
     /// `tools/call`.
     Call(Tool, Era),
+    /// A legacy `tools/call` of a peer's tool of this name, which gives its text back somewhere in its own.
+    Named(&'static str),
 }
 
 impl Tool {
@@ -59,6 +61,12 @@ impl Tool {
     }
 }
 
+/// Whether what the call of this id said stands in this text, and no longer number.
+fn has_within(id: u64, text: &str) -> bool {
+    let said = format!("{WORDS}{id}");
+    text.split_once(&said).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
+}
+
 /// What every call says before its number: as long as a short sentence, with something that needs escaping in no encoding.
 const WORDS: &str = "the quick brown fox jumps over call ";
 
@@ -72,8 +80,9 @@ impl Ask {
         match self {
             Self::Ping => write!(line, r#""ping"}}"#)?,
             Self::List => write!(line, r#""tools/list"}}"#)?,
-            Self::Line => write_call(line, id, Tool::Echo, Era::Legacy)?,
-            Self::Call(tool, era) => write_call(line, id, tool, era)?,
+            Self::Line => write_call(line, id, Tool::Echo.name(), Era::Legacy)?,
+            Self::Call(tool, era) => write_call(line, id, tool.name(), era)?,
+            Self::Named(name) => write_call(line, id, name, Era::Legacy)?,
         }
         line.push(b'\n');
         Ok(())
@@ -108,12 +117,15 @@ impl Ask {
                 [content] if !result.is_error && tool.has_answered(id, &content.text) => Ok(()),
                 _ => bail!("the answer to call {id} is wrong"),
             },
+            Self::Named(_) => match result.content.first() {
+                Some(content) if !result.is_error && has_within(id, &content.text) => Ok(()),
+                _ => bail!("the answer to call {id} is wrong"),
+            },
         }
     }
 }
 
-fn write_call(line: &mut Vec<u8>, id: u64, tool: Tool, era: Era) -> anyhow::Result<()> {
-    let name = tool.name();
+fn write_call(line: &mut Vec<u8>, id: u64, name: &str, era: Era) -> anyhow::Result<()> {
     write!(line, r#""tools/call","params":{{"name":"{name}","arguments":{{"text":"{WORDS}{id}"}}"#)?;
     if era == Era::Modern {
         write!(line, r#","_meta":{}"#, modern_meta())?;
@@ -139,6 +151,11 @@ pub fn initialize(id: u64) -> Vec<u8> {
     let client = serde_json::json!({"name": "toolcell-bench", "version": "1"});
     let params = serde_json::json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
     line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}))
+}
+
+/// A legacy request of this method, without params, as one line.
+pub fn legacy(id: u64, method: &str) -> Vec<u8> {
+    line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method}))
 }
 
 /// What follows the answer to [`initialize`].

@@ -16,7 +16,7 @@ use crate::samples::Samples;
 use crate::subject::Subject;
 
 /// The columns of [`Lanes::rows`].
-pub const COLUMNS: &[Column] = &[
+pub const COLUMNS: &[Column; 7] = &[
     Column { key: "p50_us", heading: "p50 µs", decimals: 1 },
     Column { key: "p99_us", heading: "p99 µs", decimals: 1 },
     Column { key: "above_bare_us", heading: "above bare", decimals: 1 },
@@ -30,7 +30,7 @@ pub const COLUMNS: &[Column] = &[
 const WARM_UP: usize = 10;
 
 /// Calls of each tool after a start, before anything counts.
-const FIRST_CALLS: u64 = 50;
+pub const FIRST_CALLS: u64 = 50;
 
 /// A running process that several lanes may ask.
 pub type Shared = Rc<RefCell<Link>>;

@@ -35,6 +35,7 @@ pub struct Link {
     output: BufReader<File>,
     stderr: File,
     line: Vec<u8>,
+    server: String,
 }
 
 impl Link {
@@ -56,7 +57,15 @@ impl Link {
             .spawn()
             .with_context(|| format!("{} does not start", subject.program.display()))?;
         let output = BufReader::with_capacity(BLOCK_BYTES, File::from(output));
-        Ok(Self { name: subject.name, child, input: File::from(input), output, stderr, line: Vec::new() })
+        Ok(Self {
+            name: subject.name,
+            child,
+            input: File::from(input),
+            output,
+            stderr,
+            line: Vec::new(),
+            server: String::new(),
+        })
     }
 
     /// Starts a subject and opens a legacy conversation.
@@ -66,9 +75,16 @@ impl Link {
     pub fn open(subject: &Subject, wire: Wire) -> anyhow::Result<Self> {
         let mut link = Self::start(subject, wire)?;
         link.send(&frame::initialize(OPENING_ID))?;
-        link.wait_for(OPENING_ID)?;
+        let reply: serde_json::Value = serde_json::from_slice(link.wait_for(OPENING_ID)?)?;
+        let of = |key: &str| reply.pointer(&format!("/result/serverInfo/{key}")).and_then(serde_json::Value::as_str);
+        link.server = format!("{} {}", of("name").unwrap_or_default(), of("version").unwrap_or_default());
         link.send(&frame::initialized())?;
         Ok(link)
+    }
+
+    /// The name and version that it gave when the conversation was opened.
+    pub fn server(&self) -> &str {
+        &self.server
     }
 
     /// The process.

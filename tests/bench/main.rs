@@ -12,6 +12,7 @@ mod machine;
 mod memory;
 mod native;
 mod options;
+mod peers;
 mod pipelined;
 mod placed;
 mod process;
@@ -35,7 +36,7 @@ use watch::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 7] = [
+const MEASUREMENTS: [Measurement; 8] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -43,6 +44,7 @@ const MEASUREMENTS: [Measurement; 7] = [
     ("start", start::measure),
     ("loops", loops::measure),
     ("memory", memory::measure),
+    ("peers", peers::measure),
 ];
 
 fn main() -> ExitCode {
@@ -66,7 +68,8 @@ fn main() -> ExitCode {
 
 fn measure(options: &Options) -> anyhow::Result<()> {
     let mut report = Report::new(machine::describe()?, options.quick);
-    for (name, measure) in MEASUREMENTS.into_iter().filter(|(name, _)| options.wants(name)) {
+    let is_there = |name| name != "peers" || peers::is_any_given();
+    for (name, measure) in MEASUREMENTS.into_iter().filter(|(name, _)| options.wants(name) && is_there(*name)) {
         complain(&format!("measuring: {name}"));
         let watch = Watch::over(name, options.patience());
         report.add(name, measure(options)?);

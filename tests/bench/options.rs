@@ -14,11 +14,14 @@ Usage: make bench
        cargo run --release -p toolcell-tests --bin toolcell-bench -- [OPTIONS]
 
   --quick          few rounds: shows that everything runs, judges nothing
-  --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory
+  --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory,
+                   peers
   --json           one JSON object on stdout instead of tables
   --help           this
 
 Environment:
+  PEER_WASSETTE    a wassette binary, to be measured in the same run (build its tool with tests/bench/peers/build.sh)
+  PEER_HYPER_MCP   a hyper-mcp binary, likewise
   TOOLCELL_BIN     the binary to measure (default: target/release/toolcell)
   NO_COLOR         no colours, on a terminal too
 ";

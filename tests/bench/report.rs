@@ -8,6 +8,7 @@ use crate::goals::{self, Measured};
 use crate::machine::Machine;
 
 /// What a column of figures is called.
+#[derive(Clone, Copy)]
 pub struct Column {
     /// In JSON, with its unit.
     pub key: &'static str,

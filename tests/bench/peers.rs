@@ -1,0 +1,216 @@
+//! The same client, the same kind of tool, other hosts: each peer whose binary the environment names, beside toolcell and
+//! the bare pipe in the same rounds. What their tools are is in `peers/`, and how they are started is from their own
+//! documentation. Must not hold: a figure of a peer from anywhere else.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use tempfile::TempDir;
+
+use crate::frame::{self, Ask, Era, Tool};
+use crate::lane::{self, Lane, Lanes, Seen, Shared};
+use crate::link::{Link, Wire};
+use crate::options::Options;
+use crate::report::{Column, Row, Section};
+use crate::samples::Samples;
+use crate::serving::Serving;
+use crate::stream::{Stream, converse};
+use crate::subject::Subject;
+
+/// The columns of serial calls, and one more.
+const COLUMNS: &[Column] = &{
+    let [p50, p99, above, q1, q3, ratio, cpu] = *lane::COLUMNS;
+    let rate = Column { key: "pipelined_calls_per_s", heading: "pipelined/s", decimals: 0 };
+    [p50, p99, above, q1, q3, ratio, cpu, rate]
+};
+
+/// Calls outstanding when they are pipelined: few enough for a host that takes them one after another.
+const WINDOW: usize = 16;
+
+/// The id of requests about the conversation. Beyond those of calls.
+const LIST_ID: u64 = 1 << 51;
+
+const BARE: &str = "bare pipe";
+
+const NOTE: &str = "\
+Each has one tool, in Rust, that gives back its text; peers/ has those of the peers. Serial as in the first table; pipelined:
+16 calls outstanding, the median of all rounds. toolcell has an instance for each call; what a peer has is its own affair.";
+
+/// Another host of tools.
+struct Peer {
+    /// What to call it.
+    name: &'static str,
+    /// The variable that says where its binary is.
+    variable: &'static str,
+    /// Its tool, in `peers/components`.
+    tool: &'static str,
+    /// Prepares a folder for it, and says how to serve from there.
+    prepare: fn(&Given<'_>) -> anyhow::Result<Subject>,
+}
+
+/// What a peer is prepared from.
+struct Given<'a> {
+    name: &'static str,
+    program: PathBuf,
+    tool: PathBuf,
+    folder: &'a Path,
+}
+
+const PEERS: [Peer; 2] = [
+    Peer { name: "wassette", variable: "PEER_WASSETTE", tool: "wassette.wasm", prepare: wassette },
+    Peer { name: "hyper-mcp", variable: "PEER_HYPER_MCP", tool: "hyper_mcp.wasm", prepare: hyper_mcp },
+];
+
+/// Whether the environment names one.
+pub fn is_any_given() -> bool {
+    PEERS.iter().any(|peer| std::env::var_os(peer.variable).is_some())
+}
+
+/// Measures those that are given.
+///
+/// # Errors
+/// One does not start or answers wrongly, or its tool was not built.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let (rounds, calls) = (options.count(20, 2), options.count(250, 20));
+    let (serving, fresh) = (Serving::examples()?, Serving::fresh()?);
+    let echo = Ask::Call(Tool::Echo, Era::Legacy);
+    let server = |serving: &Serving| lane::server(&serving.subject(), Wire::Pipes, &[Tool::Echo]);
+    let mut asked = vec![
+        (BARE, lane::bare(Wire::Pipes)?, Ask::Line),
+        ("toolcell", server(&serving)?, echo),
+        ("toolcell, prewarm = 0", server(&fresh)?, echo),
+    ];
+    let folder = tempfile::tempdir()?;
+    for peer in &PEERS {
+        if let Some(program) = std::env::var_os(peer.variable) {
+            asked.push(peer.start(program, &folder).with_context(|| peer.name)?);
+        }
+    }
+    let lane = |(name, link, ask): &(&'static str, Shared, Ask)| Lane {
+        name,
+        link: link.clone(),
+        ask: *ask,
+        baseline: BARE,
+        seen: Seen::default(),
+    };
+    let mut lanes = Lanes::new(asked.iter().map(lane).collect());
+    let mut rates = vec![Samples::default(); asked.len()];
+    for round in 0..rounds {
+        lanes.round(round, calls)?;
+        for ((name, link, ask), rates) in asked.iter().zip(&mut rates) {
+            rates.push(pipelined(link, *ask, calls).with_context(|| *name)?);
+        }
+    }
+    let rows = lanes.rows().into_iter().zip(&rates).map(|(row, rates)| with_rate(row, rates)).collect();
+    Ok(Section { title: "Peers", note: NOTE.to_owned(), columns: COLUMNS, rows, measured: Vec::new() })
+}
+
+fn with_rate(mut row: Row, rates: &Samples) -> Row {
+    row.values.push(rates.median());
+    row
+}
+
+fn pipelined(link: &Shared, ask: Ask, calls: usize) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    converse(&mut link.borrow_mut(), Stream { ask, calls, window: WINDOW })?;
+    Ok(calls as f64 / begun.elapsed().as_secs_f64())
+}
+
+impl Peer {
+    /// Starts it, and finds what it and its tool call themselves.
+    fn start(&self, program: OsString, folder: &TempDir) -> anyhow::Result<(&'static str, Shared, Ask)> {
+        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/peers/components").join(self.tool);
+        ensure!(tool.exists(), "{} is not there; tests/bench/peers/build.sh builds it", tool.display());
+        let program =
+            PathBuf::from(&program).canonicalize().with_context(|| format!("{}={program:?}", self.variable))?;
+        let folder = folder.path().join(self.name);
+        std::fs::create_dir(&folder)?;
+        let mut link =
+            Link::open(&(self.prepare)(&Given { name: self.name, program, tool, folder: &folder })?, Wire::Pipes)?;
+        let ask = Ask::Named(echo_of(&mut link)?);
+        let mut request = Vec::new();
+        for id in 0..lane::FIRST_CALLS {
+            link.ask(ask, id, &mut request)?;
+        }
+        let name = kept(format!("{}: {}", self.name, link.server()));
+        Ok((name, Shared::new(link.into()), ask))
+    }
+}
+
+/// The name of the tool that is called `echo`, with whatever its host puts before it.
+fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
+    link.send(&frame::legacy(LIST_ID, "tools/list"))?;
+    let reply: serde_json::Value = serde_json::from_slice(link.wait_for(LIST_ID)?)?;
+    let tools = reply.pointer("/result/tools").and_then(serde_json::Value::as_array).context("no list of tools")?;
+    let mut names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
+    let name = names.find(|name| name.ends_with("echo")).with_context(|| format!("no echo among {reply}"))?;
+    Ok(kept(name.to_owned()))
+}
+
+/// A name for as long as this program runs. There are two for each peer.
+fn kept(name: String) -> &'static str {
+    Box::leak(name.into_boxed_str())
+}
+
+impl Given<'_> {
+    /// The peer with these arguments, at home in its folder.
+    fn subject(&self, arguments: &[OsString]) -> Subject {
+        let homes =
+            ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HYPER_MCP_LOG_PATH"];
+        let environment = homes.map(|variable| (variable, self.folder.as_os_str().to_owned())).to_vec();
+        Subject { name: self.name, program: self.program.clone(), arguments: arguments.to_vec(), environment }
+    }
+
+    /// The tool as a URL.
+    fn tool_url(&self) -> String {
+        format!("file://{}", self.tool.display())
+    }
+}
+
+/// `wassette component load` puts the tool into a folder, `wassette run` serves that folder on stdio.
+fn wassette(given: &Given<'_>) -> anyhow::Result<Subject> {
+    let kept = ["--component-dir".into(), given.folder.join("components").into_os_string()];
+    let with_folder = |command: &[&str]| [command.iter().map(OsString::from).collect(), kept.to_vec()].concat();
+    given.subject(&with_folder(&["component", "load", &given.tool_url()])).run()?;
+    Ok(given.subject(&with_folder(&["run", "--disable-builtin-tools"])))
+}
+
+/// `hyper-mcp` reads which plugins there are from a file and serves them on stdio.
+fn hyper_mcp(given: &Given<'_>) -> anyhow::Result<Subject> {
+    let config = given.folder.join("config.json");
+    std::fs::write(&config, serde_json::json!({"plugins": {"bench": {"url": given.tool_url()}}}).to_string())?;
+    Ok(given.subject(&["--config-file".into(), config.into_os_string()]))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Given, Peer, WINDOW, echo_of, hyper_mcp, wassette};
+    use crate::frame::Ask;
+    use crate::link::{Link, Wire};
+    use crate::stream::{Stream, converse};
+
+    #[test]
+    fn a_stand_in_is_started_and_asked_as_a_peer_is() {
+        let program = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/peers/stand_in.py");
+        let prepares: [fn(&Given<'_>) -> _; 2] = [wassette, hyper_mcp];
+        for prepare in prepares {
+            let folder = tempfile::tempdir().unwrap();
+            let tool = folder.path().join("tool.wasm");
+            let given = Given { name: "stand-in", program: program.clone(), tool, folder: folder.path() };
+            let mut link = Link::open(&prepare(&given).unwrap(), Wire::Pipes).unwrap();
+            let ask = Ask::Named(echo_of(&mut link).unwrap());
+            link.ask(ask, 7, &mut Vec::new()).unwrap();
+            converse(&mut link, Stream { ask, calls: 100, window: WINDOW }).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_peer_has_a_variable_of_its_own() {
+        let [one, other]: [Peer; 2] = super::PEERS;
+        assert_ne!(one.variable, other.variable);
+    }
+}

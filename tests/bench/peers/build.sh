@@ -1,0 +1,17 @@
+#!/bin/sh
+# Builds the tools that peers are measured with, into components/ beside this script.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}/peers
+cd "$here"
+mkdir -p components
+
+# Both targets come with the toolchain of the examples where that is Debian's; another one may have only its own.
+build() {
+    [ -d "$(rustc --print target-libdir --target "$2" 2>/dev/null)" ] || export TOOLCELL_GUEST_TOOLCHAIN=debian
+    CARGO_TARGET_DIR=$target "$root/guest-examples/toolchain.sh" cargo build --quiet --locked --release --target "$2" -p "peer-$1-echo"
+    cp "$target/$2/release/peer_$(echo "$1" | tr - _)_echo.wasm" "components/$(echo "$1" | tr - _).wasm"
+}
+build wassette wasm32-wasip2
+build hyper-mcp wasm32-unknown-unknown

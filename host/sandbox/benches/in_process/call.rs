@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use criterion::Criterion;
 use toolcell_policy::Limits;
-use toolcell_sandbox::{CallInput, NoCaller, Sandbox, SandboxOptions, ToolComponent};
+use toolcell_sandbox::{CallInput, NoCaller, Sandbox, SandboxOptions, Supply, ToolComponent};
 
 use crate::guest::{ARGUMENTS, built, runtime};
 
@@ -16,7 +16,8 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(tool, |bencher| {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
-                let input = CallInput { tool, arguments_json: ARGUMENTS, limits: &limits, caller };
+                let input =
+                    CallInput { tool, arguments_json: ARGUMENTS, limits: &limits, caller, supply: Supply::Fresh };
                 runtime.block_on(component.call_tool(input)).outcome.unwrap()
             });
         });

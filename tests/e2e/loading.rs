@@ -98,9 +98,9 @@ fn a_source_that_cannot_be_read_is_named() {
 fn a_component_that_cannot_be_instantiated_is_refused() {
     says("start_spins", &["out of fuel"]);
     says("start_traps", &["the tool trapped: wasm `unreachable` instruction executed"]);
-    says("large_memory", &["memory"]);
-    says("large_table", &["table"]);
-    says("many_instances", &["instances"]);
+    says("large_memory", &["out of memory"]);
+    says("large_table", &["out of memory"]);
+    says("many_instances", &["too many parts"]);
 }
 
 #[test]

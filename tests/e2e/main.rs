@@ -11,6 +11,7 @@ mod bounded;
 mod budgets;
 mod cli;
 mod clients;
+mod code_cache;
 mod coverage;
 mod eras;
 mod hostile;

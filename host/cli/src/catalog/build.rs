@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, SourceRef, names};
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, ToolComponent, contract};
 
 use super::admission::Admission;
@@ -82,7 +82,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
-        if !problems.is_empty() {
+        if problems.iter().any(|problem| problem.severity() == Severity::Error) {
             return Built { catalog: None, problems };
         }
         let Draft { tools, entries, components, .. } = draft;
@@ -181,6 +181,13 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
     }
 }
 
+fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
+    let message = format!("component \"{}\" does not fit the pool: each call maps its memory anew", policy.name());
+    Diagnostic::warning("components::not_pooled", message)
+        .at(policy.source_span())
+        .hint("it works, at some 50 microseconds more a call; a table of at most 32,768 elements would fit")
+}
+
 /// A component is past this limit of loading. `otherwise` is what to do but raise it.
 fn past(
     policy: &ComponentPolicy,
@@ -274,6 +281,9 @@ impl Draft {
             policy_digest: Digest::of(policy.canonical().as_bytes()).to_string(),
             component: Arc::new(component),
         });
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
         let adding = Adding { loaded: Arc::clone(&loaded), kept: KeptByCaller::of(policy), warming };
         for tool in tools {
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {

@@ -117,3 +117,30 @@ impl Source<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> KeptByCaller {
+        KeptByCaller { callers: Mutex::default(), idle: Duration::from_secs(1), lifetime: Duration::from_secs(1) }
+    }
+
+    #[test]
+    fn a_caller_has_its_own_instance_and_nobody_else_s() {
+        let kept = kept();
+        let (ann, bob) = (kept.of_caller("ann").unwrap(), kept.of_caller("bob").unwrap());
+        assert!(!Arc::ptr_eq(&ann, &bob));
+        assert!(Arc::ptr_eq(&ann, &kept.of_caller("ann").unwrap()));
+    }
+
+    #[test]
+    fn past_the_callers_that_are_kept_apart_nobody_shares() {
+        let kept = kept();
+        for caller in 0..CALLERS_MAX {
+            assert!(kept.of_caller(&caller.to_string()).is_some());
+        }
+        assert!(kept.of_caller("one more").is_none());
+        assert!(kept.of_caller("0").is_some());
+    }
+}

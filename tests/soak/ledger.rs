@@ -1,0 +1,253 @@
+//! Which requests are open and what came for them: every frame is held against it, and what is wrong is kept.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::calls::{Era, Kind, Wanted};
+
+/// Findings that are kept word for word; the others are only counted. Nobody reads more of the same.
+const FINDINGS_KEPT: usize = 20;
+
+/// How much of a frame a finding quotes, in bytes.
+const QUOTE_BYTES: usize = 400;
+
+/// One request that has no answer yet.
+#[derive(Debug)]
+pub struct Open {
+    /// What it is there for.
+    pub kind: Kind,
+    /// In whose terms it was made.
+    pub era: Era,
+    /// What it is to be answered with.
+    pub wanted: Wanted,
+    progress: f64,
+}
+
+impl Open {
+    /// Not answered yet.
+    pub const fn new(kind: Kind, era: Era, wanted: Wanted) -> Self {
+        Self { kind, era, wanted, progress: f64::NEG_INFINITY }
+    }
+}
+
+/// What is known of all requests.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    open: HashMap<u64, Open>,
+    /// Lines that were no JSON and have no error for it yet.
+    unreadable: u64,
+    /// Requests that were sent, by kind.
+    pub sent: BTreeMap<Kind, u64>,
+    /// Right answers.
+    pub answered: u64,
+    /// Calls that were taken back and had no answer.
+    pub cancelled: u64,
+    /// Progress and log messages.
+    pub events: u64,
+    /// What is wrong, the first few of all.
+    pub findings: Vec<String>,
+    /// How much is wrong.
+    pub found: u64,
+    /// The output has ended.
+    pub ended: bool,
+}
+
+/// A frame as far as it is looked at.
+#[derive(Deserialize)]
+struct Frame<'a> {
+    id: Option<Value>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    result: Option<Value>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Progress {
+    progress_token: u64,
+    progress: f64,
+}
+
+impl Ledger {
+    /// A request is about to be sent.
+    pub fn enter(&mut self, id: u64, open: Open) {
+        *self.sent.entry(open.kind).or_default() += 1;
+        self.open.insert(id, open);
+    }
+
+    /// A line that is no JSON is about to be sent.
+    pub fn enter_unreadable(&mut self) {
+        *self.sent.entry(Kind::Refused).or_default() += 1;
+        self.unreadable += 1;
+    }
+
+    /// An endless call is about to be taken back: from now on nothing may come for it.
+    pub fn cancel(&mut self, id: u64) {
+        if self.open.remove(&id).is_some() {
+            self.cancelled += 1;
+        }
+    }
+
+    /// Everything before a certain line has been read by the host, so that a raced call without an answer gets none.
+    pub fn settle_raced(&mut self) {
+        let before = self.open.len();
+        self.open.retain(|_, open| open.kind != Kind::Raced);
+        self.cancelled += u64::try_from(before - self.open.len()).unwrap_or_default();
+    }
+
+    /// Requests that must still be answered.
+    pub fn owed(&self) -> usize {
+        let owed = self.open.values().filter(|open| open.kind != Kind::Raced).count();
+        owed + usize::try_from(self.unreadable).unwrap_or(usize::MAX)
+    }
+
+    /// What was not answered in time is lost.
+    pub fn give_up(&mut self) {
+        let lost: Vec<String> = self.open.drain().map(|(id, open)| format!("no answer to {id}: {open:?}")).collect();
+        lost.into_iter().for_each(|finding| self.find(finding));
+        if std::mem::take(&mut self.unreadable) > 0 {
+            self.find("no answer to a line that is no JSON".to_owned());
+        }
+    }
+
+    /// Something is wrong.
+    pub fn find(&mut self, finding: String) {
+        self.found += 1;
+        if self.findings.len() < FINDINGS_KEPT {
+            self.findings.push(finding);
+        }
+    }
+
+    /// A line came.
+    pub fn take(&mut self, line: &[u8]) {
+        let taken = match serde_json::from_slice::<Frame<'_>>(line) {
+            Ok(frame) => self.take_frame(frame),
+            Err(error) => Err(format!("a line that is no frame ({error})")),
+        };
+        if let Err(wrong) = taken {
+            let text = String::from_utf8_lossy(line);
+            let quoted = text.get(..text.floor_char_boundary(QUOTE_BYTES)).unwrap_or_default();
+            self.find(format!("{wrong}: {}", quoted.trim_end()));
+        }
+    }
+
+    fn take_frame(&mut self, frame: Frame<'_>) -> Result<(), String> {
+        if let Some(method) = frame.method {
+            self.events += 1;
+            return match method.as_str() {
+                "notifications/progress" => self.take_progress(frame.params),
+                "notifications/message" => Ok(()),
+                _ => Err("an event that nobody asked for".to_owned()),
+            };
+        }
+        let id = match frame.id {
+            None | Some(Value::Null) => return self.take_refusal(frame.error.as_ref()),
+            Some(id) => id,
+        };
+        let number = id.as_u64().or_else(|| id.as_str()?.strip_prefix('s')?.parse().ok());
+        let open = number.and_then(|number| self.open.remove(&number)).ok_or("a reply to nobody, or a second one")?;
+        if number.map(|number| open.era.id(number)) != Some(id) {
+            return Err("an id that is not the request's".to_owned());
+        }
+        let is_modern = frame.result.as_ref().is_none_or(|result| result["resultType"] == "complete");
+        let is_legacy = frame.result.as_ref().is_none_or(|result| result.get("resultType").is_none());
+        if !(if open.era == Era::Modern { is_modern } else { is_legacy }) {
+            return Err("a result of the other era".to_owned());
+        }
+        check(&open.wanted, frame.result.as_ref(), frame.error.as_ref())?;
+        self.answered += 1;
+        Ok(())
+    }
+
+    fn take_progress(&mut self, params: Option<&RawValue>) -> Result<(), String> {
+        let read = params.and_then(|params| serde_json::from_str::<Progress>(params.get()).ok());
+        let Progress { progress_token, progress } = read.ok_or("progress without its members")?;
+        let open = self.open.get_mut(&progress_token).ok_or("progress for no open call")?;
+        let before = std::mem::replace(&mut open.progress, progress);
+        if progress > before { Ok(()) } else { Err(format!("progress after {before}")) }
+    }
+
+    fn take_refusal(&mut self, error: Option<&Value>) -> Result<(), String> {
+        let is_parse_error = error.is_some_and(|error| error["code"] == -32_700);
+        self.unreadable = self.unreadable.checked_sub(1).filter(|_| is_parse_error).ok_or("a refusal of nothing")?;
+        self.answered += 1;
+        Ok(())
+    }
+}
+
+/// Whether this is the right answer.
+fn check(wanted: &Wanted, result: Option<&Value>, error: Option<&Value>) -> Result<(), String> {
+    let is_error = |result: &Value| result["isError"] == true;
+    let text = |result: &Value| match result["content"].as_array().map(Vec::as_slice) {
+        Some([content]) => content["text"].as_str().map(str::to_owned),
+        _ => None,
+    };
+    let is_right = match (wanted, result, error) {
+        (Wanted::Refusal(code), None, Some(error)) => error["code"] == *code,
+        (Wanted::Text(wanted), Some(result), None) => !is_error(result) && text(result).as_ref() == Some(wanted),
+        (Wanted::Error(wanted), Some(result), None) => {
+            is_error(result) && text(result).as_deref() == Some(wanted.as_ref())
+        }
+        (Wanted::ErrorBeginning(start), Some(result), None) => {
+            is_error(result) && text(result).is_some_and(|text| text.starts_with(start))
+        }
+        (Wanted::Structured(wanted), Some(result), None) => {
+            !is_error(result) && result.get("structuredContent") == Some(wanted)
+        }
+        (Wanted::Member(member), Some(result), None) => result.get(member).is_some(),
+        (Wanted::Empty, Some(result), None) => result.as_object().is_some_and(|result| result.is_empty()),
+        _ => false,
+    };
+    if is_right { Ok(()) } else { Err(format!("not {wanted:?}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ledger, Open};
+    use crate::calls::{Era, Kind, Wanted};
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.enter(1, Open::new(Kind::Good, Era::Legacy, Wanted::Text("one".to_owned())));
+        ledger.enter(2, Open::new(Kind::Cancelled, Era::Modern, Wanted::Nothing));
+        ledger
+    }
+
+    #[test]
+    fn the_right_answer_settles_a_request() {
+        let mut ledger = ledger();
+        ledger
+            .take(br#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#);
+        ledger.take(br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"one"}],"isError":false}}"#);
+        ledger.cancel(2);
+        assert_eq!((ledger.owed(), ledger.answered, ledger.cancelled), (0, 1, 1));
+        assert_eq!(ledger.findings, [""; 0]);
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_found() {
+        let wrong: [&[u8]; 8] = [
+            b"not json",
+            br#"{"id":9,"result":{}}"#,
+            br#"{"id":"s1","result":{}}"#,
+            br#"{"id":1,"result":{"content":[{"text":"two"}]}}"#,
+            br#"{"id":1,"result":{"resultType":"complete","content":[{"text":"one"}]}}"#,
+            br#"{"id":"s2","result":{"resultType":"complete","content":[{"text":"one"}]}}"#,
+            br#"{"id":null,"error":{"code":-32700}}"#,
+            br#"{"method":"notifications/progress","params":{"progressToken":3,"progress":1}}"#,
+        ];
+        for line in wrong {
+            let mut ledger = ledger();
+            ledger.take(line);
+            assert_eq!(ledger.found, 1, "{}", String::from_utf8_lossy(line));
+        }
+        let mut ledger = ledger();
+        ledger.give_up();
+        assert_eq!(ledger.found, 2, "both are lost");
+    }
+}

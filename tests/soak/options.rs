@@ -1,0 +1,81 @@
+//! The command line of the soak.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Drives one `toolcell serve` with good, hostile and cancelled calls in both eras, and checks every answer, and that
+memory, threads and files stay what they are. Exits 0 where nothing was found.
+
+Usage: make soak [SECONDS=600] [ARGS=--json]
+       cargo run --release -p toolcell-tests --bin toolcell-soak -- [OPTIONS]
+
+  --seconds N   how long (default: 600; 10 to 86400)
+  --seed N      the same calls in the same order as the run that printed it
+  --json        one JSON object on stdout instead of tables
+  --help        this
+
+Environment:
+  TOOLCELL_BIN  the binary to drive (default: target/release/toolcell)
+";
+
+/// How long a soak takes where nothing else is said, in seconds.
+const SECONDS: u64 = 600;
+
+/// The shortest, in seconds: below it there are too few rounds to see a trend.
+const SECONDS_MIN: u64 = 10;
+
+/// The longest, in seconds: a day.
+const SECONDS_MAX: u64 = 86_400;
+
+/// What the command line asks for.
+pub enum Asked {
+    /// Print the help.
+    Help,
+    /// Soak.
+    Soak(Options),
+}
+
+/// How to soak.
+pub struct Options {
+    /// How long.
+    pub duration: Duration,
+    /// What the choice of calls begins with.
+    pub seed: u64,
+    /// JSON instead of tables.
+    pub json: bool,
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// It has something that is not known, or a number out of bounds.
+pub fn from_command_line() -> anyhow::Result<Asked> {
+    let mut options = Options { duration: Duration::from_secs(SECONDS), seed: seed_of_now(), json: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut number = || -> anyhow::Result<u64> {
+            let value = arguments.next().with_context(|| format!("{argument} needs a number"))?;
+            value.parse().with_context(|| format!("{argument} needs a number, not {value:?}"))
+        };
+        match argument.as_str() {
+            "--seconds" => {
+                let seconds = number()?;
+                ensure!((SECONDS_MIN..=SECONDS_MAX).contains(&seconds), "{SECONDS_MIN} to {SECONDS_MAX} seconds");
+                options.duration = Duration::from_secs(seconds);
+            }
+            "--seed" => options.seed = number()?,
+            "--json" => options.json = true,
+            "--help" => return Ok(Asked::Help),
+            other => bail!("what is {other:?}?"),
+        }
+    }
+    Ok(Asked::Soak(options))
+}
+
+/// Another one each time; a run prints its own.
+fn seed_of_now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs())
+}

@@ -1,0 +1,137 @@
+//! What the soak found, as text for people and as JSON for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::calls::Kind;
+use crate::ledger::Ledger;
+use crate::process::Held;
+use crate::trend::{DRIFT_PERCENT_MAX, Trend};
+
+/// What a run found.
+pub struct Report {
+    /// What the choice of calls began with.
+    pub seed: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// What was sent and what came.
+    pub ledger: Ledger,
+    /// What the process held after each round.
+    pub held: Vec<Held>,
+    /// What the process ended with; `None` where a signal ended it.
+    pub exit: Option<i32>,
+}
+
+/// A figure that must not grow: its name, its trend, and how it is shown.
+struct Watched {
+    name: &'static str,
+    trend: Option<Trend>,
+    unit: &'static str,
+    /// What one is in the unit.
+    scale: f64,
+    is_flat: bool,
+}
+
+impl Report {
+    /// Whether nothing was found.
+    pub fn is_good(&self) -> bool {
+        self.ledger.found == 0 && self.exit == Some(0) && self.watched().iter().all(|watched| watched.is_flat)
+    }
+
+    fn watched(&self) -> [Watched; 3] {
+        let memory = Trend::of(&self.held, |held| held.resident_bytes);
+        let threads = Trend::of(&self.held, |held| held.threads);
+        let files = Trend::of(&self.held, |held| held.files);
+        let grows_not = |trend: Option<Trend>| trend.is_some_and(|trend| trend.last <= trend.first);
+        let is_flat = memory.is_some_and(|trend| trend.drift_percent() <= DRIFT_PERCENT_MAX);
+        [
+            Watched { name: "resident memory", trend: memory, unit: " MB", scale: 1e-6, is_flat },
+            Watched { name: "threads", trend: threads, unit: "", scale: 1.0, is_flat: grows_not(threads) },
+            Watched { name: "open files", trend: files, unit: "", scale: 1.0, is_flat: grows_not(files) },
+        ]
+    }
+
+    /// As tables.
+    pub fn to_text(&self) -> String {
+        let Self { seed, took, ledger, held, exit } = self;
+        let seconds = took.as_secs_f64();
+        let sent: u64 = ledger.sent.values().sum();
+        let mut text = format!(
+            "soak: {sent} requests in {seconds:.0} s ({:.0}/s), {} rounds, seed {seed}\n",
+            sent as f64 / seconds,
+            held.len()
+        );
+        // A string takes all that is written to it.
+        for kind in Kind::ALL {
+            let _ = writeln!(text, "  {:<16}{:>10}", kind.name(), ledger.sent.get(&kind).copied().unwrap_or_default());
+        }
+        let Ledger { answered, cancelled, events, .. } = ledger;
+        let _ = writeln!(text, "  {answered} right answers, {cancelled} cancelled without one, {events} events");
+        for Watched { name, trend, unit, scale, is_flat } in self.watched() {
+            let verdict = if is_flat { "flat" } else { "GROWS" };
+            let _ = match trend {
+                Some(trend) => {
+                    let shown = [trend.first, trend.last, trend.most].map(|value| shown(value, scale));
+                    let [first, last, most] = shown;
+                    let drift = trend.drift_percent();
+                    writeln!(
+                        text,
+                        "  {name:<16}{first}{unit} → {last}{unit} ({drift:+.1} %), most {most}{unit}: {verdict}"
+                    )
+                }
+                None => writeln!(text, "  {name:<16}too few rounds to say"),
+            };
+        }
+        let _ = match exit {
+            Some(status) => writeln!(text, "  exit status     {status}"),
+            None => writeln!(text, "  ended by a signal"),
+        };
+        let _ = writeln!(text, "  findings        {}", ledger.found);
+        for finding in &ledger.findings {
+            let _ = writeln!(text, "  - {finding}");
+        }
+        text
+    }
+
+    /// As one JSON object.
+    pub fn to_json(&self) -> String {
+        let sent: serde_json::Map<String, Value> =
+            self.ledger.sent.iter().map(|(kind, count)| (kind.name().to_owned(), json!(count))).collect();
+        let watched: Vec<Value> = self.watched().iter().map(Watched::to_json).collect();
+        let rounds: Vec<Value> = self
+            .held
+            .iter()
+            .map(|held| json!({"resident_bytes": held.resident_bytes, "threads": held.threads, "files": held.files}))
+            .collect();
+        let report = json!({
+            "good": self.is_good(),
+            "seed": self.seed,
+            "seconds": self.took.as_secs_f64(),
+            "sent": sent,
+            "answered": self.ledger.answered,
+            "cancelled": self.ledger.cancelled,
+            "events": self.ledger.events,
+            "watched": watched,
+            "rounds": rounds,
+            "exit": self.exit,
+            "found": self.ledger.found,
+            "findings": self.ledger.findings,
+        });
+        format!("{report:#}\n")
+    }
+}
+
+impl Watched {
+    fn to_json(&self) -> Value {
+        let figures = self.trend.map(|trend| {
+            json!({"first": trend.first, "last": trend.last, "most": trend.most, "drift_percent": trend.drift_percent()})
+        });
+        json!({"name": self.name, "flat": self.is_flat, "figures": figures})
+    }
+}
+
+fn shown(value: u64, scale: f64) -> String {
+    if scale == 1.0 { value.to_string() } else { format!("{:.1}", value as f64 * scale) }
+}

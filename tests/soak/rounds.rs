@@ -1,0 +1,230 @@
+//! The soak itself: rounds of requests, and a look at the process between them, when no call is open.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use crate::calls::{self, Era, Kind, Request, Wanted};
+use crate::ledger::{Ledger, Open};
+use crate::options::Options;
+use crate::process::Held;
+use crate::random::Random;
+use crate::report::Report;
+use crate::serving;
+use crate::watch::Watch;
+
+/// Rounds that a soak is made of, as long as they are neither too short nor too long.
+const ROUNDS: u32 = 24;
+
+/// The shortest and the longest round.
+const ROUND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
+
+/// Requests that wait for their answer at most. Below what the host takes on at once, so that no call is turned away.
+const WINDOW: usize = 40;
+
+/// Endless calls that are open at once: four for each of two workers.
+const ENDLESS_MAX: usize = 8;
+
+/// Requests after an endless call before it is taken back, at most.
+const CANCELLED_WITHIN: u64 = 60;
+
+/// How long answers may take once nothing more is sent. What they wait for takes a second on a machine with time.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The id of the opening: one that no request reaches.
+const OPENING: u64 = 1 << 40;
+
+/// A line that is no JSON.
+const UNREADABLE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\n";
+
+/// How much of the host's stderr is shown where it fails, in bytes.
+const SAID_BYTES: u64 = 8 * 1024;
+
+/// Soaks.
+///
+/// # Errors
+/// The host does not start, or the run cannot be made. What the host does wrong is in the report.
+pub fn soak(options: &Options) -> anyhow::Result<Report> {
+    // A round ends with one wait for answers, and a host that does not give them is given up there.
+    let _watch = Watch::for_at_most(options.duration * 2 + PATIENCE * 4);
+    let folder = serving::folder();
+    let mut stderr = tempfile::tempfile()?;
+    let mut child = Ended(
+        serving::command(&folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::from(stderr.try_clone()?))
+            .spawn()?,
+    );
+    let (input, output) = (child.0.stdin.take().context("no stdin")?, child.0.stdout.take().context("no stdout")?);
+    let shared = Shared::default();
+    let begun = Instant::now();
+    let process = child.0.id();
+    let held = std::thread::scope(|scope| {
+        scope.spawn(|| shared.read(output));
+        let random = Random::new(options.seed);
+        // It closes the host's stdin when it is dropped, and the reading thread ends with the host's stdout.
+        Client { shared: &shared, input, random, next: 0, endless: Vec::new() }.run(options, process)
+    });
+    let status = child.0.wait()?;
+    let took = begun.elapsed();
+    if !status.success() || held.is_err() {
+        crate::complain(&format!("the host ended with {status}; its stderr ends with:\n{}", end_of(&mut stderr)?));
+    }
+    let ledger = std::mem::take(&mut *shared.ledger());
+    Ok(Report { seed: options.seed, took, ledger, held: held?, exit: status.code() })
+}
+
+/// A process that is ended when this is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Both fail only where it has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the writing and the reading thread share.
+#[derive(Default)]
+struct Shared {
+    ledger: Mutex<Ledger>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, output: ChildStdout) {
+        let (mut output, mut line) = (BufReader::new(output), Vec::new());
+        while matches!(output.read_until(b'\n', &mut line), Ok(1..)) {
+            self.ledger().take(&line);
+            self.changed.notify_one();
+            line.clear();
+        }
+        self.ledger().ended = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until this holds. False where it does not in time, or never will.
+    fn wait_until(&self, holds: impl Fn(&Ledger) -> bool) -> bool {
+        let waits = |ledger: &mut Ledger| !holds(ledger) && !ledger.ended;
+        let waited = self.changed.wait_timeout_while(self.ledger(), PATIENCE, waits);
+        let (ledger, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        holds(&ledger)
+    }
+}
+
+/// The client that sends.
+struct Client<'s> {
+    shared: &'s Shared,
+    input: ChildStdin,
+    random: Random,
+    /// The id of the next request.
+    next: u64,
+    endless: Vec<Endless>,
+}
+
+/// An endless call that runs.
+struct Endless {
+    id: u64,
+    era: Era,
+    /// The request before which it is taken back.
+    due: u64,
+}
+
+impl Client<'_> {
+    /// All rounds; gives what the process held after each.
+    fn run(&mut self, options: &Options, process: u32) -> anyhow::Result<Vec<Held>> {
+        let (begun, round) = (Instant::now(), (options.duration / ROUNDS).clamp(ROUND.0, ROUND.1));
+        self.shared.ledger().enter(OPENING, Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo")));
+        self.input.write_all(&calls::opening(OPENING))?;
+        let mut held = Vec::new();
+        while begun.elapsed() < options.duration {
+            let end = Instant::now() + round;
+            let mut goes_on = true;
+            while goes_on && Instant::now() < end {
+                goes_on = self.step()?;
+            }
+            if !self.settle()? {
+                self.shared.ledger().give_up();
+                break;
+            }
+            held.push(Held::by(process)?);
+        }
+        Ok(held)
+    }
+
+    /// Sends one request, once there is room for it. False where there never is.
+    fn step(&mut self) -> anyhow::Result<bool> {
+        let room = WINDOW + self.endless.len();
+        if !self.shared.wait_until(|ledger| ledger.owed() < room) {
+            return Ok(false);
+        }
+        let id = self.next;
+        self.next += 1;
+        self.take_back(|endless| endless.due <= id)?;
+        if self.random.below(40) == 0 {
+            self.shared.ledger().enter_unreadable();
+            self.input.write_all(UNREADABLE)?;
+        } else if self.endless.len() < ENDLESS_MAX && self.random.below(6) == 0 {
+            let request = Request::endless(&mut self.random);
+            let due = id + 1 + self.random.below(CANCELLED_WITHIN);
+            self.endless.push(Endless { id, era: request.era, due });
+            self.send(request, id)?;
+        } else {
+            let request = Request::at_random(&mut self.random, id);
+            let raced = (request.kind == Kind::Raced).then_some(request.era);
+            self.send(request, id)?;
+            if let Some(era) = raced {
+                self.input.write_all(&calls::cancellation(era, id))?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, request: Request, id: u64) -> anyhow::Result<()> {
+        self.shared.ledger().enter(id, Open::new(request.kind, request.era, request.wanted.clone()));
+        Ok(self.input.write_all(&request.line(id))?)
+    }
+
+    /// Takes endless calls back.
+    fn take_back(&mut self, is_due: impl Fn(&Endless) -> bool) -> anyhow::Result<()> {
+        let (due, running) = std::mem::take(&mut self.endless).into_iter().partition(is_due);
+        self.endless = running;
+        for Endless { id, era, .. } in due {
+            self.shared.ledger().cancel(id);
+            self.input.write_all(&calls::cancellation(era, id))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the round: takes back what never ends, and waits until every other request is answered. False where one is not.
+    fn settle(&mut self) -> anyhow::Result<bool> {
+        self.take_back(|_| true)?;
+        let ping = self.next;
+        self.next += 1;
+        self.shared.ledger().enter(ping, Open::new(Kind::Other, Era::Legacy, Wanted::Empty));
+        self.input.write_all(&calls::ping(ping))?;
+        let is_settled = self.shared.wait_until(|ledger| ledger.owed() == 0);
+        // The host has read every cancellation before this ping: what it has not answered, it never does.
+        self.shared.ledger().settle_raced();
+        Ok(is_settled)
+    }
+}
+
+/// The last of what a process said.
+fn end_of(stderr: &mut File) -> anyhow::Result<String> {
+    let length = stderr.seek(SeekFrom::End(0))?;
+    stderr.seek(SeekFrom::Start(length.saturating_sub(SAID_BYTES)))?;
+    let mut said = Vec::new();
+    stderr.read_to_end(&mut said)?;
+    Ok(String::from_utf8_lossy(&said).into_owned())
+}

@@ -14,10 +14,18 @@ mod loading;
 mod metering;
 mod schema;
 
+use std::time::Duration;
+
 use criterion::Criterion;
 
+/// How long each part runs before it counts.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// How long each part is measured: all of them together take three minutes.
+const MEASUREMENT: Duration = Duration::from_secs(3);
+
 fn main() {
-    let mut criterion = Criterion::default().configure_from_args();
+    let mut criterion = Criterion::default().warm_up_time(WARM_UP).measurement_time(MEASUREMENT).configure_from_args();
     call::measure(&mut criterion);
     instance::measure(&mut criterion);
     metering::measure(&mut criterion);

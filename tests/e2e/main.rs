@@ -9,11 +9,13 @@
 
 mod bounded;
 mod budgets;
+mod calibrate;
 mod cli;
 mod clients;
 mod code_cache;
 mod coverage;
 mod eras;
+mod fairness;
 mod hostile;
 mod instances;
 mod lifecycle;
@@ -21,3 +23,4 @@ mod loading;
 mod malformed;
 mod results;
 mod sealed;
+mod stopping;

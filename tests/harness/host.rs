@@ -12,6 +12,9 @@ use crate::command::Finished;
 use crate::frames::{Line, Lines, PATIENCE, Said, modern_meta};
 use crate::{Answer, Folder, binary, fixture};
 
+/// The audit of a host that records, in its folder.
+const AUDIT: &str = "audit.jsonl";
+
 /// A running host. Ended when dropped.
 #[derive(Debug)]
 pub struct TestHost {
@@ -54,10 +57,24 @@ impl TestHost {
     /// As [`TestHost::with_manifest`].
     #[must_use]
     pub fn in_folder(folder: Folder) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    /// Serves this manifest, and records each call: [`TestHost::audit`] reads the records.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn recording(manifest: &str) -> Self {
+        Self::start_with(Folder::with_manifest(manifest), &["--audit", AUDIT])
+    }
+
+    fn start_with(folder: Folder, further: &[&str]) -> Self {
         let mut child = std::process::Command::new(binary::toolcell())
             .arg("serve")
             .arg("--manifest")
             .arg(folder.manifest())
+            .args(further)
             .current_dir(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -82,6 +99,26 @@ impl TestHost {
     #[must_use]
     pub fn folder(&self) -> &Folder {
         &self.folder
+    }
+
+    /// The records so far, of a host that was started with [`TestHost::recording`].
+    ///
+    /// # Panics
+    /// Where there are none, or one is no JSON.
+    #[must_use]
+    pub fn audit(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.folder.path().join(AUDIT)).unwrap();
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Tells the host that nobody waits for this request any more.
+    ///
+    /// # Panics
+    /// As [`TestHost::send_bytes`].
+    pub fn cancel(&mut self, id: &Value) {
+        let params = json!({"requestId": id});
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     }
 
     /// Sends these bytes as they are, without a line break.

@@ -131,8 +131,12 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let id_text = envelope("id");
     let id = id_text.and_then(RequestId::parse);
     let refuse = |id: Option<RequestId>, text: String| Err(Refused { id, error: RpcError::request(text) });
+    // One key that appears twice is noted, and the id may be another one: answering under either would be a guess.
+    let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
+    if scanned.duplicate.is_some() && ids.count() > 1 {
+        return refuse(None, "Duplicate key: id".to_owned());
+    }
     if let Some(twice) = scanned.duplicate.as_ref().filter(|twice| !twice.in_params) {
-        let id = if twice.key == "id" { None } else { id };
         return refuse(id, format!("Duplicate key: {}", super::error::echo(&twice.key)));
     }
     if envelope("jsonrpc").and_then(scan::string).as_deref() != Some("2.0") {

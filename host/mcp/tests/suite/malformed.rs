@@ -3,6 +3,19 @@
 
 use crate::host::{Client, MODERN, error, legacy_text_result, text_result};
 
+#[test]
+fn an_id_that_appears_twice_beside_another_key_is_not_echoed() {
+    for frame in [
+        r#"{"jsonrpc":"2.0","id":"x","jsonrpc":"1.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping","method":"ping"}"#,
+        r#"{"params":{"a":1,"a":2},"jsonrpc":"2.0","id":1,"method":"ping","id":2}"#,
+        r#"{"extra":{"a":1,"a":2},"jsonrpc":"2.0","id":1,"method":"ping","id":1}"#,
+    ] {
+        assert_eq!(Client::new().ask(frame), error("null", -32600, "Duplicate key: id"), "{frame}");
+        assert_eq!(Client::legacy("2025-11-25").ask(frame), error("null", -32600, "Duplicate key: id"), "{frame}");
+    }
+}
+
 /// Frames that are refused whatever the era, with code and message; the id is `null` unless given.
 #[test]
 fn what_is_not_a_request_gets_its_error_in_every_era() {

@@ -238,6 +238,11 @@ impl Request {
         Self { kind, era: era(random), method: "tools/call", params, wanted }
     }
 
+    /// The tool that is called, or else the method.
+    pub fn name(&self) -> &str {
+        self.params["name"].as_str().unwrap_or(self.method)
+    }
+
     /// The line with this id. Calls ask for progress under their own number.
     pub fn line(mut self, id: u64) -> Vec<u8> {
         let mut meta = match self.era {

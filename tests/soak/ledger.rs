@@ -1,6 +1,7 @@
 //! Which requests are open and what came for them: every frame is held against it, and what is wrong is kept.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,13 +24,16 @@ pub struct Open {
     pub era: Era,
     /// What it is to be answered with.
     pub wanted: Wanted,
+    /// What it asks for: a tool, or a method.
+    pub name: String,
+    begun: Instant,
     progress: f64,
 }
 
 impl Open {
     /// Not answered yet.
-    pub const fn new(kind: Kind, era: Era, wanted: Wanted) -> Self {
-        Self { kind, era, wanted, progress: f64::NEG_INFINITY }
+    pub fn new(kind: Kind, era: Era, wanted: Wanted, name: impl Into<String>) -> Self {
+        Self { kind, era, wanted, name: name.into(), begun: Instant::now(), progress: f64::NEG_INFINITY }
     }
 }
 
@@ -47,6 +51,8 @@ pub struct Ledger {
     pub cancelled: u64,
     /// Progress and log messages.
     pub events: u64,
+    /// How long the slowest right answer took, and to what.
+    pub slowest: (Duration, String),
     /// What is wrong, the first few of all.
     pub findings: Vec<String>,
     /// How much is wrong.
@@ -161,6 +167,10 @@ impl Ledger {
         }
         check(&open.wanted, frame.result.as_ref(), frame.error.as_ref())?;
         self.answered += 1;
+        let took = open.begun.elapsed();
+        if took > self.slowest.0 {
+            self.slowest = (took, open.name);
+        }
         Ok(())
     }
 
@@ -213,8 +223,8 @@ mod tests {
 
     fn ledger() -> Ledger {
         let mut ledger = Ledger::default();
-        ledger.enter(1, Open::new(Kind::Good, Era::Legacy, Wanted::Text("one".to_owned())));
-        ledger.enter(2, Open::new(Kind::Cancelled, Era::Modern, Wanted::Nothing));
+        ledger.enter(1, Open::new(Kind::Good, Era::Legacy, Wanted::Text("one".to_owned()), "one"));
+        ledger.enter(2, Open::new(Kind::Cancelled, Era::Modern, Wanted::Nothing, "two"));
         ledger
     }
 

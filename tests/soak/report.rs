@@ -69,6 +69,8 @@ impl Report {
         }
         let Ledger { answered, cancelled, events, .. } = ledger;
         let _ = writeln!(text, "  {answered} right answers, {cancelled} cancelled without one, {events} events");
+        let (longest, of) = &ledger.slowest;
+        let _ = writeln!(text, "  the slowest answer took {:.0} ms, to {of}", longest.as_secs_f64() * 1e3);
         for Watched { name, trend, unit, scale, is_flat } in self.watched() {
             let verdict = if is_flat { "flat" } else { "GROWS" };
             let _ = match trend {
@@ -113,6 +115,7 @@ impl Report {
             "answered": self.ledger.answered,
             "cancelled": self.ledger.cancelled,
             "events": self.ledger.events,
+            "slowest": {"ms": self.ledger.slowest.0.as_secs_f64() * 1e3, "of": self.ledger.slowest.1},
             "watched": watched,
             "rounds": rounds,
             "exit": self.exit,

@@ -144,7 +144,8 @@ impl Client<'_> {
     /// All rounds; gives what the process held after each.
     fn run(&mut self, options: &Options, process: u32) -> anyhow::Result<Vec<Held>> {
         let (begun, round) = (Instant::now(), (options.duration / ROUNDS).clamp(ROUND.0, ROUND.1));
-        self.shared.ledger().enter(OPENING, Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo")));
+        let opening = Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo"), "initialize");
+        self.shared.ledger().enter(OPENING, opening);
         self.input.write_all(&calls::opening(OPENING))?;
         let mut held = Vec::new();
         while begun.elapsed() < options.duration {
@@ -191,7 +192,7 @@ impl Client<'_> {
     }
 
     fn send(&mut self, request: Request, id: u64) -> anyhow::Result<()> {
-        self.shared.ledger().enter(id, Open::new(request.kind, request.era, request.wanted.clone()));
+        self.shared.ledger().enter(id, Open::new(request.kind, request.era, request.wanted.clone(), request.name()));
         Ok(self.input.write_all(&request.line(id))?)
     }
 
@@ -211,7 +212,7 @@ impl Client<'_> {
         self.take_back(|_| true)?;
         let ping = self.next;
         self.next += 1;
-        self.shared.ledger().enter(ping, Open::new(Kind::Other, Era::Legacy, Wanted::Empty));
+        self.shared.ledger().enter(ping, Open::new(Kind::Other, Era::Legacy, Wanted::Empty, "ping"));
         self.input.write_all(&calls::ping(ping))?;
         let is_settled = self.shared.wait_until(|ledger| ledger.owed() == 0);
         // The host has read every cancellation before this ping: what it has not answered, it never does.

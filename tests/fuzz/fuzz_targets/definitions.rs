@@ -79,7 +79,8 @@ fn is_listed(tool: Tool) {
     let server = server(list);
     for revision in REVISIONS {
         let client = Client::of(&server);
-        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "f", "version": "1"}});
+        let params =
+            json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "f", "version": "1"}});
         let _ = ask(&client, json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
         let listed = ask(&client, json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
         assert!(listed["result"]["tools"][0]["inputSchema"].is_object(), "{revision} lists {listed}");
@@ -88,8 +89,10 @@ fn is_listed(tool: Tool) {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let listed =
-        ask(&Client::of(&server), json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": meta}}));
+    let listed = ask(
+        &Client::of(&server),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list", "params": {"_meta": meta}}),
+    );
     assert!(listed["result"]["tools"][0]["inputSchema"].is_object(), "2026-07-28 lists {listed}");
 }
 

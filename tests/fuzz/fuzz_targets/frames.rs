@@ -20,8 +20,7 @@ static SERVER: LazyLock<Arc<Server<MemoryHost>>> =
     LazyLock::new(|| server(tools(&["echo", "hold", "report", "structured"])));
 
 fuzz_target!(|data: &[u8]| {
-    let mut conversation =
-        Conversation { client: Client::of(&SERVER), owed: HashMap::new(), batched: false };
+    let mut conversation = Conversation { client: Client::of(&SERVER), owed: HashMap::new(), batched: false };
     for frame in data.split(|byte| *byte == b'\n').take(FRAMES_MAX) {
         conversation.say(frame);
     }

@@ -21,7 +21,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests fixtures clients test test-host test-guests test-e2e bench lint docs ci clean
+.PHONY: help run build guests fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,12 +55,22 @@ test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clie
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)
 
+soak: build fixtures ## Drive one host with good, hostile and cancelled calls for a time (SECONDS=600, ARGS=--json)
+	$(CARGO) run $(tests) --bin toolcell-soak -- --seconds $(or $(SECONDS),600) $(ARGS)
+
+fuzz: ## Look for inputs that break the decoder, the transport, the manifest or the schemas (SECONDS=300 each; TARGET=manifest: only that)
+	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
+
+fuzz-smoke: ## The same, 20 seconds each
+	tests/fuzz/run.sh 20
+
 lint: ## Check formatting, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path guest-examples/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
+	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(CARGO) clippy $(host) --all-targets -- -D warnings
 	$(CARGO) clippy $(tests) --all-targets -- -D warnings
 	$(CARGO) clippy $(guests) --all-targets -- -D warnings

@@ -240,7 +240,7 @@ impl Request {
 
     /// The tool that is called, or else the method.
     pub fn name(&self) -> &str {
-        self.params["name"].as_str().unwrap_or(self.method)
+        self.params.get("name").and_then(Value::as_str).unwrap_or(self.method)
     }
 
     /// The line with this id. Calls ask for progress under their own number.

@@ -54,6 +54,9 @@ test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clie
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)
+ifeq ($(ARGS),)
+	$(CARGO) bench --locked --workspace --exclude toolcell-tests --bench in_process
+endif
 
 soak: build fixtures ## Drive one host with good, hostile and cancelled calls for a time (SECONDS=600, ARGS=--json)
 	$(CARGO) run $(tests) --bin toolcell-soak -- --seconds $(or $(SECONDS),600) $(ARGS)

@@ -128,7 +128,6 @@ fn the_end_of_the_process_stops_what_runs_and_records_it() {
 }
 
 #[test]
-#[ignore = "a used instance that was made ahead keeps all its memory until its tool's keeper next looks"]
 fn a_thousand_cancelled_calls_leave_nothing_behind() {
     const CALLS: usize = 1_000;
     let tools = ["spin", "fill", "sleep_hour", "wait_forever"];

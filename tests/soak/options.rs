@@ -12,7 +12,7 @@ memory, threads and files stay what they are. Exits 0 where nothing was found.
 Usage: make soak [SECONDS=600] [ARGS=--json]
        cargo run --release -p toolcell-tests --bin toolcell-soak -- [OPTIONS]
 
-  --seconds N   how long (default: 600; 10 to 86400)
+  --seconds N   how long (default: 600; 10 to 86400); memory is judged from 480 on
   --seed N      the same calls in the same order as the run that printed it
   --json        one JSON object on stdout instead of tables
   --help        this

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::calls::Kind;
 use crate::ledger::Ledger;
 use crate::process::Held;
-use crate::trend::{DRIFT_PERCENT_MAX, Trend};
+use crate::trend::{DRIFT_PERCENT_MAX, JUDGED_FROM, Trend};
 
 /// What a run found.
 pub struct Report {
@@ -31,21 +31,25 @@ struct Watched {
     unit: &'static str,
     /// What one is in the unit.
     scale: f64,
-    is_flat: bool,
+    /// `None` where the run is too short to say.
+    is_flat: Option<bool>,
 }
 
 impl Report {
     /// Whether nothing was found.
     pub fn is_good(&self) -> bool {
-        self.ledger.found == 0 && self.exit == Some(0) && self.watched().iter().all(|watched| watched.is_flat)
+        self.ledger.found == 0
+            && self.exit == Some(0)
+            && self.watched().iter().all(|watched| watched.is_flat != Some(false))
     }
 
     fn watched(&self) -> [Watched; 3] {
         let memory = Trend::of(&self.held, |held| held.resident_bytes);
         let threads = Trend::of(&self.held, |held| held.threads);
         let files = Trend::of(&self.held, |held| held.files);
-        let grows_not = |trend: Option<Trend>| trend.is_some_and(|trend| trend.last <= trend.first);
-        let is_flat = memory.is_some_and(|trend| trend.drift_percent() <= DRIFT_PERCENT_MAX);
+        let grows_not = |trend: Option<Trend>| trend.map(|trend| trend.last <= trend.first);
+        let is_long = self.took >= JUDGED_FROM;
+        let is_flat = memory.filter(|_| is_long).map(|trend| trend.drift_percent() <= DRIFT_PERCENT_MAX);
         [
             Watched { name: "resident memory", trend: memory, unit: " MB", scale: 1e-6, is_flat },
             Watched { name: "threads", trend: threads, unit: "", scale: 1.0, is_flat: grows_not(threads) },
@@ -72,7 +76,11 @@ impl Report {
         let (longest, of) = &ledger.slowest;
         let _ = writeln!(text, "  the slowest answer took {:.0} ms, to {of}", longest.as_secs_f64() * 1e3);
         for Watched { name, trend, unit, scale, is_flat } in self.watched() {
-            let verdict = if is_flat { "flat" } else { "GROWS" };
+            let verdict = match is_flat {
+                Some(true) => "flat",
+                Some(false) => "GROWS",
+                None => "too short a run to say",
+            };
             let _ = match trend {
                 Some(trend) => {
                     let shown = [trend.first, trend.last, trend.most].map(|value| shown(value, scale));
@@ -83,7 +91,7 @@ impl Report {
                         "  {name:<16}{first}{unit} → {last}{unit} ({drift:+.1} %), most {most}{unit}: {verdict}"
                     )
                 }
-                None => writeln!(text, "  {name:<16}too few rounds to say"),
+                None => writeln!(text, "  {name:<16}{verdict}"),
             };
         }
         let _ = match exit {

@@ -1,12 +1,18 @@
 //! Whether what the process holds grows: the middle of the last rounds against the middle of the first ones.
 
+use std::time::Duration;
+
 use crate::process::Held;
 
 /// How much resident memory may differ after warm-up, in percent of what it was.
 pub const DRIFT_PERCENT_MAX: f64 = 5.0;
 
-/// Rounds out of this many are warm-up: every path is taken, every slot used once.
+/// One in this many rounds is warm-up.
 const WARM_UP_OF: usize = 4;
+
+/// The shortest run whose memory is judged. A quarter of it, two minutes, is what a busy machine takes until each of the
+/// hundred idle slots that the host keeps has been used by a greedy call once and holds what it may hold.
+pub const JUDGED_FROM: Duration = Duration::from_secs(480);
 
 /// One figure over the run.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -18,8 +18,9 @@ const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
 const INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a used slot that stay resident between calls, where the kernel can tell which pages were touched.
-/// Zeroing what a small guest touches is cheaper than giving the pages back and faulting them in again.
-const KEEP_RESIDENT_BYTES: usize = 4 << 20;
+/// Zeroing what a small guest touches is cheaper than giving the pages back and faulting them in again. With the hundred
+/// idle slots that the pool keeps warm, a host after a burst of calls holds a hundred times this at most.
+const KEEP_RESIDENT_BYTES: usize = 1 << 20;
 
 /// Pool room is counted in units: a call with one memory and one or two tables needs `UNITS_MIN`.
 const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;

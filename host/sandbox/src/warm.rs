@@ -15,6 +15,10 @@ use crate::instance::Instance;
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// Bytes of memories and tables up to which a used instance may wait for the keeper. Most guests that did not grow have
+/// little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
+const SPENT_BYTES_MAX: u64 = 2 << 20;
+
 /// Runs a piece of work on the threads of guests.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
@@ -65,8 +69,8 @@ pub struct Warm {
     budget: Arc<WarmBudget>,
     spawn: Spawn,
     ready: Mutex<Vec<(Instance, Charge)>>,
-    /// Used instances, given up away from the path of a call.
-    spent: Mutex<Vec<Instance>>,
+    /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
+    spent: Mutex<Vec<(Instance, Charge)>>,
     kept: AtomicBool,
     calls: AtomicUsize,
     wanted: Notify,
@@ -109,16 +113,19 @@ impl Warm {
         taken.map(|(instance, _charge)| instance)
     }
 
-    /// Takes an instance whose call has ended.
+    /// Takes an instance whose call has ended. One that grew, and any where there is no keeper, is dropped at once:
+    /// nothing that a call used stays for longer than the next look of the keeper.
     pub(crate) fn give_up(&self, mut instance: Instance) {
         instance.rest();
+        let small = instance.held_bytes() <= SPENT_BYTES_MAX && self.kept.load(Ordering::Acquire);
+        let charged = small.then(|| self.budget.charge(instance.held_bytes())).flatten();
+        let Some(charge) = charged else { return drop(instance) };
         let mut spent = lock(&self.spent);
-        // Where nobody comes to clear them away, whoever brings one too many does it.
-        if spent.len() < self.count && self.kept.load(Ordering::Acquire) {
-            return spent.push(instance);
+        if spent.len() < self.count {
+            return spent.push((instance, charge));
         }
         drop(spent);
-        drop(instance);
+        drop((instance, charge));
     }
 
     /// Has the keeper make instances; starts it for a tool that was idle.

@@ -165,7 +165,9 @@ impl Catalog {
             Ok(_place) => run_admitted(begun.entry, begun.name, call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
-        begun.record.end(ending.outcome, ending.usage, &ending.detail);
+        // Nobody reads what a cancelled call answers, be it that the guest saw it and ended by itself.
+        let outcome = if cancellation.is_cancelled() { Outcome::Cancelled } else { ending.outcome };
+        begun.record.end(outcome, ending.usage, &ending.detail);
         ending.result
     }
 

@@ -77,9 +77,17 @@ impl Progress {
     /// Draws how far it is.
     pub fn at(&self, done: usize) {
         if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
-            say(&format!("\r{} {done}/{}\u{1b}[K", self.what, self.total));
+            say(&format!("\r{} {} {done}/{}\u{1b}[K", self.what, bar(done, self.total), self.total));
         }
     }
+}
+
+/// Cells of a progress bar.
+const BAR_CELLS: usize = 24;
+
+fn bar(done: usize, total: usize) -> String {
+    let filled = (BAR_CELLS * done).checked_div(total).unwrap_or(BAR_CELLS).min(BAR_CELLS);
+    format!("[{}{}]", "=".repeat(filled), " ".repeat(BAR_CELLS - filled))
 }
 
 impl Drop for Progress {
@@ -87,5 +95,18 @@ impl Drop for Progress {
         if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
             say("\r\u{1b}[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn a_bar_fills_from_the_left() {
+        assert_eq!(bar(0, 8), "[                        ]");
+        assert_eq!(bar(4, 8), "[============            ]");
+        assert_eq!(bar(8, 8), "[========================]");
+        assert_eq!(bar(1, 0), "[========================]");
     }
 }

@@ -153,7 +153,7 @@ pub struct ListArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell call weather_now '{\"city\":\"Oslo\"}'
+  toolcell call weather_normals '{\"city\":\"Oslo\"}'
   toolcell call text_diff @arguments.json --usage
   toolcell call json_query - --json < arguments.json
   toolcell call chart @numbers.json --save .      writes the picture into this folder")]

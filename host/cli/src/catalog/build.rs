@@ -185,7 +185,7 @@ fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
     let message = format!("component \"{}\" does not fit the pool: each call maps its memory anew", policy.name());
     Diagnostic::warning("components::not_pooled", message)
         .at(policy.source_span())
-        .hint("it works, at some 50 microseconds more a call; a table of at most 32,768 elements would fit")
+        .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
 }
 
 /// A component is past this limit of loading. `otherwise` is what to do but raise it.

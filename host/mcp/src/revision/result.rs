@@ -145,7 +145,8 @@ fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnnotations, f
 /// The result's `_meta`: what the host says, without the protocol's own keys, and who the server is.
 fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, identity: &str) {
     let own: Vec<_> = meta.iter().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX)).collect();
-    if own.is_empty() && !features.typed_results {
+    let identified = features.typed_results && !identity.is_empty();
+    if own.is_empty() && !identified {
         return;
     }
     let out = object.key("_meta");
@@ -158,7 +159,7 @@ fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, id
         out.push(b':');
         push_json(out, value);
     }
-    if features.typed_results {
+    if identified {
         if !own.is_empty() {
             out.push(b',');
         }

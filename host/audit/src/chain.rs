@@ -16,12 +16,17 @@ pub(crate) const GENESIS: Hash = [0; 32];
 /// How every line begins.
 pub(crate) const LINE_START: &[u8] = b"{\"seq\":";
 
+/// The event that may begin a chain whose older files are gone.
+pub(crate) const ROTATED: &str = "audit.rotated";
+
 /// The part of a line that the chain is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Link {
     pub(crate) seq: u64,
     pub(crate) prev: String,
     pub(crate) time: String,
+    #[serde(default)]
+    pub(crate) event: String,
 }
 
 /// Reads a line's link; nothing where it has none.
@@ -39,6 +44,13 @@ pub(crate) fn hash(line: &[u8]) -> Hash {
 
 /// 64 lower-case digits.
 pub(crate) fn hex(hash: &Hash) -> String {
-    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or('0');
-    hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut digits = Vec::with_capacity(2 * hash.len());
+    push_hex(&mut digits, hash);
+    digits.into_iter().map(char::from).collect()
+}
+
+/// Appends 64 lower-case digits.
+pub(crate) fn push_hex(line: &mut Vec<u8>, hash: &Hash) {
+    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + (nibble - 10) };
+    line.extend(hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
 }

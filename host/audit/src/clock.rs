@@ -2,14 +2,45 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// RFC 3339 in UTC with microseconds: `2026-01-12T15:00:58.000001Z`. A clock before 1970 is shown as 1970.
-pub(crate) fn rfc3339(time: SystemTime) -> String {
+/// RFC 3339 in UTC with microseconds, as records have it: `2026-01-12T15:00:58.000001Z`. Two of them compare as their
+/// texts do. A clock before 1970 is shown as 1970.
+#[must_use]
+pub fn timestamp(time: SystemTime) -> String {
+    let mut text = Vec::with_capacity(27);
+    push_timestamp(&mut text, time);
+    text.into_iter().map(char::from).collect()
+}
+
+/// Appends a [`timestamp`].
+pub(crate) fn push_timestamp(line: &mut Vec<u8>, time: SystemTime) {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
     let (year, month, day) = date(days);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    let micros = since.subsec_micros();
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+    for (value, width, end) in [
+        (year, 4, b'-'),
+        (month, 2, b'-'),
+        (day, 2, b'T'),
+        (second / 3_600, 2, b':'),
+        (second / 60 % 60, 2, b':'),
+        (second % 60, 2, b'.'),
+        (u64::from(since.subsec_micros()), 6, b'Z'),
+    ] {
+        push_number(line, value, width);
+        line.push(end);
+    }
+}
+
+/// Appends the decimal digits of a number, at least so many.
+pub(crate) fn push_number(line: &mut Vec<u8>, value: u64, width: usize) {
+    let start = line.len();
+    let mut rest = value;
+    while rest > 0 || line.len() - start < width {
+        line.push(b'0' + u8::try_from(rest % 10).unwrap_or_default());
+        rest /= 10;
+    }
+    if let Some(digits) = line.get_mut(start..) {
+        digits.reverse();
+    }
 }
 
 /// Year, month and day of a number of days after 1970-01-01, by counting years from March so that the leap day is the
@@ -44,8 +75,8 @@ mod tests {
             (4_107_542_400, 0, "2100-03-01T00:00:00.000000Z"),
         ] {
             let time = UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(micros);
-            assert_eq!(rfc3339(time), expected);
+            assert_eq!(timestamp(time), expected);
         }
-        assert_eq!(rfc3339(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000000Z");
     }
 }

@@ -8,19 +8,33 @@
 //! newline, 64 zeros for the first; then `time` (RFC 3339, UTC) and `event`, and the event's own fields in a fixed
 //! order. Whoever changes, removes or inserts a line breaks the chain at that place. Cutting off the end leaves a
 //! whole chain: keep [`Summary::head`] elsewhere to see that too.
+//!
+//! A file that is full is closed and gets the name `FILE.1`, those closed before move up, and the oldest go. The chain
+//! goes on in the new file, whose first record is `audit.rotated`: numbers and links do not begin anew. Records that
+//! could not be written leave `audit.missed` with their count, once records can be written again.
 #![forbid(unsafe_code)]
 
 mod chain;
 mod clock;
 mod event;
+mod files;
+mod lines;
+mod open;
+mod settings;
 mod sink;
 mod tail;
 mod verify;
+mod writer;
 
 pub use chain::RECORD_BYTES_MAX;
+pub use clock::timestamp;
 pub use event::{
-    CallFinished, CallStarted, Clipped, ComponentLoaded, ComponentRefused, Event, HostStarted, HostStopped, Outcome,
+    ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallDenied, CallFinished,
+    CallRefused, CallStarted, Clipped, ComponentLoaded, ComponentRefused, Event, HostStarted, HostStopped, Outcome,
     TEXT_BYTES_MAX, Usage,
 };
-pub use sink::{OpenError, Opened, Sink, SinkError};
-pub use verify::{Break, Reason, Summary, verify};
+pub use files::FILES_MAX;
+pub use lines::{LineError, Lines};
+pub use settings::{Arguments, Fsync, Rotation, Settings};
+pub use sink::{OpenError, Opened, Sink, SinkError, TOLD_EVERY};
+pub use verify::{Break, Reason, Summary, Verifier, verify};

@@ -1,35 +1,53 @@
 //! Where records go: a JSON Lines file, or nowhere. Must not hold: which events there are.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use crate::chain::RECORD_BYTES_MAX;
+use crate::event::{AuditRepaired, Event};
+use crate::files::Files;
+use crate::open;
+use crate::settings::{Arguments, Settings};
+use crate::writer::{self, Writer};
 
-use crate::chain::{self, Hash, RECORD_BYTES_MAX};
-use crate::clock::rfc3339;
-use crate::event::Event;
-use crate::tail::{self, Tail};
+/// How often missing records are told of where they are not required.
+pub const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What is read of a file that is continued: its last record and a torn one.
-const TAIL_BYTES_MAX: u64 = 2 * RECORD_BYTES_MAX as u64;
+/// What a thread keeps for the next record it makes, in bytes. Nearly all are shorter.
+const BUFFER_BYTES_KEPT: usize = 8 << 10;
 
-/// The permissions of a new file: nobody else reads who called what.
-const FILE_MODE: u32 = 0o600;
+thread_local! {
+    /// Records are made beside each other, and written one after the other.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Where records go. Shared by every call; one record is written at a time.
 #[derive(Debug)]
 pub struct Sink {
-    file: Option<Mutex<Writer>>,
+    audit: Option<Audit>,
+}
+
+#[derive(Debug)]
+struct Audit {
+    writer: Mutex<Writer>,
+    settings: Settings,
+    tell: Tell,
+}
+
+/// Who is told of records that are missing though they are not required.
+struct Tell {
+    to: Box<dyn Fn(&SinkError) + Send + Sync>,
+    last: Mutex<Option<Instant>>,
 }
 
 /// What was found where the records go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// Records that were there before; 0 for a new file.
+    /// Records that were there before, those in older files included; 0 for a new file.
     pub records: u64,
     /// Bytes of a record that was never written whole, now cut off. The chain says so too: `audit.repaired`.
     pub torn_bytes: u64,
@@ -47,6 +65,12 @@ pub enum OpenError {
     /// It holds something, and not an audit: nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
+    /// A file has the name of a closed file of this audit and is none: rotation would move it, and remove it at last.
+    #[error("the file of this name with .{number} behind it is no audit file, and rotation would move it")]
+    Foreign {
+        /// What is behind the audit file's name.
+        number: u32,
+    },
     /// The repair could not be recorded.
     #[error(transparent)]
     Sink(#[from] SinkError),
@@ -55,7 +79,7 @@ pub enum OpenError {
 /// Why an event could not be recorded. What it stands for must not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The file took none of the record, or only a part that was cut off again.
+    /// The file took none of the record, or only a part that was cut off again; or no new file could be begun.
     #[error("the audit cannot be written: {0}")]
     Io(#[from] io::Error),
     /// A part of a record stays in the file, since it could not be cut off: nothing more is written after it.
@@ -72,134 +96,114 @@ pub enum SinkError {
     Encode(#[from] serde_json::Error),
 }
 
-#[derive(Debug)]
-struct Writer {
-    file: File,
-    /// A regular file can be cut off; a pipe or a device cannot.
-    is_regular: bool,
-    seq: u64,
-    prev: Hash,
-    length_bytes: u64,
-    is_broken: bool,
-    buffer: Vec<u8>,
-}
-
-#[derive(Serialize)]
-struct Record<'a> {
-    seq: u64,
-    prev: &'a str,
-    time: &'a str,
-    #[serde(flatten)]
-    event: &'a Event<'a>,
-}
-
 impl Sink {
     /// A sink that records nothing and costs nothing: events are not even made.
     #[must_use]
     pub const fn disabled() -> Self {
-        Self { file: None }
+        Self { audit: None }
     }
 
-    /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is continued; what is
-    /// left of a record that was never written whole is cut off, and the cut recorded. A regular file is locked
-    /// against other writers as long as the sink lives.
+    /// [`open_with`](Self::open_with) the default settings.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(path: &Path) -> Result<(Self, Opened), OpenError> {
+        Self::open_with(path, Settings::default())
+    }
+
+    /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is continued, be it in a
+    /// closed file whose successor was never begun; what is left of a record that was never written whole is cut off,
+    /// and the cut recorded. A regular file is locked against other writers as long as the sink lives.
     ///
     /// # Errors
     /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an audit.
-    pub fn open(path: &Path) -> Result<(Self, Opened), OpenError> {
-        let mut file = OpenOptions::new().read(true).append(true).create(true).mode(FILE_MODE).open(path)?;
-        let metadata = file.metadata()?;
-        let is_regular = metadata.is_file();
-        let mut tail = Tail { seq: 0, prev: chain::GENESIS, torn_bytes: 0 };
-        let mut length_bytes = 0;
-        if is_regular {
-            lock(&file)?;
-            // Only now: another writer may have written until the lock was free.
-            length_bytes = file.metadata()?.len();
-            tail = read_tail(&mut file, length_bytes)?;
-            if tail.torn_bytes > 0 {
-                length_bytes -= tail.torn_bytes;
-                file.set_len(length_bytes)?;
-            }
+    pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
+        let files = Files::of(path);
+        let found = open::open(&files, &settings)?;
+        let opened = Opened { records: found.seq, torn_bytes: found.torn_bytes };
+        let continues = found.continues;
+        let mut writer = Writer::new(files, found, &settings);
+        if let Some(previous_bytes) = continues {
+            writer.append_rotated(previous_bytes)?;
         }
-        let Tail { seq, prev, torn_bytes } = tail;
-        let buffer = Vec::new();
-        let writer = Writer { file, is_regular, seq, prev, length_bytes, is_broken: false, buffer };
-        let sink = Self { file: Some(Mutex::new(writer)) };
-        if torn_bytes > 0 {
-            sink.record(|| Event::AuditRepaired { dropped_bytes: torn_bytes })?;
+        let audit = Audit { writer: Mutex::new(writer), settings, tell: Tell::nobody() };
+        let sink = Self { audit: Some(audit) };
+        if opened.torn_bytes > 0 {
+            sink.record(|| Event::AuditRepaired(AuditRepaired { dropped_bytes: opened.torn_bytes }))?;
         }
-        Ok((sink, Opened { records: seq, torn_bytes }))
+        Ok((sink, opened))
+    }
+
+    /// Names who is told that records are missing, where they are not [required](Settings::required): at once, then
+    /// once in [`TOLD_EVERY`] while it lasts. Without, nobody is told.
+    #[must_use]
+    pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
+        if let Some(audit) = &mut self.audit {
+            audit.tell.to = Box::new(to);
+        }
+        self
     }
 
     /// Whether events are recorded at all.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
-        self.file.is_some()
+        self.audit.is_some()
+    }
+
+    /// Whether calls are recorded with their arguments.
+    #[must_use]
+    pub fn keeps_arguments(&self) -> bool {
+        self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
     /// Records an event with one write to the file. The event is made only if it is recorded.
     ///
     /// # Errors
-    /// [`SinkError`] where the record is not in the file: what the event stands for must not happen.
+    /// [`SinkError`] where the record is not in the file: what the event stands for must not happen. None where records
+    /// are not required.
     pub fn record<'a>(&self, event: impl FnOnce() -> Event<'a>) -> Result<(), SinkError> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let event = event();
-        // A panic under the lock leaves at most a stale buffer, which the next record clears.
-        file.lock().unwrap_or_else(PoisonError::into_inner).append(&event)
-    }
-}
-
-impl Writer {
-    fn append(&mut self, event: &Event<'_>) -> Result<(), SinkError> {
-        if self.is_broken {
-            return Err(SinkError::Broken);
-        }
-        let seq = self.seq + 1;
-        let (prev, time) = (chain::hex(&self.prev), rfc3339(SystemTime::now()));
-        self.buffer.clear();
-        serde_json::to_writer(&mut self.buffer, &Record { seq, prev: &prev, time: &time, event })?;
-        let hash = chain::hash(&self.buffer);
-        self.buffer.push(b'\n');
-        if self.buffer.len() > RECORD_BYTES_MAX {
-            return Err(SinkError::TooLarge { bytes: self.buffer.len() });
-        }
-        self.write()?;
-        self.seq = seq;
-        self.prev = hash;
-        Ok(())
-    }
-
-    /// Writes the buffer whole, or leaves the file as it was.
-    fn write(&mut self) -> Result<(), SinkError> {
-        let written = loop {
-            match self.file.write(&self.buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other?,
+        let Some(audit) = &self.audit else { return Ok(()) };
+        let recorded = audit.record(&event());
+        match recorded {
+            Err(error) if !audit.settings.required => {
+                audit.tell.now(&error);
+                Ok(())
             }
-        };
-        if written == self.buffer.len() {
-            self.length_bytes += written as u64;
-            return Ok(());
+            recorded => recorded,
         }
-        // The file took a part: the disk is full, or a signal came in between. Take the part back.
-        self.is_broken = !self.is_regular || self.file.set_len(self.length_bytes).is_err();
-        let error = io::Error::new(io::ErrorKind::WriteZero, "the file took only a part of the record");
-        Err(SinkError::Io(error))
     }
 }
 
-fn lock(file: &File) -> Result<(), OpenError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Locked),
-        Err(std::fs::TryLockError::Error(error)) => Err(OpenError::Io(error)),
+impl Audit {
+    fn record(&self, event: &Event<'_>) -> Result<(), SinkError> {
+        BUFFER.with_borrow_mut(|json| {
+            writer::encode(json, event)?;
+            // A panic under the lock leaves at most a stale line, which the next record replaces.
+            let recorded = self.writer.lock().unwrap_or_else(PoisonError::into_inner).append(json);
+            json.clear();
+            json.shrink_to(BUFFER_BYTES_KEPT);
+            recorded
+        })
     }
 }
 
-fn read_tail(file: &mut File, length_bytes: u64) -> Result<Tail, OpenError> {
-    file.seek(SeekFrom::Start(length_bytes.saturating_sub(TAIL_BYTES_MAX)))?;
-    let mut end = Vec::new();
-    (&*file).take(TAIL_BYTES_MAX).read_to_end(&mut end)?;
-    tail::read(&end, length_bytes <= TAIL_BYTES_MAX).ok_or(OpenError::NotAnAudit)
+impl Tell {
+    fn nobody() -> Self {
+        Self { to: Box::new(|_| ()), last: Mutex::new(None) }
+    }
+
+    fn now(&self, error: &SinkError) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
+            *last = Some(Instant::now());
+            drop(last);
+            (self.to)(error);
+        }
+    }
+}
+
+impl fmt::Debug for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tell").field("last", &self.last).finish_non_exhaustive()
+    }
 }

@@ -1,7 +1,13 @@
 //! The end of a file that is being continued: its last record, and what was never written whole. Must not hold: the
-//! file itself, or the decision what to do about it.
+//! decision what to do about it.
 
-use crate::chain::{self, GENESIS, Hash, LINE_START};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+
+use crate::chain::{self, GENESIS, Hash, LINE_START, RECORD_BYTES_MAX};
+
+/// What is read of a file that is continued: its last record and a torn one.
+const TAIL_BYTES_MAX: u64 = 2 * RECORD_BYTES_MAX as u64;
 
 /// Where a chain is continued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +18,14 @@ pub(crate) struct Tail {
     pub(crate) prev: Hash,
     /// Bytes after the last whole record, to be cut off.
     pub(crate) torn_bytes: u64,
+}
+
+/// Reads the end of a file of this length. Gives nothing where it does not end as an audit does.
+pub(crate) fn of_file(mut file: &File, length_bytes: u64) -> io::Result<Option<Tail>> {
+    file.seek(SeekFrom::Start(length_bytes.saturating_sub(TAIL_BYTES_MAX)))?;
+    let mut end = Vec::new();
+    file.take(TAIL_BYTES_MAX).read_to_end(&mut end)?;
+    Ok(read(&end, length_bytes <= TAIL_BYTES_MAX))
 }
 
 /// Reads the end of a file: the last bytes of it, one record and a torn one at least where there are that many, or

@@ -1,14 +1,19 @@
 //! The check of what was written. Must not hold: files; whoever calls opens them.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::BufRead;
 
-use crate::chain::{self, GENESIS, RECORD_BYTES_MAX};
+use crate::chain::{self, GENESIS, Hash, Link, ROTATED};
+use crate::lines::{LineError, Lines};
 
 /// An audit whose chain is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     /// How many records there are.
     pub records: u64,
+    /// The number of the first one: more than 1 where older files are gone; 0 where there is none.
+    pub first: u64,
+    /// The number of the last one; 0 where there is none.
+    pub last: u64,
     /// The hash of the last one, 64 hex digits; zeros where there is none. Kept elsewhere, it shows later whether the
     /// end was cut off or written anew.
     pub head: String,
@@ -20,8 +25,10 @@ pub struct Summary {
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Break {
-    /// Counts from 1.
+    /// Its place in its file; counts from 1.
     pub line: u64,
+    /// The number of the record that belongs there.
+    pub record: u64,
     /// What is wrong with the line.
     pub reason: Reason,
 }
@@ -43,55 +50,90 @@ pub enum Reason {
     /// The line is not a record.
     #[error("not an audit record")]
     NotARecord,
-    /// The line is longer than any record.
-    #[error("longer than the {RECORD_BYTES_MAX} bytes a record may have")]
-    TooLong,
-    /// The file ends within the line.
-    #[error("the record is torn: the file ends within it")]
-    Torn,
-    /// The file cannot be read.
-    #[error("cannot be read: {0}")]
-    Read(#[source] io::Error),
+    /// The line cannot be read as a whole.
+    #[error(transparent)]
+    Line(#[from] LineError),
 }
 
-/// Checks a whole audit from its first record on, in constant memory.
+/// Checks an audit file after file, oldest first, in constant memory.
+#[derive(Debug, Default)]
+pub struct Verifier {
+    seen: Option<Seen>,
+}
+
+/// What is known of the records so far.
+#[derive(Debug)]
+struct Seen {
+    first: u64,
+    last: u64,
+    hash: Hash,
+    times: (String, String),
+}
+
+impl Verifier {
+    /// Nothing was checked yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { seen: None }
+    }
+
+    /// Checks the next file from its first line to its end. The first file of all begins with record 1, or with the
+    /// record that says that the audit goes on in a new file.
+    ///
+    /// # Errors
+    /// [`Break`] names the first line that does not follow.
+    pub fn file(&mut self, reader: impl BufRead) -> Result<(), Break> {
+        let mut lines = Lines::new(reader);
+        loop {
+            let checked = match lines.next_line() {
+                Ok(None) => return Ok(()),
+                Ok(Some(line)) => self.line(line),
+                Err(error) => Err(error.into()),
+            };
+            checked.map_err(|reason| Break { line: lines.number(), record: self.expected(), reason })?;
+        }
+    }
+
+    /// What was found, once every file was checked.
+    #[must_use]
+    pub fn summary(self) -> Summary {
+        let Some(Seen { first, last, hash, times }) = self.seen else {
+            return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None };
+        };
+        Summary { records: last - first + 1, first, last, head: chain::hex(&hash), times: Some(times) }
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Reason> {
+        let Link { seq: found, prev, time, event } = chain::link(line).ok_or(Reason::NotARecord)?;
+        let starts_late = self.seen.is_none() && event == ROTATED && found > 1;
+        let expected = self.expected();
+        if expected != found && !starts_late {
+            return Err(Reason::Sequence { expected, found });
+        }
+        let before = self.seen.as_ref().map_or(GENESIS, |seen| seen.hash);
+        if prev != chain::hex(&before) && !starts_late {
+            return Err(Reason::Previous);
+        }
+        let hash = chain::hash(line);
+        match &mut self.seen {
+            Some(seen) => (seen.last, seen.hash, seen.times.1) = (found, hash, time),
+            None => self.seen = Some(Seen { first: found, last: found, hash, times: (time.clone(), time) }),
+        }
+        Ok(())
+    }
+
+    /// The number that comes next.
+    fn expected(&self) -> u64 {
+        self.seen.as_ref().map_or(1, |seen| seen.last.saturating_add(1))
+    }
+}
+
+/// Checks an audit that is one file.
 ///
 /// # Errors
 /// [`Break`] names the first line that does not follow.
-pub fn verify(mut reader: impl BufRead) -> Result<Summary, Break> {
-    let mut line = Vec::new();
-    let mut prev = GENESIS;
-    let mut records = 0;
-    let mut times: Option<(String, String)> = None;
-    loop {
-        let at = |reason| Break { line: records + 1, reason };
-        line.clear();
-        if !read_line(&mut reader, &mut line).map_err(at)? {
-            return Ok(Summary { records, head: chain::hex(&prev), times });
-        }
-        let link = chain::link(&line).ok_or_else(|| at(Reason::NotARecord))?;
-        if link.seq != records + 1 {
-            return Err(at(Reason::Sequence { expected: records + 1, found: link.seq }));
-        }
-        if link.prev != chain::hex(&prev) {
-            return Err(at(Reason::Previous));
-        }
-        prev = chain::hash(&line);
-        records += 1;
-        let first = times.map_or_else(|| link.time.clone(), |(first, _)| first);
-        times = Some((first, link.time));
-    }
-}
-
-/// Reads a line without its newline; false at the end of the file.
-fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Reason> {
-    let read = reader.by_ref().take(RECORD_BYTES_MAX as u64).read_until(b'\n', line).map_err(Reason::Read)?;
-    if line.pop_if(|byte| *byte == b'\n').is_some() {
-        return Ok(true);
-    }
-    match read {
-        0 => Ok(false),
-        RECORD_BYTES_MAX => Err(Reason::TooLong),
-        _ => Err(Reason::Torn),
-    }
+pub fn verify(reader: impl BufRead) -> Result<Summary, Break> {
+    let mut verifier = Verifier::new();
+    verifier.file(reader)?;
+    Ok(verifier.summary())
 }

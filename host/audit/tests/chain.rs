@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use toolcell_audit::{
-    Break, CallFinished, CallStarted, Clipped, ComponentLoaded, Event, HostStopped, OpenError, Opened, Outcome,
-    RECORD_BYTES_MAX, Reason, Sink, SinkError, Summary, Usage, verify,
+    Break, CallFinished, CallStarted, Clipped, ComponentLoaded, Event, HostStopped, LineError, OpenError, Opened,
+    Outcome, RECORD_BYTES_MAX, Reason, Sink, SinkError, Summary, Usage, verify,
 };
 
 struct Folder {
@@ -27,7 +27,7 @@ fn stopped<'a>(calls: u64) -> Event<'a> {
 }
 
 fn finished<'a>(id: u64) -> Event<'a> {
-    Event::CallFinished(CallFinished { id, outcome: Outcome::Ok, usage: Usage::default(), detail: None })
+    Event::CallFinished(CallFinished { id, tool: "echo", outcome: Outcome::Ok, usage: Usage::default(), detail: None })
 }
 
 fn write(file: &Path, records: u64) -> Opened {
@@ -61,6 +61,7 @@ fn a_record_carries_link_time_event_and_fields_in_order() {
         policy_digest: "sha256:bb",
         arguments_digest: "sha256:cc",
         arguments_bytes: 2,
+        arguments: None,
     };
     sink.record(|| Event::CallStarted(started)).unwrap();
     let text = fs::read_to_string(&folder.file).unwrap();
@@ -140,7 +141,7 @@ fn a_torn_record_is_cut_off_and_the_audit_says_so() {
     let mut text = fs::read(&folder.file).unwrap();
     text.extend_from_slice(b"{\"seq\":3,\"prev\":\"ab");
     fs::write(&folder.file, &text).unwrap();
-    assert!(matches!(check(&text), Err(Break { line: 3, reason: Reason::Torn })));
+    assert!(matches!(check(&text), Err(Break { line: 3, reason: Reason::Line(LineError::Torn), .. })));
 
     assert_eq!(write(&folder.file, 1), Opened { records: 2, torn_bytes: 19 });
     let text = fs::read_to_string(&folder.file).unwrap();
@@ -199,7 +200,9 @@ fn a_record_too_large_is_refused_and_the_chain_goes_on() {
     assert!(matches!(loaded(&tools), Err(SinkError::TooLarge { bytes }) if bytes > RECORD_BYTES_MAX));
     loaded(&tools[..1_000]).unwrap();
     sink.record(|| stopped(0)).unwrap();
-    assert_eq!(check(&fs::read(&folder.file).unwrap()).unwrap().records, 2);
+    let text = fs::read_to_string(&folder.file).unwrap();
+    assert!(text.lines().next().unwrap().ends_with("\"event\":\"audit.missed\",\"records\":1}"), "{text}");
+    assert_eq!(check(text.as_bytes()).unwrap().records, 3);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 use toolcell_audit::{Outcome, Sink, Usage};
-use toolcell_mcp::{Call, CallResult, ToolList};
+use toolcell_mcp::{ArgumentProblems, Call, CallResult, CheckedResult, Tool, ToolList};
 use toolcell_policy::{Limit, Limits};
 use toolcell_sandbox::{CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, ToolComponent, contract};
 
@@ -61,7 +61,7 @@ struct Entry {
 /// A call that is recorded as started.
 struct Begun<'a> {
     entry: &'a Entry,
-    name: &'a str,
+    tool: &'a Tool,
     record: CallRecord,
 }
 
@@ -150,40 +150,58 @@ impl Catalog {
             Ok(begun) => begun,
             Err(refusal) => return Ending::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
-        let ending = run_admitted(begun.entry, begun.name, call).await;
+        let ending = run_admitted(begun.entry, begun.name(), call).await;
         begun.record.end(ending.outcome, ending.usage, &ending.detail);
         ending.into()
     }
 
-    async fn run(&self, call: Call) -> CallResult {
+    async fn run(&self, call: Call) -> CheckedResult {
         let begun = match self.begin(&call) {
             Ok(begun) => begun,
-            Err(refusal) => return CallResult::error(refusal),
+            Err(refusal) => return CheckedResult::error(refusal),
         };
         let cancellation = call.context.cancellation.clone();
         let ending = match begun.entry.admission.enter(LOCAL, &cancellation).await {
-            Ok(_place) => run_admitted(begun.entry, begun.name, call).await,
+            Ok(_place) => run_admitted(begun.entry, begun.name(), call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
+        let (mut outcome, usage, detail, result) = ending.checked(begun.tool);
         // Nobody reads what a cancelled call answers, be it that the guest saw it and ended by itself.
-        let outcome = if cancellation.is_cancelled() { Outcome::Cancelled } else { ending.outcome };
-        begun.record.end(outcome, ending.usage, &ending.detail);
-        ending.result
+        if cancellation.is_cancelled() {
+            outcome = Outcome::Cancelled;
+        }
+        begun.record.end(outcome, usage, &detail);
+        result
     }
 
     /// Numbers the call and records its start. `Err` is what to answer where it must not run.
     fn begin(&self, call: &Call) -> Result<Begun<'_>, &'static str> {
-        // The index comes from this catalog's own list.
-        let known = self.entries.get(call.tool).zip(self.tools.tools().get(call.tool));
-        let (entry, tool) = known.ok_or("the host has no such tool")?;
-        let name = tool.definition().name.as_str();
-        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let start = Start { id, generation: self.tools.generation(), tool: name, component: &entry.component };
+        let (entry, start) = self.start(call).ok_or("the host has no such tool")?;
         let record = CallRecord::begin(&self.sink, &start, call).map_err(|error| {
-            tracing::error!(tool = name, "refused: the audit cannot be written: {error}");
+            tracing::error!(tool = start.tool.definition().name, "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        Ok(Begun { entry, name, record })
+        Ok(Begun { entry, tool: start.tool, record })
+    }
+
+    /// Numbers the call. Nothing where its index is not from this catalog's own list.
+    fn start(&self, call: &Call) -> Option<(&Entry, Start<'_>)> {
+        let (entry, tool) = self.entries.get(call.tool).zip(self.tools.tools().get(call.tool))?;
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        Some((entry, Start { id, generation: self.tools.generation(), tool, component: &entry.component }))
+    }
+
+    /// Records a call that is refused before anything of it runs.
+    fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
+        if let Some((_, start)) = self.start(call) {
+            record::refused(&self.sink, &start, call, outcome, detail);
+        }
+    }
+}
+
+impl Begun<'_> {
+    fn name(&self) -> &str {
+        &self.tool.definition().name
     }
 }
 
@@ -241,6 +259,17 @@ impl Ending {
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         Self { outcome, usage, detail, result, log_dropped_bytes: captured.dropped_bytes }
     }
+
+    /// Checks the result against the tool's output schema. A result that does not conform was not given.
+    fn checked(mut self, tool: &Tool) -> (Outcome, Usage, String, CheckedResult) {
+        let result = tool.finish(self.result);
+        if let Some(complaint) = result.complaint() {
+            self.outcome = Outcome::InvalidOutput;
+            self.usage.output_bytes = 0;
+            self.detail = complaint.to_owned();
+        }
+        (self.outcome, self.usage, self.detail, result)
+    }
 }
 
 impl toolcell_mcp::Catalog for Catalog {
@@ -248,12 +277,17 @@ impl toolcell_mcp::Catalog for Catalog {
         &self.tools
     }
 
-    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
-        let failure = self.entries.get(tool)?.too_large(arguments)?;
-        Some(CallResult::error(failure.to_string()))
+    fn objection(&self, call: &Call) -> Option<CallResult> {
+        let text = self.entries.get(call.tool)?.too_large(&call.arguments)?.to_string();
+        self.record_refused(call, Outcome::LimitExceeded, &text);
+        Some(CallResult::error(text))
     }
 
-    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+        self.record_refused(call, Outcome::InvalidInput, &problems.to_string());
+    }
+
+    async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
         self.run(call).await
     }
 }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_mcp::stdio::{self, Shutdown, StdioOptions};
 use toolcell_mcp::{
-    Call, CallResult, Catalog, DefinitionBounds, Executor, Host, Outbox, Server, ServerInfo, ServerOptions, Tool,
-    ToolDefinition, ToolList, Work,
+    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Server, ServerInfo,
+    ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
 struct Echo {
@@ -27,9 +27,12 @@ impl Catalog for Echo {
         &self.tools
     }
 
-    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+    async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
+        let Some(tool) = self.tools.tools().get(call.tool) else {
+            return CheckedResult::error("there is no such tool");
+        };
         let arguments: serde_json::Value = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-        CallResult::text(arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default())
+        tool.finish(CallResult::text(arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default()))
     }
 }
 

@@ -11,7 +11,8 @@ use crate::content::CallResult;
 use crate::events::CallEvents;
 use crate::meta::{ClientInfo, TraceContext};
 use crate::revision::Revision;
-use crate::tool::ToolList;
+use crate::schema::ArgumentProblems;
+use crate::tool::{CheckedResult, ToolList};
 
 /// Holds the catalog that is current.
 pub trait Host: Send + Sync + 'static {
@@ -29,22 +30,30 @@ pub trait Catalog: Send + Sync + 'static {
     fn tools(&self) -> &ToolList;
 
     /// What there is to say against a call before anything looks into its arguments: asked before they are checked
-    /// against the tool's input schema, for bounds that must hold by then, such as their size. `tool` is the place in
-    /// [`tools`](Self::tools), `arguments` an object that nothing is known of beyond that. What it gives is the call's
-    /// result, as it is; `None`, the default, lets the call go on.
+    /// against the tool's input schema, for bounds that must hold by then, such as their size. Of the arguments nothing
+    /// is known but that they are an object. What it gives is the call's result, as it is; `None`, the default, lets the
+    /// call go on.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
-        let _ = (tool, arguments);
+    fn objection(&self, call: &Call) -> Option<CallResult> {
+        let _ = call;
         None
     }
 
-    /// Runs one tool. The arguments already conform to its input schema; the result is checked and
-    /// mirrored afterwards by this crate.
+    /// A call is answered without being run, since its arguments do not conform to the tool's input schema: for whoever
+    /// keeps a record of calls.
+    ///
+    /// Must not block. A panic in it becomes error -32603.
+    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+        let _ = (call, problems);
+    }
+
+    /// Runs one tool. The arguments already conform to its input schema; that the result conforms to the output schema
+    /// is for [`Tool::finish`](crate::Tool::finish) of that tool to find out, so that the catalog knows what is answered.
     ///
     /// The future must end soon after `call.context.cancellation` is cancelled: until then the call keeps
     /// its in-flight permit, though nothing more is sent for it. A panic in it becomes error -32603.
-    fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CallResult> + Send + 'static;
+    fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CheckedResult> + Send + 'static;
 }
 
 /// One call, ready to run.

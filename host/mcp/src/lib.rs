@@ -39,4 +39,6 @@ pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use revision::Revision;
 pub use schema::{ArgumentProblem, ArgumentProblems};
 pub use server::{CacheScope, Server, ServerInfo, ServerOptions};
-pub use tool::{DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList};
+pub use tool::{
+    CheckedResult, DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList,
+};

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::json;
 use toolcell_mcp::{
-    Call, CallResult, Catalog, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Server, ServerInfo,
-    ServerOptions, Tool, ToolDefinition, ToolList, Work,
+    Call, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Server,
+    ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
 /// Calls that run at once. Few, so that short inputs reach the queue behind them.
@@ -35,25 +35,31 @@ impl Catalog for MemoryCatalog {
         &self.0
     }
 
-    async fn call(self: Arc<Self>, call: Call) -> CallResult {
-        let name = self.0.tools().get(call.tool).map(|tool| tool.definition().name.as_str());
-        match name {
-            Some("echo") => CallResult::text(call.arguments.get()),
-            Some("hold") => {
-                call.context.cancellation.cancelled().await;
-                CallResult::error("stopped")
-            }
-            Some("report") => {
-                for progress in [1.0, 1.0, 0.5, f64::NAN, 2.5] {
-                    call.context.events.progress(progress, Some(4.0), Some(call.arguments.get()));
-                }
-                for level in LogLevel::ALL {
-                    call.context.events.log(level, call.arguments.get(), Some(&call.context.meta_json));
-                }
-                CallResult::text(call.context.request_id)
-            }
-            _ => CallResult::structured(call.arguments),
+    async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
+        match self.0.tools().get(call.tool).cloned() {
+            Some(tool) => tool.finish(answer(&tool.definition().name, call).await),
+            None => CheckedResult::error("no such tool"),
         }
+    }
+}
+
+async fn answer(name: &str, call: Call) -> CallResult {
+    match name {
+        "echo" => CallResult::text(call.arguments.get()),
+        "hold" => {
+            call.context.cancellation.cancelled().await;
+            CallResult::error("stopped")
+        }
+        "report" => {
+            for progress in [1.0, 1.0, 0.5, f64::NAN, 2.5] {
+                call.context.events.progress(progress, Some(4.0), Some(call.arguments.get()));
+            }
+            for level in LogLevel::ALL {
+                call.context.events.log(level, call.arguments.get(), Some(&call.context.meta_json));
+            }
+            CallResult::text(call.context.request_id)
+        }
+        _ => CallResult::structured(call.arguments),
     }
 }
 

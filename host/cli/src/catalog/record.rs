@@ -1,8 +1,11 @@
-//! The two audit records of one call: its start, without which it does not run, and its end, which is never missing.
+//! The audit records of one call: its start, without which it does not run, and its end, which is never missing; or its
+//! refusal, which is all there is.
 use std::sync::Arc;
 
-use toolcell_audit::{CallFinished, CallStarted, Clipped, Event, Outcome, Sink, SinkError, Usage};
-use toolcell_mcp::{Call, Revision};
+use toolcell_audit::{
+    ArgumentsText, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink, SinkError, Usage,
+};
+use toolcell_mcp::{Call, Revision, Tool};
 use toolcell_sandbox::Digest;
 
 use super::Loaded;
@@ -11,7 +14,7 @@ use super::Loaded;
 pub struct Start<'a> {
     pub id: u64,
     pub generation: u64,
-    pub tool: &'a str,
+    pub tool: &'a Arc<Tool>,
     pub component: &'a Loaded,
 }
 
@@ -19,6 +22,7 @@ pub struct Start<'a> {
 pub struct CallRecord {
     sink: Arc<Sink>,
     id: u64,
+    tool: Arc<Tool>,
     ended: bool,
 }
 
@@ -26,28 +30,10 @@ impl CallRecord {
     /// Records the start.
     pub fn begin(sink: &Arc<Sink>, start: &Start<'_>, call: &Call) -> Result<Self, SinkError> {
         if sink.is_enabled() {
-            let arguments = call.arguments.get();
-            let arguments_digest = Digest::of(arguments.as_bytes()).to_string();
-            let context = &call.context;
-            sink.record(|| {
-                Event::CallStarted(CallStarted {
-                    id: start.id,
-                    generation: start.generation,
-                    era: era(context.revision),
-                    revision: context.revision.name(),
-                    caller: Clipped("local"),
-                    request: Clipped(&context.request_id),
-                    trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
-                    tool: start.tool,
-                    component: &start.component.name,
-                    component_digest: &start.component.digest,
-                    policy_digest: &start.component.policy_digest,
-                    arguments_digest: &arguments_digest,
-                    arguments_bytes: arguments.len() as u64,
-                })
-            })?;
+            let arguments_digest = digest(call);
+            sink.record(|| Event::CallStarted(started(sink, start, call, &arguments_digest)))?;
         }
-        Ok(Self { sink: Arc::clone(sink), id: start.id, ended: false })
+        Ok(Self { sink: Arc::clone(sink), id: start.id, tool: Arc::clone(start.tool), ended: false })
     }
 
     /// Records the end.
@@ -58,7 +44,8 @@ impl CallRecord {
 
     fn write(&self, outcome: Outcome, usage: Usage, detail: &str) {
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
-        let event = || Event::CallFinished(CallFinished { id: self.id, outcome, usage, detail });
+        let tool = &self.tool.definition().name;
+        let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
         if let Err(error) = self.sink.record(event) {
             tracing::error!(call = self.id, "the end of a call is missing in the audit: {error}");
         }
@@ -70,6 +57,45 @@ impl Drop for CallRecord {
         if !self.ended {
             self.write(Outcome::Cancelled, Usage::default(), "");
         }
+    }
+}
+
+/// Records a call that is refused before anything of it runs. It is refused all the same where that fails.
+pub fn refused(sink: &Sink, start: &Start<'_>, call: &Call, outcome: Outcome, detail: &str) {
+    if !sink.is_enabled() {
+        return;
+    }
+    let arguments_digest = digest(call);
+    let event = || {
+        let call = started(sink, start, call, &arguments_digest);
+        Event::CallRefused(CallRefused { call, outcome, detail: Clipped(detail) })
+    };
+    if let Err(error) = sink.record(event) {
+        tracing::error!(call = start.id, "a refused call is missing in the audit: {error}");
+    }
+}
+
+fn digest(call: &Call) -> String {
+    Digest::of(call.arguments.get().as_bytes()).to_string()
+}
+
+fn started<'a>(sink: &Sink, start: &Start<'a>, call: &'a Call, arguments_digest: &'a str) -> CallStarted<'a> {
+    let context = &call.context;
+    CallStarted {
+        id: start.id,
+        generation: start.generation,
+        era: era(context.revision),
+        revision: context.revision.name(),
+        caller: Clipped("local"),
+        request: Clipped(&context.request_id),
+        trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
+        tool: &start.tool.definition().name,
+        component: &start.component.name,
+        component_digest: &start.component.digest,
+        policy_digest: &start.component.policy_digest,
+        arguments_digest,
+        arguments_bytes: call.arguments.get().len() as u64,
+        arguments: sink.keeps_arguments().then(|| ArgumentsText(call.arguments.get())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use toolcell_audit::Sink;
 use toolcell_mcp::{
-    Call, CallResult, Cancellation, Catalog as _, Content, ContentKind, ResourceBody, Revision, sanitize,
+    Call, CallResult, Cancellation, Catalog as _, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
 };
 
 use crate::args::CallArgs;
@@ -28,7 +28,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
         Err(problems) => tool.refuse_arguments(&problems),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());
-            tool.finish(machine.runtime.block_on(interruptible(&catalog, call, &cancellation)))
+            machine.runtime.block_on(interruptible(&catalog, call, &cancellation)).into_result()
         }
     };
     show(args, &result)?;
@@ -36,7 +36,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> CallResult {
+async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> CheckedResult {
     let call = Arc::clone(catalog).call(call);
     tokio::pin!(call);
     loop {

@@ -252,14 +252,14 @@ async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, 
 }
 
 async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {
-    if let Some(objection) = catalog.objection(call.tool, &call.arguments) {
+    if let Some(objection) = catalog.objection(&call) {
         return objection;
     }
     if let Err(problems) = tool.check_arguments(&call.arguments) {
+        catalog.refused(&call, &problems);
         return tool.refuse_arguments(&problems);
     }
-    let result = catalog.call(call).await;
-    tool.finish(result)
+    catalog.call(call).await.into_result()
 }
 
 /// Polls to the end; `None` if that panicked. The panic's message goes where the process's panics go.

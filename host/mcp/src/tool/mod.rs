@@ -1,5 +1,6 @@
 //! Tools: their definitions, how they are checked when loaded, and what is checked at every call.
 
+mod checked;
 mod definition;
 mod list;
 
@@ -9,6 +10,7 @@ use crate::content::{CallResult, Content, ContentKind};
 use crate::frame::scan;
 use crate::schema::{ArgumentProblems, Schema};
 
+pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, DefinitionProblem, ToolDefinition, ToolHints};
 pub use list::{NameCollisions, ToolList};
 
@@ -62,17 +64,17 @@ impl Tool {
     /// Finishes what the tool gave back: structured content is checked against the output schema and
     /// mirrored in a text block where the tool wrote no text. What does not conform becomes an error result.
     #[must_use]
-    pub fn finish(&self, mut result: CallResult) -> CallResult {
+    pub fn finish(&self, mut result: CallResult) -> CheckedResult {
         if let Some(complaint) = self.complaint(&result) {
             let meta = std::mem::take(&mut result.meta);
             let text = format!("The result of {} is unusable: {complaint}", self.definition.name);
-            return CallResult { meta, ..CallResult::error(text) };
+            return CheckedResult::replaced(CallResult { meta, ..CallResult::error(text) }, complaint);
         }
         let has_text = result.content.iter().any(|content| matches!(content.kind, ContentKind::Text(_)));
         if let Some(value) = result.structured.as_ref().filter(|_| !has_text) {
             result.content.push(Content::text(value.get()));
         }
-        result
+        CheckedResult::conforming(result)
     }
 
     /// What is wrong with the structured part of a result.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
-    Call, CallContext, CallResult, Catalog, Connection, DefinitionBounds, Host, LogLevel, Outbox, Server, ServerInfo,
-    ServerOptions, Tool, ToolDefinition, ToolList,
+    ArgumentProblems, Call, CallContext, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Host,
+    LogLevel, Outbox, Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList,
 };
 
 /// How long a test waits for something that must come. Only failing tests take that long.
@@ -49,6 +49,10 @@ pub struct Probe {
     pub gate: Semaphore,
     pub running: AtomicUsize,
     pub running_most: AtomicUsize,
+    /// Calls that the input schema refused, and why.
+    pub refused: Mutex<Vec<String>>,
+    /// What was wrong with results.
+    pub complaints: Mutex<Vec<String>>,
 }
 
 impl Host for TestHost {
@@ -72,13 +76,27 @@ impl Catalog for TestCatalog {
         &self.tools
     }
 
-    fn objection(&self, tool: usize, arguments: &RawValue) -> Option<CallResult> {
-        let name = &self.tools.tools()[tool].definition().name;
-        let too_long = arguments.get().len() > ARGUMENTS_BYTES_MAX;
+    fn objection(&self, call: &Call) -> Option<CallResult> {
+        let name = &self.tools.tools()[call.tool].definition().name;
+        let too_long = call.arguments.get().len() > ARGUMENTS_BYTES_MAX;
         too_long.then(|| CallResult::error(format!("{name} takes at most {ARGUMENTS_BYTES_MAX} bytes")))
     }
 
-    async fn call(self: Arc<Self>, call: Call) -> CallResult {
+    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+        let name = &self.tools.tools()[call.tool].definition().name;
+        self.shared.refused.lock().unwrap().push(format!("{name}, request {}: {problems}", call.context.request_id));
+    }
+
+    async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
+        let tool = Arc::clone(&self.tools.tools()[call.tool]);
+        let checked = tool.finish(self.answer(call).await);
+        self.shared.complaints.lock().unwrap().extend(checked.complaint().map(str::to_owned));
+        checked
+    }
+}
+
+impl TestCatalog {
+    async fn answer(&self, call: Call) -> CallResult {
         let name = self.tools.tools()[call.tool].definition().name.clone();
         let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
         let events = call.context.events.clone();
@@ -179,6 +197,8 @@ pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, 
         gate: Semaphore::new(0),
         running: AtomicUsize::new(0),
         running_most: AtomicUsize::new(0),
+        refused: Mutex::default(),
+        complaints: Mutex::default(),
     });
     let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), shared: Arc::clone(&shared) });
     let host = Arc::new(TestHost { catalog: Mutex::new(catalog) });

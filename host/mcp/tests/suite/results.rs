@@ -66,6 +66,8 @@ fn content_that_does_not_fit_the_output_schema_is_an_error_result() {
         (r#"{"n":1,"s":"\ud800"}"#, " is an unpaired surrogate at byte 12"),
     ] {
         assert_eq!(structured(&client, "checked", json), failed(&format!("{lead}{complaint}")), "{json}");
+        let known = client.shared.complaints.lock().unwrap().pop();
+        assert_eq!(known, Some(format!("its structured content{complaint}")), "the catalog is told");
     }
     let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let text = "The result of structured is unusable: its structured content is nested deeper than 120 levels";
@@ -82,6 +84,8 @@ fn arguments_that_do_not_fit_are_an_error_result_that_names_each_place() {
     legacy.call_legacy(2, "echo", r#"{"n":"x"}"#);
     assert!(legacy.next().contains(r#"- /n: must be of type integer"}],"isError":true"#));
     assert_eq!(legacy.shared.running_most.load(std::sync::atomic::Ordering::SeqCst), 0, "the tool never ran");
+    let told = legacy.shared.refused.lock().unwrap().clone();
+    assert_eq!(told, ["echo, request 2: - /n: must be of type integer"], "the catalog is told");
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! What is recorded of calls. Must not hold: what is recorded of anything else.
+
+use serde::Serialize;
+
+use super::{ArgumentsText, Clipped, Outcome, Usage};
+
+/// A call is about to run.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallStarted<'a> {
+    /// Counts the calls of this process; every other record of the call has the same.
+    pub id: u64,
+    /// The catalog the call runs on.
+    pub generation: u64,
+    /// `legacy` or `modern`.
+    pub era: &'a str,
+    /// The protocol's revision, such as `2025-11-25`.
+    pub revision: &'a str,
+    /// Who calls; `local` where the transport has one caller.
+    pub caller: Clipped<'a>,
+    /// The request's id, as the client wrote it.
+    pub request: Clipped<'a>,
+    /// The W3C trace context's trace id, where the client sent one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Clipped<'a>>,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+    /// The component's name in the manifest.
+    pub component: &'a str,
+    /// `sha256:…` of the component's bytes.
+    pub component_digest: &'a str,
+    /// `sha256:…` of its policy's canonical form.
+    pub policy_digest: &'a str,
+    /// `sha256:…` of the arguments as the client wrote them.
+    pub arguments_digest: &'a str,
+    /// How many bytes they have.
+    pub arguments_bytes: u64,
+    /// The arguments themselves, where they are asked for: [`Arguments::Values`](crate::Arguments::Values).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<ArgumentsText<'a>>,
+}
+
+/// A call was refused before anything of it ran; it has no other record.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallRefused<'a> {
+    /// What was asked for.
+    #[serde(flatten)]
+    pub call: CallStarted<'a>,
+    /// By what: [`Outcome::InvalidInput`] by the input schema, [`Outcome::LimitExceeded`] by the size of the arguments.
+    pub outcome: Outcome,
+    /// What is wrong with it.
+    pub detail: Clipped<'a>,
+}
+
+/// A guest asked for something that no grant allows; the call goes on.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallDenied<'a> {
+    /// As in `call.started`.
+    pub id: u64,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+    /// The component's name in the manifest.
+    pub component: &'a str,
+    /// What kind of thing was asked for: `http`, `tcp`, `filesystem`.
+    pub capability: &'a str,
+    /// What was asked for: `GET https://x.example/`.
+    pub asked: Clipped<'a>,
+    /// What decided.
+    pub reason: Clipped<'a>,
+    /// The section of the manifest that would have to allow it: `components.weather.network`.
+    pub section: Clipped<'a>,
+    /// The line that would allow it there.
+    pub allow: Clipped<'a>,
+}
+
+/// A call ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallFinished<'a> {
+    /// As in `call.started`.
+    pub id: u64,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What it used.
+    pub usage: Usage,
+    /// What an operator should know beside the outcome: a trap's backtrace, a fault of the host, what is wrong with the
+    /// result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Clipped<'a>>,
+}

@@ -1,0 +1,78 @@
+//! What is recorded of the process, its components and the audit itself. Must not hold: calls.
+
+use serde::Serialize;
+
+use super::Clipped;
+
+/// The process began to serve.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostStarted<'a> {
+    /// The program's version.
+    pub version: &'a str,
+    /// The process id.
+    pub pid: u32,
+    /// The manifest, as it was named.
+    pub manifest: Clipped<'a>,
+    /// `sha256:…` of the manifest's text.
+    pub manifest_digest: &'a str,
+}
+
+/// A component was loaded and will be served.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComponentLoaded<'a> {
+    /// Counts the catalogs of this process, from 1.
+    pub generation: u64,
+    /// The component's name in the manifest.
+    pub name: &'a str,
+    /// `sha256:…` of its bytes.
+    pub digest: &'a str,
+    /// How many bytes it has.
+    pub size_bytes: u64,
+    /// `sha256:…` of its policy's canonical form.
+    pub policy_digest: &'a str,
+    /// The names of its tools, as clients see them.
+    pub tools: &'a [&'a str],
+}
+
+/// A component was not loaded.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComponentRefused<'a> {
+    /// The catalog it would have been part of.
+    pub generation: u64,
+    /// The component's name in the manifest.
+    pub name: &'a str,
+    /// `sha256:…` of its bytes, where they could be read.
+    pub digest: Option<&'a str>,
+    /// Why.
+    pub cause: Clipped<'a>,
+}
+
+/// The process ends.
+#[derive(Debug, Clone, Serialize)]
+pub struct HostStopped<'a> {
+    /// Why: the end of input, a signal.
+    pub reason: Clipped<'a>,
+    /// How many calls there were, refused ones included.
+    pub calls: u64,
+}
+
+/// The audit goes on in a new file; the old one has the next number. Always a file's first record but the first file's.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AuditRotated {
+    /// How many bytes the file before has.
+    pub previous_bytes: u64,
+}
+
+/// The end of a record that was never written whole was found and cut off.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AuditRepaired {
+    /// How many bytes were cut off.
+    pub dropped_bytes: u64,
+}
+
+/// Something happened that could not be recorded when it did; now it could.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct AuditMissed {
+    /// How many records are missing here.
+    pub records: u64,
+}

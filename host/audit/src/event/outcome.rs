@@ -1,0 +1,85 @@
+//! How a call ended and what it used. Must not hold: who decides it.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It gave a result.
+    Ok,
+    /// It gave a result that says that it failed, or failed with words of its own.
+    ToolError,
+    /// The arguments were refused, by the schema or by the tool.
+    InvalidInput,
+    /// The result was refused: not JSON, too deep, not as the output schema says.
+    InvalidOutput,
+    /// The guest trapped, exited or ran out of stack.
+    Trap,
+    /// The computing budget was used up.
+    OutOfFuel,
+    /// More memory was asked for than the call may have.
+    OutOfMemory,
+    /// Another limit ended the call: output, handles, host data.
+    LimitExceeded,
+    /// The wall clock ended the call.
+    Deadline,
+    /// The caller, or the end of the process, ended the call.
+    Cancelled,
+    /// There was no place to run it.
+    Busy,
+    /// The caller had called the tool too often.
+    RateLimited,
+    /// The host failed, not the guest.
+    HostError,
+}
+
+/// What a call used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Usage {
+    /// Units of fuel.
+    pub fuel: u64,
+    /// The most that all memories and tables had together at one time, in bytes.
+    pub memory_peak_bytes: u64,
+    /// Wall clock; in records whole microseconds, as `duration_us`.
+    #[serde(rename = "duration_us", serialize_with = "as_micros")]
+    pub duration: Duration,
+    /// Standard output, standard error and log lines, in bytes.
+    pub log_bytes: u64,
+    /// The result, in bytes.
+    pub output_bytes: u64,
+    /// What was sent over the network, in bytes: heads and bodies of HTTP requests.
+    pub egress_bytes: u64,
+    /// What was received over the network, in bytes: heads and bodies of HTTP responses.
+    pub ingress_bytes: u64,
+    /// How often a grant was missing; there may be fewer `call.denied` records, never more.
+    pub denials: u64,
+}
+
+impl Outcome {
+    /// The name in records: `out_of_fuel`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::InvalidInput => "invalid_input",
+            Self::InvalidOutput => "invalid_output",
+            Self::Trap => "trap",
+            Self::OutOfFuel => "out_of_fuel",
+            Self::OutOfMemory => "out_of_memory",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::Deadline => "deadline",
+            Self::Cancelled => "cancelled",
+            Self::Busy => "busy",
+            Self::RateLimited => "rate_limited",
+            Self::HostError => "host_error",
+        }
+    }
+}
+
+fn as_micros<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}

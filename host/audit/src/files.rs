@@ -1,0 +1,105 @@
+//! The files of one audit: the one that is written, and those closed before. Must not hold: records.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// The most closed files that are kept, or looked for.
+pub const FILES_MAX: u32 = 1_000;
+
+/// Where an audit is.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    current: PathBuf,
+}
+
+/// Which file it is, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        file.metadata().map(|metadata| Self::from(&metadata))
+    }
+
+    /// Of what has this name; nothing where nothing has.
+    pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
+        found(fs::metadata(path).map(|metadata| Self::from(&metadata)))
+    }
+}
+
+impl From<&Metadata> for Identity {
+    fn from(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+impl Files {
+    /// By the name of the file that is written. Closed files are beside it, not beside a link to it.
+    pub(crate) fn of(path: &Path) -> Self {
+        Self { current: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
+    }
+
+    /// The file that is written.
+    pub(crate) fn current(&self) -> &Path {
+        &self.current
+    }
+
+    /// A closed file; 1 is the newest, 0 the one that is written.
+    pub(crate) fn number(&self, number: u32) -> PathBuf {
+        if number == 0 {
+            return self.current.clone();
+        }
+        let mut name = OsString::from(&self.current);
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    }
+
+    /// How many closed files there are, without a gap.
+    pub(crate) fn closed(&self) -> io::Result<u32> {
+        for number in 1..=FILES_MAX {
+            if !exists(&self.number(number))? {
+                return Ok(number - 1);
+            }
+        }
+        Ok(FILES_MAX)
+    }
+
+    /// Makes place for one more closed file among so many: the oldest go, the others move up by one. Stopped anywhere,
+    /// it leaves a gap at most, which the next time fills.
+    pub(crate) fn make_place(&self, keep: u32) -> io::Result<()> {
+        let keep = keep.clamp(1, FILES_MAX);
+        let closed = self.closed()?;
+        for number in (keep..=closed).rev() {
+            fs::remove_file(self.number(number))?;
+        }
+        for number in (1..=closed.min(keep - 1)).rev() {
+            fs::rename(self.number(number), self.number(number + 1))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the folder's entries to the disk.
+    pub(crate) fn sync_folder(&self) -> io::Result<()> {
+        let folder = self.current.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+pub(crate) fn exists(path: &Path) -> io::Result<bool> {
+    found(fs::symlink_metadata(path)).map(|metadata| metadata.is_some())
+}
+
+/// Tells what is not there from what cannot be looked at.
+pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

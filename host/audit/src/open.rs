@@ -1,0 +1,125 @@
+//! How an audit is opened to be continued: found, locked, repaired. Must not hold: how records are written.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::chain::{GENESIS, Hash, LINE_START};
+use crate::files::{Files, Identity, exists, found};
+use crate::settings::Settings;
+use crate::sink::OpenError;
+use crate::tail::{self, Tail};
+
+/// The permissions of a new file: nobody else reads who called what.
+const FILE_MODE: u32 = 0o600;
+
+/// How often the file may be found moved away while it is being opened. Another process moves it once in minutes.
+const ATTEMPTS_MAX: u32 = 16;
+
+/// An audit that may be continued.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) file: File,
+    /// A regular file can be locked, cut off, rotated; a pipe or a device cannot.
+    pub(crate) is_regular: bool,
+    pub(crate) length_bytes: u64,
+    /// The number and the hash of the last record.
+    pub(crate) seq: u64,
+    pub(crate) prev: Hash,
+    /// What was never written whole, now cut off.
+    pub(crate) torn_bytes: u64,
+    /// The bytes of the file before, where the file is still without a record that says that it goes on from there.
+    pub(crate) continues: Option<u64>,
+}
+
+/// Finds the audit, or makes its file, and locks it.
+pub(crate) fn open(files: &Files, settings: &Settings) -> Result<Found, OpenError> {
+    let file = locked(files)?;
+    let is_regular = file.metadata()?.is_file();
+    let mut found = Found { file, is_regular, length_bytes: 0, seq: 0, prev: GENESIS, torn_bytes: 0, continues: None };
+    if !is_regular {
+        return Ok(found);
+    }
+    if settings.rotation.is_some() {
+        check_closed(files)?;
+    }
+    let Tail { seq, prev, torn_bytes } = mended(&found.file)?;
+    (found.seq, found.prev, found.torn_bytes) = (seq, prev, torn_bytes);
+    if seq == 0 && exists(&files.number(1))? {
+        let closed = reading().open(files.number(1))?;
+        let Tail { seq, prev, torn_bytes } = mended(&closed)?;
+        (found.seq, found.prev) = (seq, prev);
+        found.torn_bytes += torn_bytes;
+        found.continues = Some(closed.metadata()?.len()).filter(|_| seq > 0);
+    }
+    found.length_bytes = found.file.metadata()?.len();
+    Ok(found)
+}
+
+/// Makes and locks a file that is not there.
+pub(crate) fn create(path: &Path) -> io::Result<Result<File, OpenError>> {
+    let file = reading().create_new(true).mode(FILE_MODE).open(path)?;
+    Ok(lock(&file).map(|()| file))
+}
+
+/// The file, locked, if it is one that can be. A writer that goes on in a new file has no file of this name for a
+/// moment, and holds the lock of the newest closed one meanwhile.
+fn locked(files: &Files) -> Result<File, OpenError> {
+    for _ in 0..ATTEMPTS_MAX {
+        if let Some(file) = found(reading().open(files.current()))? {
+            if !file.metadata()?.is_file() {
+                return Ok(file);
+            }
+            lock(&file)?;
+            if Identity::at(files.current())? == Some(Identity::of(&file)?) {
+                return Ok(file);
+            }
+            continue;
+        }
+        let closed = found(reading().open(files.number(1)))?;
+        closed.as_ref().map_or(Ok(()), lock)?;
+        match create(files.current()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created?,
+        }
+    }
+    Err(OpenError::Locked)
+}
+
+/// Cuts off what was never written whole.
+fn mended(file: &File) -> Result<Tail, OpenError> {
+    let length_bytes = file.metadata()?.len();
+    let tail = tail::of_file(file, length_bytes)?.ok_or(OpenError::NotAnAudit)?;
+    if tail.torn_bytes > 0 {
+        file.set_len(length_bytes.saturating_sub(tail.torn_bytes))?;
+    }
+    Ok(tail)
+}
+
+/// Rotation moves and removes closed files: they must be closed files of an audit.
+fn check_closed(files: &Files) -> Result<(), OpenError> {
+    for number in 1..=files.closed()? {
+        let mut start = Vec::new();
+        let file = OpenOptions::new().read(true).open(files.number(number))?;
+        file.take(LINE_START.len() as u64).read_to_end(&mut start)?;
+        if start != LINE_START {
+            return Err(OpenError::Foreign { number });
+        }
+    }
+    Ok(())
+}
+
+fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true);
+    options
+}
+
+fn lock(file: &File) -> Result<(), OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked),
+        Err(TryLockError::Error(error)) => Err(OpenError::Io(error)),
+    }
+}

@@ -1,0 +1,62 @@
+//! How an audit is kept. Must not hold: where it is.
+
+/// How an audit is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// A file larger than this is closed and a new one begun; `None`: files grow without end.
+    pub rotation: Option<Rotation>,
+    /// When records reach the disk.
+    pub fsync: Fsync,
+    /// What is kept of a call's arguments.
+    pub arguments: Arguments,
+    /// Whether what cannot be recorded must not happen. Where it may, records that are missing are counted, and the
+    /// count is recorded once that is possible.
+    pub required: bool,
+}
+
+/// When a file is closed, and how many closed ones are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rotation {
+    /// The most a file has, in bytes; one that holds a single record may have more.
+    pub file_bytes_max: u64,
+    /// How many closed files are kept: `FILE.1` is the newest. At least 1, at most [`FILES_MAX`](crate::FILES_MAX).
+    pub keep: u32,
+}
+
+/// When records reach the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fsync {
+    /// When the operating system writes them, within seconds: a process that is killed loses nothing, a machine that
+    /// loses power the last seconds.
+    #[default]
+    Never,
+    /// Each before what it stands for happens. Costs a wait for the disk per record.
+    Always,
+}
+
+/// What is kept of a call's arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arguments {
+    /// Their SHA-256 and size: arguments may be private.
+    #[default]
+    Digest,
+    /// Also their text, up to [`ARGUMENTS_BYTES_MAX`](crate::ARGUMENTS_BYTES_MAX).
+    Values,
+}
+
+impl Rotation {
+    /// Files of 64 MiB, about 100,000 calls each, and eight of them closed.
+    pub const DEFAULT: Self = Self { file_bytes_max: 64 << 20, keep: 8 };
+}
+
+impl Default for Settings {
+    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; what cannot be recorded must not happen.
+    fn default() -> Self {
+        Self {
+            rotation: Some(Rotation::DEFAULT),
+            fsync: Fsync::default(),
+            arguments: Arguments::default(),
+            required: true,
+        }
+    }
+}

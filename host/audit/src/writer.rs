@@ -1,0 +1,207 @@
+//! How records get into the file, one after the other, and from one file into the next. Must not hold: which records.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::chain::{self, Hash, LINE_START, RECORD_BYTES_MAX};
+use crate::clock::{push_number, push_timestamp};
+use crate::event::{AuditMissed, AuditRotated, Event};
+use crate::files::{Files, Identity};
+use crate::open::{self, Found};
+use crate::settings::{Fsync, Rotation, Settings};
+use crate::sink::SinkError;
+
+/// What a line has before its event, in bytes, at most: the longest number, the link, the time.
+const HEAD_BYTES_MAX: usize = 160;
+
+/// A file this long or shorter holds nothing yet but that it goes on from another one.
+const ROTATED_BYTES_MAX: u64 = 256;
+
+/// Writes one audit.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    files: Files,
+    file: File,
+    is_regular: bool,
+    rotation: Option<Rotation>,
+    fsync: Fsync,
+    seq: u64,
+    prev: Hash,
+    length_bytes: u64,
+    /// A part of a record stays in the file, since it could not be cut off.
+    is_broken: bool,
+    /// Records that could not be written since the last one that could.
+    missed: u64,
+    line: Vec<u8>,
+}
+
+impl Writer {
+    pub(crate) fn new(files: Files, found: Found, settings: &Settings) -> Self {
+        let Found { file, is_regular, length_bytes, seq, prev, .. } = found;
+        let rotation = settings.rotation.filter(|_| is_regular);
+        let (fsync, line) = (settings.fsync, Vec::new());
+        Self { files, file, is_regular, rotation, fsync, seq, prev, length_bytes, is_broken: false, missed: 0, line }
+    }
+
+    /// Appends a record of an event, given as [`encode`] has it. What was missed before is recorded before it.
+    pub(crate) fn append(&mut self, event: &[u8]) -> Result<(), SinkError> {
+        let appended = self.append_missed().and_then(|()| self.append_in_place(event));
+        if appended.is_err() {
+            self.missed += 1;
+        }
+        appended
+    }
+
+    fn append_missed(&mut self) -> Result<(), SinkError> {
+        if self.missed == 0 {
+            return Ok(());
+        }
+        let mut event = Vec::new();
+        encode(&mut event, &Event::AuditMissed(AuditMissed { records: self.missed }))?;
+        self.append_in_place(&event)?;
+        self.missed = 0;
+        Ok(())
+    }
+
+    /// Appends a record to the file it belongs into.
+    fn append_in_place(&mut self, event: &[u8]) -> Result<(), SinkError> {
+        self.mend()?;
+        if let Some(rotation) = self.rotation {
+            let length_bytes = self.length_bytes + (event.len() + HEAD_BYTES_MAX) as u64;
+            if length_bytes > rotation.file_bytes_max && self.length_bytes > ROTATED_BYTES_MAX {
+                self.rotate(rotation.keep)?;
+            }
+        }
+        self.append_line(event)
+    }
+
+    fn append_line(&mut self, event: &[u8]) -> Result<(), SinkError> {
+        let seq = self.seq + 1;
+        let hash = self.make_line(seq, event)?;
+        self.write()?;
+        (self.seq, self.prev) = (seq, hash);
+        Ok(())
+    }
+
+    /// Makes the line of a record, and gives its hash.
+    fn make_line(&mut self, seq: u64, event: &[u8]) -> Result<Hash, SinkError> {
+        let line = &mut self.line;
+        line.clear();
+        line.extend_from_slice(LINE_START);
+        push_number(line, seq, 1);
+        line.extend_from_slice(b",\"prev\":\"");
+        chain::push_hex(line, &self.prev);
+        line.extend_from_slice(b"\",\"time\":\"");
+        push_timestamp(line, SystemTime::now());
+        line.extend_from_slice(b"\",");
+        line.extend_from_slice(event.strip_prefix(b"{").unwrap_or_default());
+        let hash = chain::hash(line);
+        line.push(b'\n');
+        if line.len() > RECORD_BYTES_MAX {
+            return Err(SinkError::TooLarge { bytes: line.len() });
+        }
+        Ok(hash)
+    }
+
+    /// Writes the line whole, or leaves the file as it was.
+    fn write(&mut self) -> Result<(), SinkError> {
+        let error = match self.write_once() {
+            Ok(written) if written == self.line.len() => match self.sync() {
+                Ok(()) => {
+                    self.length_bytes += written as u64;
+                    return Ok(());
+                }
+                Err(error) => error,
+            },
+            // The disk is full, or a signal came in between.
+            Ok(_) => io::Error::new(io::ErrorKind::WriteZero, "the file took only a part of the record"),
+            // Nothing was written.
+            Err(error) => return Err(error.into()),
+        };
+        self.is_broken = true;
+        // Takes back what the file took; if that fails, the next record tries again.
+        let _ = self.mend();
+        Err(error.into())
+    }
+
+    fn write_once(&mut self) -> io::Result<usize> {
+        loop {
+            match self.file.write(&self.line) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.fsync {
+            Fsync::Always if self.is_regular => self.file.sync_data(),
+            Fsync::Always | Fsync::Never => Ok(()),
+        }
+    }
+
+    /// Cuts off a part of a record that is still in the file.
+    fn mend(&mut self) -> Result<(), SinkError> {
+        if self.is_broken {
+            if !self.is_regular || self.file.set_len(self.length_bytes).is_err() {
+                return Err(SinkError::Broken);
+            }
+            self.is_broken = false;
+        }
+        Ok(())
+    }
+
+    /// Closes the file and goes on in a new one, or leaves everything as it was. The lock of the old file is held until
+    /// the new one is locked.
+    fn rotate(&mut self, keep: u32) -> Result<(), SinkError> {
+        let (current, newest) = (self.files.current().to_owned(), self.files.number(1));
+        let is_in_place = Identity::at(&current)? == Some(Identity::of(&self.file)?);
+        if is_in_place {
+            self.files.make_place(keep)?;
+            fs::rename(&current, &newest)?;
+        }
+        let begun = self.begin_file();
+        if begun.is_err() && is_in_place {
+            // Where even this fails, there is no file of that name; whoever opens the audit next goes on from there.
+            let _ = fs::rename(&newest, &current);
+        }
+        begun
+    }
+
+    /// Makes a file that says that the audit goes on there.
+    fn begin_file(&mut self) -> Result<(), SinkError> {
+        let previous_bytes = self.length_bytes;
+        let file = open::create(self.files.current())?.map_err(io::Error::other)?;
+        let old = std::mem::replace(&mut self.file, file);
+        self.length_bytes = 0;
+        let begun = self.sync_folder().and_then(|()| self.append_rotated(previous_bytes));
+        if begun.is_err() {
+            (self.file, self.length_bytes, self.is_broken) = (old, previous_bytes, false);
+            let _ = fs::remove_file(self.files.current());
+        }
+        begun
+    }
+
+    fn sync_folder(&self) -> Result<(), SinkError> {
+        match self.fsync {
+            Fsync::Always => Ok(self.files.sync_folder()?),
+            Fsync::Never => Ok(()),
+        }
+    }
+
+    /// Records that the file goes on from another one, of so many bytes.
+    pub(crate) fn append_rotated(&mut self, previous_bytes: u64) -> Result<(), SinkError> {
+        let mut event = Vec::new();
+        encode(&mut event, &Event::AuditRotated(AuditRotated { previous_bytes }))?;
+        self.append_line(&event)
+    }
+}
+
+/// Makes an event's JSON, which needs no writer.
+pub(crate) fn encode(json: &mut Vec<u8>, event: &impl Serialize) -> Result<(), SinkError> {
+    json.clear();
+    Ok(serde_json::to_writer(json, event)?)
+}

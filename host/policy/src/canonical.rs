@@ -1,16 +1,18 @@
 //! What a component's policy is, as one text that does not depend on how the manifest was written. Must not hold: how
 //! the text is digested.
 
+mod reach;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
-use crate::manifest::{ComponentPolicy, InstancePolicy};
+use crate::manifest::{ComponentPolicy, InstancePolicy, ToolPolicy};
 
 /// The version of the text's form; changes whenever the same policy would give another text.
-const FORM: u32 = 3;
+const FORM: u32 = 4;
 
 #[derive(Serialize)]
 struct Canonical<'a> {
@@ -22,8 +24,20 @@ struct Canonical<'a> {
     instance: Instance,
     /// Instances kept ready for each tool in use.
     prewarm: usize,
-    /// Only the tools whose limits differ from the component's.
-    tools: BTreeMap<&'a str, Table>,
+    /// Nothing for a component that reaches nothing.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    grants: serde_json::Value,
+    /// Only the tools that differ from the component.
+    tools: BTreeMap<&'a str, Tool>,
+}
+
+/// What a tool has otherwise than its component.
+#[derive(Serialize)]
+struct Tool {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Table>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grants: Option<serde_json::Value>,
 }
 
 /// Which calls share an instance; the times in milliseconds where some do.
@@ -48,11 +62,13 @@ enum Value {
 
 impl ComponentPolicy {
     /// The policy as JSON without spaces and with sorted keys: equal policies give equal texts, whatever the
-    /// manifest's order, units and comments. Durations are milliseconds, sizes bytes, rates texts. Where the bytes
-    /// come from is no part of it.
+    /// manifest's order, units and comments. Durations are milliseconds, sizes bytes, rates texts, rules in their
+    /// normal form. Where the component's bytes come from is no part of it, nor is any secret's value.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let differing = self.tools().iter().filter(|tool| tool.limits() != self.limits());
+        let grants = reach::form(self.grants());
+        let tools =
+            self.tools().iter().filter_map(|tool| Some((tool.name(), differing(self, &grants, tool)?))).collect();
         let canonical = Canonical {
             form: FORM,
             component: self.name(),
@@ -61,11 +77,19 @@ impl ComponentPolicy {
             load: LoadLimit::ALL.into_iter().map(|limit| row(limit.spec(), self.load().get(limit))).collect(),
             instance: instance(self.instance()),
             prewarm: self.prewarm(),
-            tools: differing.map(|tool| (tool.name(), table(tool.limits()))).collect(),
+            grants,
+            tools,
         };
         // Maps with text keys, integers and texts always serialize.
         serde_json::to_string(&canonical).unwrap_or_default()
     }
+}
+
+fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &ToolPolicy) -> Option<Tool> {
+    let limits = (tool.limits() != component.limits()).then(|| table(tool.limits()));
+    let grants = reach::form(tool.grants());
+    let grants = (grants != *granted).then_some(grants);
+    (limits.is_some() || grants.is_some()).then_some(Tool { limits, grants })
 }
 
 fn instance(policy: InstancePolicy) -> Instance {

@@ -21,6 +21,7 @@
 mod canonical;
 mod diagnostic;
 mod exports;
+mod grants;
 mod limits;
 mod manifest;
 pub mod names;
@@ -31,10 +32,19 @@ mod render;
 mod schema;
 
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
+pub use grants::{
+    Access, AddressClass, AddressPermit, Allow, AskError, CaFile, Capability, Delivery, Denial, EnvSource, EnvVar,
+    FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HttpAsk, HttpPermit, HttpRule,
+    KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern, PortRange, PrivateRule, ProxyScheme,
+    ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme, Secret, SecretSource,
+    SecretTemplate, SocketRule, SocketTarget, Subject,
+};
 pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
-pub use manifest::{ComponentPolicy, InstancePolicy, Manifest, Server, SourceRef, ToolPolicy};
+pub use manifest::{
+    AuditArguments, AuditPolicy, ComponentPolicy, Fsync, InstancePolicy, Manifest, Server, SourceRef, ToolPolicy,
+};
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use render::{Style, render_all};
 pub use schema::json_schema;

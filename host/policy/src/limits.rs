@@ -3,6 +3,7 @@
 
 mod fixed;
 mod load;
+mod reach;
 mod table;
 
 pub use fixed::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
@@ -45,6 +46,28 @@ pub enum Limit {
     Rate,
     /// Progress reports of one call, in a time.
     Progress,
+    /// HTTP requests of one call.
+    HttpRequests,
+    /// HTTP requests of one call that run at once.
+    HttpConcurrency,
+    /// Bytes of one call's HTTP requests.
+    Egress,
+    /// Bytes of the responses to one call.
+    Ingress,
+    /// Connecting to a host, TLS included.
+    HttpConnect,
+    /// Waiting for a response to begin.
+    HttpFirstByte,
+    /// One HTTP request from start to end.
+    HttpTime,
+    /// Header fields of one message.
+    HttpHeaders,
+    /// Bytes of one message's header fields.
+    HttpHeaderBytes,
+    /// TCP and UDP sockets of one call.
+    Sockets,
+    /// Name look-ups of one call.
+    Lookups,
 }
 
 /// How a limit is written in a manifest, and what its number counts.
@@ -97,6 +120,17 @@ pub struct Limits {
     queue_wait_ms: u64,
     rate: u64,
     progress: u64,
+    http_requests: u64,
+    http_concurrency: u64,
+    egress_bytes: u64,
+    ingress_bytes: u64,
+    http_connect_ms: u64,
+    http_first_byte_ms: u64,
+    http_time_ms: u64,
+    http_headers: u64,
+    http_header_bytes: u64,
+    sockets: u64,
+    lookups: u64,
 }
 
 /// A value outside the bounds of its limit.
@@ -161,6 +195,17 @@ impl Limits {
             Limit::QueueWait => self.queue_wait_ms,
             Limit::Rate => self.rate,
             Limit::Progress => self.progress,
+            Limit::HttpRequests => self.http_requests,
+            Limit::HttpConcurrency => self.http_concurrency,
+            Limit::Egress => self.egress_bytes,
+            Limit::Ingress => self.ingress_bytes,
+            Limit::HttpConnect => self.http_connect_ms,
+            Limit::HttpFirstByte => self.http_first_byte_ms,
+            Limit::HttpTime => self.http_time_ms,
+            Limit::HttpHeaders => self.http_headers,
+            Limit::HttpHeaderBytes => self.http_header_bytes,
+            Limit::Sockets => self.sockets,
+            Limit::Lookups => self.lookups,
         }
     }
 
@@ -269,6 +314,72 @@ impl Limits {
         Rate::of_number(self.progress)
     }
 
+    /// HTTP requests of a call, those that are denied not counted.
+    #[must_use]
+    pub fn http_requests(&self) -> usize {
+        count(self.http_requests)
+    }
+
+    /// HTTP requests of a call that run at once.
+    #[must_use]
+    pub fn http_concurrency(&self) -> usize {
+        count(self.http_concurrency)
+    }
+
+    /// Bytes of all HTTP requests of a call, bodies and header fields.
+    #[must_use]
+    pub const fn egress_bytes(&self) -> u64 {
+        self.egress_bytes
+    }
+
+    /// Bytes of all HTTP responses to a call, bodies and header fields.
+    #[must_use]
+    pub const fn ingress_bytes(&self) -> u64 {
+        self.ingress_bytes
+    }
+
+    /// How long connecting to a host may take, name look-up and TLS included.
+    #[must_use]
+    pub const fn http_connect(&self) -> Duration {
+        Duration::from_millis(self.http_connect_ms)
+    }
+
+    /// How long a response may take to begin once the request is sent.
+    #[must_use]
+    pub const fn http_first_byte(&self) -> Duration {
+        Duration::from_millis(self.http_first_byte_ms)
+    }
+
+    /// How long one HTTP request may take in all, the response's body included.
+    #[must_use]
+    pub const fn http_time(&self) -> Duration {
+        Duration::from_millis(self.http_time_ms)
+    }
+
+    /// Header fields of one request or response.
+    #[must_use]
+    pub fn http_headers(&self) -> usize {
+        count(self.http_headers)
+    }
+
+    /// Bytes of the header fields of one request or response.
+    #[must_use]
+    pub const fn http_header_bytes(&self) -> u64 {
+        self.http_header_bytes
+    }
+
+    /// TCP and UDP sockets of a call.
+    #[must_use]
+    pub fn sockets(&self) -> usize {
+        count(self.sockets)
+    }
+
+    /// Name look-ups of a call.
+    #[must_use]
+    pub fn lookups(&self) -> usize {
+        count(self.lookups)
+    }
+
     /// Sets a value whose bounds the caller has checked.
     pub(crate) fn set(&mut self, limit: Limit, value: u64) {
         *match limit {
@@ -287,6 +398,17 @@ impl Limits {
             Limit::QueueWait => &mut self.queue_wait_ms,
             Limit::Rate => &mut self.rate,
             Limit::Progress => &mut self.progress,
+            Limit::HttpRequests => &mut self.http_requests,
+            Limit::HttpConcurrency => &mut self.http_concurrency,
+            Limit::Egress => &mut self.egress_bytes,
+            Limit::Ingress => &mut self.ingress_bytes,
+            Limit::HttpConnect => &mut self.http_connect_ms,
+            Limit::HttpFirstByte => &mut self.http_first_byte_ms,
+            Limit::HttpTime => &mut self.http_time_ms,
+            Limit::HttpHeaders => &mut self.http_headers,
+            Limit::HttpHeaderBytes => &mut self.http_header_bytes,
+            Limit::Sockets => &mut self.sockets,
+            Limit::Lookups => &mut self.lookups,
         } = value;
     }
 }
@@ -311,6 +433,17 @@ impl Default for Limits {
             queue_wait_ms: default(Limit::QueueWait),
             rate: default(Limit::Rate),
             progress: default(Limit::Progress),
+            http_requests: default(Limit::HttpRequests),
+            http_concurrency: default(Limit::HttpConcurrency),
+            egress_bytes: default(Limit::Egress),
+            ingress_bytes: default(Limit::Ingress),
+            http_connect_ms: default(Limit::HttpConnect),
+            http_first_byte_ms: default(Limit::HttpFirstByte),
+            http_time_ms: default(Limit::HttpTime),
+            http_headers: default(Limit::HttpHeaders),
+            http_header_bytes: default(Limit::HttpHeaderBytes),
+            sockets: default(Limit::Sockets),
+            lookups: default(Limit::Lookups),
         }
     }
 }

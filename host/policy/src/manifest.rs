@@ -1,13 +1,18 @@
 //! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
 //! it was written, beyond the places that later problems point at.
 
+pub(crate) mod audit;
 pub(crate) mod instance;
 pub(crate) mod server;
 
+use std::sync::Arc;
+
 use crate::diagnostic::Span;
+use crate::grants::{Grants, Subject};
 use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
 
+pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use instance::InstancePolicy;
 pub use server::Server;
 
@@ -15,6 +20,7 @@ pub use server::Server;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub(crate) server: Server,
+    pub(crate) audit: AuditPolicy,
     pub(crate) defaults: Limits,
     pub(crate) components: Vec<ComponentPolicy>,
 }
@@ -31,6 +37,7 @@ pub struct ComponentPolicy {
     pub(crate) load: LoadLimits,
     pub(crate) instance: InstancePolicy,
     pub(crate) prewarm: usize,
+    pub(crate) grants: Arc<Grants>,
     pub(crate) tools: Vec<ToolPolicy>,
 }
 
@@ -48,6 +55,7 @@ pub struct ToolPolicy {
     pub(crate) name: String,
     pub(crate) name_span: Span,
     pub(crate) limits: Limits,
+    pub(crate) grants: Arc<Grants>,
 }
 
 impl Manifest {
@@ -55,6 +63,12 @@ impl Manifest {
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// How calls, denials and loads are recorded.
+    #[must_use]
+    pub const fn audit(&self) -> &AuditPolicy {
+        &self.audit
     }
 
     /// The limits of components that say nothing of their own: built-in defaults under `[defaults.limits]`.
@@ -144,6 +158,22 @@ impl ComponentPolicy {
         self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
     }
 
+    /// What the component may reach; its tools may reach no more.
+    #[must_use]
+    pub const fn grants(&self) -> &Arc<Grants> {
+        &self.grants
+    }
+
+    /// What one tool may reach, by the tool's own name, without prefix: the component's grants, less what the manifest
+    /// takes away. Denials name the tool.
+    #[must_use]
+    pub fn tool_grants(&self, tool: &str) -> Arc<Grants> {
+        match self.tool(tool) {
+            Some(policy) => Arc::clone(policy.grants()),
+            None => Arc::new(self.grants.of(&Arc::new(Subject::new(&self.name, Some(tool))))),
+        }
+    }
+
     /// What the manifest says of one tool, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&ToolPolicy> {
@@ -183,6 +213,12 @@ impl ToolPolicy {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What the tool may reach.
+    #[must_use]
+    pub const fn grants(&self) -> &Arc<Grants> {
+        &self.grants
     }
 }
 

@@ -6,7 +6,7 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::manifest::Manifest;
-use crate::read::{Problems, Section, component, keys, limits, server};
+use crate::read::{Problems, Section, audit, component, keys, limits, server};
 
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
@@ -66,8 +66,9 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
         defaults.limits = limits::read(&section, &defaults.limits, problems);
         defaults.load = limits::read_load(&section, &defaults.load, problems);
     }
+    let audit = audit::read(root, problems);
     let components = component::read_all(root, &defaults, problems);
-    Manifest { server, defaults: defaults.limits, components }
+    Manifest { server, audit, defaults: defaults.limits, components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -1,10 +1,17 @@
 //! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is the toml crate's),
 //! or what the values mean afterwards.
 
+pub(crate) mod audit;
 pub(crate) mod component;
+mod files;
+mod grants;
 mod instance;
 pub(crate) mod keys;
 pub(crate) mod limits;
+mod narrow;
+mod network;
+mod paths;
+mod secrets;
 mod section;
 pub(crate) mod server;
 

@@ -2,6 +2,8 @@
 //! are never filled; a test proves that they and the reader know the same keys.
 #![allow(dead_code, reason = "the types exist for their schema alone")]
 
+mod reach;
+
 use std::collections::BTreeMap;
 
 use schemars::generate::SchemaSettings;
@@ -15,6 +17,8 @@ pub fn json_schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(as_toml_has_it));
     SchemaGenerator::new(settings).into_root_schema_for::<RawManifest>().to_value()
 }
+
+use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret, RawToolMount, RawToolNetwork};
 
 /// TOML has no null, and JSON Schema no names for Rust's integers.
 fn as_toml_has_it(schema: &mut Schema) {
@@ -48,6 +52,8 @@ struct RawManifest {
     server: Option<RawServer>,
     /// What holds for components that say nothing of their own.
     defaults: Option<RawDefaults>,
+    /// How calls, denials and loads are recorded.
+    audit: Option<RawAudit>,
     /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit first.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties" = 1000))]
     components: Option<BTreeMap<String, RawComponent>>,
@@ -87,6 +93,36 @@ struct RawServer {
     /// Memory that all instances kept ready (`prewarm`) have together: `1MiB` to `64GiB`.
     #[schemars(extend("default" = "64MiB", "examples" = ["256MiB"]))]
     prewarm_memory: Option<RawSize>,
+    /// The name servers that look names up for tools, with port 53 where none is named; the system's by default.
+    #[schemars(length(max = 8), extend("examples" = [["192.0.2.53", "127.0.0.1:5300"]]))]
+    dns: Option<Vec<String>>,
+    /// The folder of what tools keep between calls, relative to this file. Made when it is first needed.
+    #[schemars(length(min = 1), extend("default" = ".toolcell", "examples" = ["/var/lib/toolcell"]))]
+    state: Option<String>,
+}
+
+/// How calls, denials and loads are recorded.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Audit")]
+struct RawAudit {
+    /// The file, relative to this one; `serve --audit FILE` wins. No audit without either.
+    #[schemars(length(min = 1), extend("examples" = ["audit.jsonl"]))]
+    file: Option<String>,
+    /// Where one file ends and the next begins: `64KiB` to `64GiB`.
+    #[schemars(extend("default" = "64MiB", "examples" = ["1GiB"]))]
+    rotate: Option<RawSize>,
+    /// Full files that are kept beside the one being written.
+    #[schemars(range(max = 1000), extend("default" = 8, "examples" = [30]))]
+    keep: Option<u64>,
+    /// When a record is on the disk: when the operating system writes it, or before the call goes on.
+    #[schemars(extend("enum" = ["never", "always"], "default" = "never", "examples" = ["always"]))]
+    fsync: Option<String>,
+    /// Whether a call that cannot be recorded is refused.
+    #[schemars(extend("default" = true, "examples" = [false]))]
+    required: Option<bool>,
+    /// What is recorded of a call's arguments: their digest, or their text besides, clipped.
+    #[schemars(extend("enum" = ["digest", "values"], "default" = "digest", "examples" = ["values"]))]
+    arguments: Option<String>,
 }
 
 /// What holds for components that say nothing of their own.
@@ -127,6 +163,28 @@ struct RawComponent {
     /// How old a caller's instance becomes at most: `1s` to `24h`. Only with `instance = "per-caller"`.
     #[schemars(extend("default" = "1h", "examples" = ["10m"]))]
     instance_lifetime: Option<RawDuration>,
+    /// Command-line arguments; none by default.
+    #[schemars(length(max = 256), extend("examples" = [["--fast"]]))]
+    args: Option<Vec<String>>,
+    /// Standard input; closed by default.
+    #[schemars(extend("examples" = ["text"]))]
+    stdin: Option<String>,
+    /// Folders and files, by their path in the guest's tree. The longest path that leads to a file is its mount.
+    #[schemars(extend("propertyNames" = {"pattern": "^/"}, "maxProperties" = 64))]
+    filesystem: Option<BTreeMap<String, RawMount>>,
+    /// Hosts and addresses.
+    network: Option<RawNetwork>,
+    /// Environment variables, by name.
+    #[schemars(extend("propertyNames" = {"pattern": "^[^=\\s]+$"}, "maxProperties" = 256))]
+    env: Option<BTreeMap<String, RawEnvVar>>,
+    /// Settings (`wasi:config`), by name.
+    #[schemars(extend("propertyNames" = {"pattern": "^[^=\\s]+$"}, "maxProperties" = 256))]
+    config: Option<BTreeMap<String, String>>,
+    /// State between calls (`wasi:keyvalue`); the table alone grants it.
+    keyvalue: Option<RawKeyValue>,
+    /// Secrets, by name.
+    #[schemars(extend("propertyNames" = {"pattern": "^[^=\\s]+$"}, "maxProperties" = 64))]
+    secrets: Option<BTreeMap<String, RawSecret>>,
     /// Single tools, by the tool's own name, without prefix.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
     tools: Option<BTreeMap<String, RawTool>>,
@@ -138,6 +196,23 @@ struct RawComponent {
 struct RawTool {
     /// Limits of each call of this tool; they win over the component's.
     limits: Option<RawLimits>,
+    /// The component's mounts that this tool has, each as it is there or with less; `{}` for none.
+    #[schemars(extend("propertyNames" = {"pattern": "^/"}))]
+    filesystem: Option<BTreeMap<String, RawToolMount>>,
+    /// The rules that this tool has, each within one of the component's; `{}` for none.
+    network: Option<RawToolNetwork>,
+    /// The component's environment variables that this tool has.
+    #[schemars(extend("examples" = [["UNITS"]]))]
+    env: Option<Vec<String>>,
+    /// The component's settings that this tool has.
+    #[schemars(extend("examples" = [["theme"]]))]
+    config: Option<Vec<String>>,
+    /// False takes the component's state away.
+    #[schemars(extend("examples" = [false]))]
+    keyvalue: Option<bool>,
+    /// The component's secrets that this tool's requests carry.
+    #[schemars(extend("examples" = [["API_KEY"]]))]
+    secrets: Option<Vec<String>>,
 }
 
 /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the component's, the tool's.
@@ -192,6 +267,39 @@ struct RawLimits {
     /// the last report included.
     #[schemars(extend("default" = "20/s", "examples" = ["5/s"]))]
     progress: Option<RawRate>,
+    /// HTTP requests.
+    #[schemars(range(max = 10_000), extend("default" = 64, "examples" = [4]))]
+    http_requests: Option<u64>,
+    /// HTTP requests that run at once; more wait.
+    #[schemars(range(min = 1, max = 256), extend("default" = 8, "examples" = [1]))]
+    http_concurrency: Option<u64>,
+    /// Header fields and bodies of all HTTP requests together: `0B` to `4GiB`.
+    #[schemars(extend("default" = "8MiB", "examples" = ["64KiB"]))]
+    egress: Option<RawSize>,
+    /// Header fields and bodies of all HTTP responses together: `0B` to `16GiB`.
+    #[schemars(extend("default" = "32MiB", "examples" = ["1MiB"]))]
+    ingress: Option<RawSize>,
+    /// Looking up a host, connecting to it and TLS: `1ms` to `10m`.
+    #[schemars(extend("default" = "5s", "examples" = ["2s"]))]
+    http_connect: Option<RawDuration>,
+    /// From the request sent to the response's first byte: `1ms` to `1h`.
+    #[schemars(extend("default" = "15s", "examples" = ["5s"]))]
+    http_first_byte: Option<RawDuration>,
+    /// One HTTP request in all: `1ms` to `1h`.
+    #[schemars(extend("default" = "30s", "examples" = ["10s"]))]
+    http_time: Option<RawDuration>,
+    /// Header fields of one request or response.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 100, "examples" = [50]))]
+    http_headers: Option<u64>,
+    /// Names and values of the header fields of one request or response: `1KiB` to `1MiB`.
+    #[schemars(extend("default" = "32KiB", "examples" = ["8KiB"]))]
+    http_header_bytes: Option<RawSize>,
+    /// TCP and UDP sockets, those already closed included.
+    #[schemars(range(max = 1000), extend("default" = 16, "examples" = [1]))]
+    sockets: Option<u64>,
+    /// Name look-ups.
+    #[schemars(range(max = 10_000), extend("default" = 64, "examples" = [1]))]
+    lookups: Option<u64>,
 }
 
 /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`, the component's. A component
@@ -239,8 +347,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::grants::{KeyValue, Mount};
     use crate::limits::{Limit, LoadLimit, Spec, Unit};
-    use crate::manifest::{InstancePolicy, Server};
+    use crate::manifest::{AuditPolicy, InstancePolicy, Server};
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -259,6 +368,13 @@ mod tests {
             ("Tool", &keys::TOOL),
             ("Limits", &keys::LIMITS),
             ("Load", &keys::LOAD),
+            ("Audit", &keys::AUDIT),
+            ("Mount", &keys::MOUNT),
+            ("ToolMount", &keys::MOUNT_OF_TOOL),
+            ("Network", &keys::NETWORK),
+            ("ToolNetwork", &keys::NETWORK_OF_TOOL),
+            ("KeyValue", &keys::KEYVALUE),
+            ("Secret", &keys::SECRET),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -276,11 +392,14 @@ mod tests {
     fn schema_and_limits_agree_on_defaults_and_bounds() {
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
-        let specs: [(&str, Vec<&Spec>); 4] = [
+        let specs: [(&str, Vec<&Spec>); 7] = [
             ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Server", Server::LIMITS.to_vec()),
             ("Component", InstancePolicy::LIMITS.to_vec()),
+            ("Audit", AuditPolicy::LIMITS.to_vec()),
+            ("KeyValue", KeyValue::LIMITS.to_vec()),
+            ("Mount", Mount::LIMITS.to_vec()),
         ];
         for (name, specs) in specs {
             let definition = definition(name);
@@ -305,7 +424,7 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_every_plain_one_has_an_example() {
-        for name in ["", "Server", "Component", "Limits", "Load"] {
+        for name in ["", "Server", "Component", "Limits", "Load", "Audit", "Mount", "Network", "KeyValue", "Secret"] {
             for (key, property) in definition(name)["properties"].as_object().unwrap() {
                 assert!(property["description"].is_string(), "{name} {key}");
                 let is_table = property.get("$ref").is_some() || property["type"] == "object";

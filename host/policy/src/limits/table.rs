@@ -1,6 +1,6 @@
 //! The table of a call's limits. Must not hold: anything but what each limit is called, counts, defaults to and may be.
 
-use super::{Limit, Spec, Unit};
+use super::{Limit, Spec, Unit, reach};
 use crate::quantity::{Per, Rate};
 
 const KIB: u64 = 1 << 10;
@@ -160,7 +160,7 @@ const PROGRESS: Spec = Spec {
 
 impl Limit {
     /// Every limit, in the order of reports.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 26] = [
         Self::Fuel,
         Self::Deadline,
         Self::Memory,
@@ -176,6 +176,17 @@ impl Limit {
         Self::QueueWait,
         Self::Rate,
         Self::Progress,
+        Self::HttpRequests,
+        Self::HttpConcurrency,
+        Self::Egress,
+        Self::Ingress,
+        Self::HttpConnect,
+        Self::HttpFirstByte,
+        Self::HttpTime,
+        Self::HttpHeaders,
+        Self::HttpHeaderBytes,
+        Self::Sockets,
+        Self::Lookups,
     ];
 
     /// Key, unit, default, bounds and reason.
@@ -197,6 +208,17 @@ impl Limit {
             Self::QueueWait => &QUEUE_WAIT,
             Self::Rate => &RATE,
             Self::Progress => &PROGRESS,
+            Self::HttpRequests => &reach::HTTP_REQUESTS,
+            Self::HttpConcurrency => &reach::HTTP_CONCURRENCY,
+            Self::Egress => &reach::EGRESS,
+            Self::Ingress => &reach::INGRESS,
+            Self::HttpConnect => &reach::HTTP_CONNECT,
+            Self::HttpFirstByte => &reach::HTTP_FIRST_BYTE,
+            Self::HttpTime => &reach::HTTP_TIME,
+            Self::HttpHeaders => &reach::HTTP_HEADERS,
+            Self::HttpHeaderBytes => &reach::HTTP_HEADER_BYTES,
+            Self::Sockets => &reach::SOCKETS,
+            Self::Lookups => &reach::LOOKUPS,
         }
     }
 

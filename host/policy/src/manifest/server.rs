@@ -1,6 +1,8 @@
 //! What `[server]` comes to, and the limits that belong to no component: those of a connection and of the process. Must
 //! not hold: how they are read, or how they are enforced.
 
+use std::net::SocketAddr;
+
 use crate::limits::{Spec, Unit};
 
 const KIB: u64 = 1 << 10;
@@ -20,7 +22,12 @@ pub struct Server {
     pub(crate) calls: usize,
     pub(crate) stack_bytes: usize,
     pub(crate) prewarm_memory_bytes: u64,
+    pub(crate) dns: Vec<SocketAddr>,
+    pub(crate) state: String,
 }
+
+/// The folder of what tools keep between calls, where the manifest names none.
+pub(crate) const STATE_DEFAULT: &str = ".toolcell";
 
 pub(crate) const PAGE_SIZE: Spec = Spec {
     key: "page_size",
@@ -158,6 +165,18 @@ impl Server {
     pub const fn prewarm_memory_bytes(&self) -> u64 {
         self.prewarm_memory_bytes
     }
+
+    /// The name servers that look names up for tools; empty: the system's, and its table of hosts.
+    #[must_use]
+    pub fn dns(&self) -> &[SocketAddr] {
+        &self.dns
+    }
+
+    /// The folder of what tools keep between calls, relative to the manifest; `.toolcell` by default.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        &self.state
+    }
 }
 
 impl Default for Server {
@@ -175,6 +194,8 @@ impl Default for Server {
             calls: default(&CALLS),
             stack_bytes: default(&STACK),
             prewarm_memory_bytes: PREWARM_MEMORY.default,
+            dns: Vec::new(),
+            state: STATE_DEFAULT.to_owned(),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component really exports.
 
-use super::{Entry, Problems, Section, instance, keys, limits};
+use std::sync::Arc;
+
+use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
 use crate::manifest::{ComponentPolicy, SourceRef, ToolPolicy};
 use crate::names::{self, NameError};
@@ -12,6 +15,13 @@ use crate::parse::COMPONENTS_MAX;
 pub(crate) struct Defaults {
     pub(crate) limits: Limits,
     pub(crate) load: LoadLimits,
+}
+
+/// What a tool has of its component.
+struct Inherited<'c> {
+    prefix: Option<&'c str>,
+    limits: &'c Limits,
+    grants: &'c Arc<Grants>,
 }
 
 /// All components, in the order of the file. Those with problems are left out once the problems are noted.
@@ -51,11 +61,26 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let limits = limits::read(&section, &defaults.limits, problems);
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
-    let tools = read_tools(&section, prefix.as_ref().map(|(prefix, _)| prefix.as_str()), &limits, problems);
+    let grants = grants::read(entry.key, &section, problems);
+    let inherited =
+        Inherited { prefix: prefix.as_ref().map(|(prefix, _)| prefix.as_str()), limits: &limits, grants: &grants };
+    let tools = read_tools(&section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
     let name_span = entry.key_span.clone();
-    Some(ComponentPolicy { name, name_span, source, source_span, prefix, limits, load, instance, prewarm, tools })
+    Some(ComponentPolicy {
+        name,
+        name_span,
+        source,
+        source_span,
+        prefix,
+        limits,
+        load,
+        instance,
+        prewarm,
+        grants,
+        tools,
+    })
 }
 
 fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {
@@ -111,36 +136,27 @@ fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Sp
     Some((prefix.to_owned(), entry.span.clone()))
 }
 
-fn read_tools(
-    component: &Section<'_>,
-    prefix: Option<&str>,
-    inherited: &Limits,
-    problems: &mut Problems,
-) -> Vec<ToolPolicy> {
+fn read_tools(component: &Section<'_>, inherited: &Inherited<'_>, problems: &mut Problems) -> Vec<ToolPolicy> {
     let section = component.get("tools").and_then(|entry| entry.section(problems));
     let entries = section.map(|section| section.entries()).unwrap_or_default();
-    entries.into_iter().filter_map(|entry| read_tool(&entry, prefix, inherited, problems)).collect()
+    entries.into_iter().filter_map(|entry| read_tool(&entry, inherited, problems)).collect()
 }
 
-fn read_tool(
-    entry: &Entry<'_>,
-    prefix: Option<&str>,
-    inherited: &Limits,
-    problems: &mut Problems,
-) -> Option<ToolPolicy> {
+fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Problems) -> Option<ToolPolicy> {
     if let Err(error) = names::check_tool(entry.key) {
         problems.add(
             name_problem("tools::name", "tool name", entry, &entry.key_span, error)
                 .hint("tool names are 1 to 64 of A-Z, a-z, 0-9, _ and -"),
         );
-    } else if let Err(error) = names::exposed(prefix, entry.key) {
+    } else if let Err(error) = names::exposed(inherited.prefix, entry.key) {
         let message = format!("tool name {:?} with its prefix {error}", entry.key);
         problems.add(Diagnostic::error("tools::name", message).at(entry.key_span.clone()).hint("shorten the prefix"));
     }
     let section = entry.section(problems)?;
     section.check_keys(&keys::TOOL, problems);
-    let limits = limits::read(&section, inherited, problems);
-    Some(ToolPolicy { name: entry.key.to_owned(), name_span: entry.key_span.clone(), limits })
+    let limits = limits::read(&section, inherited.limits, problems);
+    let grants = narrow::read(entry.key, &section, inherited.grants, problems);
+    Some(ToolPolicy { name: entry.key.to_owned(), name_span: entry.key_span.clone(), limits, grants })
 }
 
 fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {

@@ -12,8 +12,8 @@ pub(crate) struct Keys {
 }
 
 pub(crate) const ROOT: Keys = Keys {
-    now: &["version", "server", "defaults", "components"],
-    later: &["audit", "http"],
+    now: &["version", "server", "defaults", "audit", "components"],
+    later: &["http"],
     other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults")],
 };
 
@@ -29,6 +29,8 @@ pub(crate) const SERVER: Keys = Keys {
         "calls",
         "stack",
         "prewarm_memory",
+        "dns",
+        "state",
     ],
     later: &[],
     other_names: &[("description", "instructions")],
@@ -37,8 +39,26 @@ pub(crate) const SERVER: Keys = Keys {
 pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };
 
 pub(crate) const COMPONENT: Keys = Keys {
-    now: &["source", "prefix", "limits", "load", "tools", "prewarm", "instance", "instance_idle", "instance_lifetime"],
-    later: &["filesystem", "network", "env", "args", "stdin", "secrets", "config", "keyvalue", "wit", "program"],
+    now: &[
+        "source",
+        "prefix",
+        "limits",
+        "load",
+        "prewarm",
+        "instance",
+        "instance_idle",
+        "instance_lifetime",
+        "args",
+        "stdin",
+        "filesystem",
+        "network",
+        "env",
+        "config",
+        "keyvalue",
+        "secrets",
+        "tools",
+    ],
+    later: &["wit", "program"],
     other_names: &[
         ("path", "source"),
         ("file", "source"),
@@ -49,12 +69,59 @@ pub(crate) const COMPONENT: Keys = Keys {
         ("environment", "env"),
         ("arguments", "args"),
         ("tool", "tools"),
+        ("kv", "keyvalue"),
+        ("key_value", "keyvalue"),
+        ("secret", "secrets"),
     ],
 };
 
+pub(crate) const AUDIT: Keys = Keys {
+    now: &["file", "rotate", "keep", "fsync", "required", "arguments"],
+    later: &[],
+    other_names: &[("path", "file"), ("sync", "fsync"), ("args", "arguments")],
+};
+
+/// A mount of the host's.
+pub(crate) const MOUNT: Keys = Keys {
+    now: &["path", "access", "create", "quota", "files", "scratch"],
+    later: &[],
+    other_names: &[("host", "path"), ("folder", "path"), ("size", "quota"), ("mode", "access")],
+};
+
+/// A mount as a tool narrows it.
+pub(crate) const MOUNT_OF_TOOL: Keys =
+    Keys { now: &["access", "quota", "files"], later: &[], other_names: &[("mode", "access")] };
+
+pub(crate) const NETWORK: Keys = Keys {
+    now: &["http", "tcp", "udp", "private", "ca", "proxy"],
+    later: &[],
+    other_names: &[("https", "http"), ("allow", "http"), ("hosts", "http"), ("certificates", "ca")],
+};
+
+pub(crate) const NETWORK_OF_TOOL: Keys = Keys {
+    now: &["http", "tcp", "udp", "private"],
+    later: &[],
+    other_names: &[("https", "http"), ("allow", "http"), ("hosts", "http")],
+};
+
+/// A variable that is not a text.
+pub(crate) const ENV_FROM: Keys = Keys { now: &["from"], later: &[], other_names: &[("value", "from")] };
+
+pub(crate) const KEYVALUE: Keys = Keys {
+    now: &["quota", "entries", "value", "per_caller"],
+    later: &[],
+    other_names: &[("size", "quota"), ("keys", "entries"), ("value_max", "value")],
+};
+
+pub(crate) const SECRET: Keys = Keys {
+    now: &["from", "header", "query", "value", "for", "expose"],
+    later: &[],
+    other_names: &[("source", "from"), ("template", "value"), ("url", "for"), ("env", "from")],
+};
+
 pub(crate) const TOOL: Keys = Keys {
-    now: &["limits"],
-    later: &["approval", "filesystem", "network", "env", "args", "stdin", "secrets", "config", "keyvalue"],
+    now: &["limits", "filesystem", "network", "env", "config", "keyvalue", "secrets"],
+    later: &["approval"],
     other_names: &[("fs", "filesystem"), ("files", "filesystem"), ("environment", "env")],
 };
 
@@ -76,8 +143,19 @@ pub(crate) const LIMITS: Keys = Keys {
         "queue_wait",
         "rate",
         "progress",
+        "http_requests",
+        "http_concurrency",
+        "egress",
+        "ingress",
+        "http_connect",
+        "http_first_byte",
+        "http_time",
+        "http_headers",
+        "http_header_bytes",
+        "sockets",
+        "lookups",
     ],
-    later: &["host_calls", "http_requests", "egress", "ingress"],
+    later: &["host_calls"],
     other_names: &[
         ("timeout", "deadline"),
         ("time", "deadline"),
@@ -89,6 +167,10 @@ pub(crate) const LIMITS: Keys = Keys {
         ("logs", "log"),
         ("pollables", "handles"),
         ("resources", "handles"),
+        ("upload", "egress"),
+        ("download", "ingress"),
+        ("requests", "http_requests"),
+        ("connections", "sockets"),
     ],
 };
 

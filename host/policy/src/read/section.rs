@@ -41,6 +41,11 @@ impl Problems {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len() + self.left_out
+    }
+
     /// All of them, in the order of the file.
     pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|problem| problem.span().map_or(0, |span| span.start));
@@ -121,6 +126,38 @@ impl<'t> Entry<'t> {
     /// The value if it is a number with a fraction, as it was written.
     pub(crate) fn as_float(&self) -> Option<&'t str> {
         if let DeValue::Float(float) = self.value { Some(float.as_str()) } else { None }
+    }
+
+    /// The value as a boolean.
+    pub(crate) fn boolean(&self, problems: &mut Problems) -> Option<bool> {
+        if let DeValue::Boolean(value) = self.value { Some(*value) } else { self.wrong_type("true or false", problems) }
+    }
+
+    /// Whether the value is a table.
+    pub(crate) const fn is_table(&self) -> bool {
+        matches!(self.value, DeValue::Table(_))
+    }
+
+    /// The value as a list of at most `max` texts, each with its place.
+    pub(crate) fn strings(&self, max: usize, problems: &mut Problems) -> Option<Vec<(&'t str, Span)>> {
+        let DeValue::Array(items) = self.value else { return self.wrong_type("a list of strings", problems) };
+        if items.len() > max {
+            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            problems.add(Diagnostic::error("grants::too_many", message).at(self.key_span.clone()));
+            return None;
+        }
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            if let DeValue::String(text) = item.get_ref() {
+                texts.push((text.as_ref(), item.span()));
+                continue;
+            }
+            let found = type_name(item.get_ref());
+            let message = format!("{} must be a list of strings, without {found}", self.key);
+            let problem = Diagnostic::error("manifest::type", message).at(item.span());
+            problems.add(problem.label(format!("this is {found}")));
+        }
+        Some(texts)
     }
 
     /// The value as a table.

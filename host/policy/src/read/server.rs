@@ -1,6 +1,8 @@
 //! Reads `[server]`. Must not hold: what the protocol makes of it.
 
-use super::{Entry, Problems, Section, keys, limits};
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Entry, Problems, Section, keys, limits, paths};
 use crate::diagnostic::Diagnostic;
 use crate::limits::Unit;
 use crate::manifest::Server;
@@ -11,6 +13,12 @@ const TITLE_CHARS_MAX: usize = 128;
 
 /// The longest instructions, in bytes: clients put them before every conversation.
 const INSTRUCTIONS_BYTES_MAX: usize = 16 << 10;
+
+/// The most name servers: each that does not answer makes a tool wait for the next.
+const DNS_MAX: usize = 8;
+
+/// The port of name servers.
+const DNS_PORT: u16 = 53;
 
 /// The server's settings; the defaults for what is missing or wrong.
 pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
@@ -39,7 +47,28 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
     if let Some(bytes) = prewarm_memory.and_then(|entry| limits::value(&entry, &PREWARM_MEMORY, problems)) {
         server.prewarm_memory_bytes = bytes;
     }
+    server.dns = section.get("dns").map(|entry| dns(&entry, problems)).unwrap_or_default();
+    if let Some(state) = section.get("state").and_then(|entry| paths::host_path(&entry, problems)) {
+        server.state = state;
+    }
     server
+}
+
+/// Addresses of name servers, port 53 where none is named.
+fn dns(entry: &Entry<'_>, problems: &mut Problems) -> Vec<SocketAddr> {
+    let mut servers = Vec::new();
+    for (text, span) in entry.strings(DNS_MAX, problems).unwrap_or_default() {
+        let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+        match text.parse::<SocketAddr>().or(address).ok().filter(|address| address.port() != 0) {
+            Some(address) => servers.push(address),
+            None => problems.add(
+                Diagnostic::error("server::dns", format!("{text:?} is no address of a name server"))
+                    .at(span)
+                    .hint("write \"192.0.2.53\", \"192.0.2.53:5353\" or \"[2001:db8::53]:53\""),
+            ),
+        }
+    }
+    servers
 }
 
 /// A text of one line for people.

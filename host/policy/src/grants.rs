@@ -1,0 +1,254 @@
+//! What a component or one of its tools may reach: the grants, and the decisions they make. Each decision is a value,
+//! a permit that the acting code needs or a denial that says which line would allow it. Must not hold: how grants are
+//! read, any acting on them, or a secret's value.
+
+mod address;
+mod denial;
+mod files;
+mod host;
+mod http;
+mod keyvalue;
+mod network;
+mod path;
+mod ports;
+mod private;
+mod proxy;
+mod rule;
+mod secret;
+mod sockets;
+mod variable;
+
+use std::sync::Arc;
+
+use crate::diagnostic::Span;
+
+pub use address::AddressClass;
+pub use denial::{Allow, Capability, Denial, Reason};
+pub use files::{Access, FILES_DEFAULT, FileAccess, FilePermit, Mount, MountKind, QUOTA_BYTES_DEFAULT, Quota};
+pub use host::{Host, HostError, HostPattern};
+pub use http::{AskError, HttpAsk, HttpPermit, HttpRule, MethodSet, Scheme};
+pub use keyvalue::KeyValue;
+pub use network::{AddressPermit, CaFile, Network};
+pub use path::PathPattern;
+pub use ports::PortRange;
+pub use private::PrivateRule;
+pub use proxy::{ProxyScheme, ProxyUrl};
+pub use rule::{RuleError, RuleRef};
+pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
+pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
+pub use variable::{EnvSource, EnvVar};
+
+pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
+pub(crate) use http::is_token;
+pub(crate) use keyvalue::{ENTRIES, QUOTA, VALUE};
+pub(crate) use private::check as check_address;
+
+/// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grants {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) files: Vec<Mount>,
+    pub(crate) network: Network,
+    pub(crate) env: Vec<EnvVar>,
+    pub(crate) args: Vec<String>,
+    pub(crate) stdin: Option<String>,
+    pub(crate) config: Vec<(String, String)>,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) keyvalue: Option<KeyValue>,
+    pub(crate) places: Places,
+    /// The component's grants, where these are a tool's narrowed ones: a denial tells apart what the tool's lines take
+    /// away from what nobody grants.
+    pub(crate) wider: Option<Arc<Grants>>,
+}
+
+/// Who is denied.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Subject {
+    component: String,
+    tool: Option<String>,
+}
+
+/// Where the manifest grants what has no place of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Places {
+    pub(crate) files: Option<Span>,
+    pub(crate) network: Option<Span>,
+    pub(crate) env: Option<Span>,
+    pub(crate) args: Option<Span>,
+    pub(crate) stdin: Option<Span>,
+    pub(crate) config: Option<Span>,
+}
+
+impl Subject {
+    /// A component, or one of its tools by the tool's own name, without prefix.
+    #[must_use]
+    pub fn new(component: &str, tool: Option<&str>) -> Self {
+        Self { component: component.to_owned(), tool: tool.map(str::to_owned) }
+    }
+
+    /// The component's name in the manifest.
+    #[must_use]
+    pub fn component(&self) -> &str {
+        &self.component
+    }
+
+    /// The tool's own name, without prefix; `None`: the component itself, as while its tools are listed.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
+    }
+
+    /// The header of one of the component's tables: `components.weather.network`.
+    pub(crate) fn section(&self, table: &str) -> String {
+        format!("components.{}.{table}", self.component)
+    }
+
+    /// The same of the tool's table, the component's where there is no tool.
+    pub(crate) fn narrowed_section(&self, table: &str) -> String {
+        match &self.tool {
+            Some(tool) => format!("components.{}.tools.{tool}.{table}", self.component),
+            None => self.section(table),
+        }
+    }
+}
+
+impl std::fmt::Display for Subject {
+    /// `tool "forecast"` or `component "weather"`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.tool {
+            Some(tool) => write!(formatter, "tool {tool:?}"),
+            None => write!(formatter, "component {:?}", self.component),
+        }
+    }
+}
+
+impl Grants {
+    /// Nothing at all.
+    #[must_use]
+    pub fn sealed(component: &str, tool: Option<&str>) -> Self {
+        let subject = Arc::new(Subject::new(component, tool));
+        Self {
+            files: Vec::new(),
+            network: Network::sealed(Arc::clone(&subject)),
+            env: Vec::new(),
+            args: Vec::new(),
+            stdin: None,
+            config: Vec::new(),
+            secrets: Vec::new(),
+            keyvalue: None,
+            places: Places::default(),
+            wider: None,
+            subject,
+        }
+    }
+
+    /// The same grants for another subject, who is then named in denials.
+    #[must_use]
+    pub(crate) fn of(&self, subject: &Arc<Subject>) -> Self {
+        let mut grants = self.clone();
+        grants.subject = Arc::clone(subject);
+        grants.network = grants.network.of(subject);
+        for mount in &mut grants.files {
+            mount.subject = Arc::clone(subject);
+        }
+        grants
+    }
+
+    /// Folders and files, the longest guest path first: the first mount whose path leads to a file is the file's.
+    #[must_use]
+    pub fn files(&self) -> &[Mount] {
+        &self.files
+    }
+
+    /// Hosts, addresses and names.
+    #[must_use]
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Environment variables, in the order of the manifest. Exposed secrets come besides: see [`Delivery::Expose`].
+    #[must_use]
+    pub fn env(&self) -> &[EnvVar] {
+        &self.env
+    }
+
+    /// Command-line arguments.
+    #[must_use]
+    pub fn args(&self) -> &[String] {
+        &self.args
+    }
+
+    /// Standard input; `None`: closed.
+    #[must_use]
+    pub fn stdin(&self) -> Option<&str> {
+        self.stdin.as_deref()
+    }
+
+    /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets come besides.
+    #[must_use]
+    pub fn config(&self) -> &[(String, String)] {
+        &self.config
+    }
+
+    /// Secrets, without their values.
+    #[must_use]
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+
+    /// State between calls (`wasi:keyvalue`).
+    #[must_use]
+    pub const fn keyvalue(&self) -> Option<&KeyValue> {
+        self.keyvalue.as_ref()
+    }
+
+    /// The same, or the denial of opening a store.
+    ///
+    /// # Errors
+    /// [`Denial`] where nothing grants it.
+    pub fn open_keyvalue(&self) -> Result<&KeyValue, Denial> {
+        self.keyvalue.as_ref().ok_or_else(|| {
+            let granted = self.wider.as_ref().is_some_and(|wider| wider.keyvalue.is_some());
+            let denial = Denial::new(Capability::KeyValue, "keyvalue".to_owned(), Reason::NoRule, &self.subject);
+            if granted {
+                let tool = self.subject.tool().unwrap_or_default();
+                return denial
+                    .allowed_by(&self.subject.section(&format!("tools.{tool}")), "keyvalue = true".to_owned());
+            }
+            denial.allowed_by(&self.subject.section("keyvalue"), "quota = \"1MiB\"".to_owned())
+        })
+    }
+
+    /// Who is denied what these grants do not say.
+    #[must_use]
+    pub const fn subject(&self) -> &Arc<Subject> {
+        &self.subject
+    }
+
+    /// Whether nothing is granted.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        self.files.is_empty()
+            && self.network.is_empty()
+            && self.env.is_empty()
+            && self.args.is_empty()
+            && self.stdin.is_none()
+            && self.config.is_empty()
+            && self.secrets.is_empty()
+            && self.keyvalue.is_none()
+    }
+
+    /// The mount a guest path belongs to, and the permit to do something there.
+    ///
+    /// # Errors
+    /// [`Denial`] where no mount leads there, or the mount does not allow it.
+    pub fn file(&self, want: FileAccess, path: &str) -> Result<FilePermit, Denial> {
+        match self.files.iter().find(|mount| mount.rest_of(path).is_some()) {
+            Some(mount) => mount.open(want, mount.rest_of(path).unwrap_or_default()),
+            None => {
+                let wider = self.wider.as_ref().is_some_and(|wider| wider.file(want, path).is_ok());
+                Err(files::no_mount(&self.subject, want, path, wider))
+            }
+        }
+    }
+}

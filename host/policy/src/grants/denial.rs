@@ -1,0 +1,203 @@
+//! A denial: what was asked, why not, and which line would allow it. Must not hold: decisions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Subject;
+use super::address::AddressClass;
+use super::http::AskError;
+use crate::diagnostic::visible;
+
+/// The longest text of what was asked, in bytes: guests choose it, and it goes into results, logs and the audit.
+const ASKED_BYTES_MAX: usize = 512;
+
+/// Kinds of reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Capability {
+    /// Files and folders.
+    Filesystem,
+    /// HTTP requests.
+    Http,
+    /// TCP connections.
+    Tcp,
+    /// UDP packets.
+    Udp,
+    /// Looking up the addresses of a name.
+    Lookup,
+    /// Environment variables.
+    Env,
+    /// Command-line arguments.
+    Args,
+    /// Standard input.
+    Stdin,
+    /// Runtime configuration.
+    Config,
+    /// State between calls.
+    KeyValue,
+    /// Secrets.
+    Secret,
+}
+
+impl Capability {
+    /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`, `args`, `stdin`,
+    /// `config`, `keyvalue`, `secret`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Filesystem => "filesystem",
+            Self::Http => "http",
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+            Self::Lookup => "lookup",
+            Self::Env => "env",
+            Self::Args => "args",
+            Self::Stdin => "stdin",
+            Self::Config => "config",
+            Self::KeyValue => "keyvalue",
+            Self::Secret => "secret",
+        }
+    }
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// No line of the manifest grants it.
+    NoRule,
+    /// The mount is read-only.
+    ReadOnly,
+    /// The address is of a kind that only `private` allows.
+    NotPublic(AddressClass),
+    /// The path can be read in two ways, and a rule for a part of the host's paths cannot tell which.
+    AmbiguousPath,
+    /// Binding and listening are never granted.
+    NeverListens,
+    /// What was asked for is not well formed.
+    Malformed(AskError),
+}
+
+/// The line that would allow what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allow {
+    section: String,
+    line: String,
+}
+
+/// What a guest asked for and does not get.
+///
+/// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name itself.
+/// [`Denial::hint`] is for whoever runs the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial(Box<Parts>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
+    capability: Capability,
+    asked: String,
+    reason: Reason,
+    subject: Arc<Subject>,
+    allows: Vec<Allow>,
+}
+
+impl Allow {
+    /// The header of the table: `components.weather.network`.
+    #[must_use]
+    pub fn section(&self) -> &str {
+        &self.section
+    }
+
+    /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already, its value grows.
+    #[must_use]
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+}
+
+impl Denial {
+    pub(crate) fn new(capability: Capability, asked: String, reason: Reason, subject: &Arc<Subject>) -> Self {
+        let asked = clipped(&visible(&asked));
+        Self(Box::new(Parts { capability, asked, reason, subject: Arc::clone(subject), allows: Vec::new() }))
+    }
+
+    /// The same, with a line that would allow it. Where there are several, all of them are needed.
+    #[must_use]
+    pub(crate) fn allowed_by(mut self, section: &str, line: String) -> Self {
+        self.0.allows.push(Allow { section: section.to_owned(), line });
+        self
+    }
+
+    /// The kind of reach.
+    #[must_use]
+    pub fn capability(&self) -> Capability {
+        self.0.capability
+    }
+
+    /// What was asked, as the guest named it, without query: `GET https://x.example/`, `write /data/a.txt`,
+    /// `tcp 10.0.0.1:80`, `lookup db.example.com`. At most 512 bytes, nothing in it that a terminal would obey.
+    #[must_use]
+    pub fn asked(&self) -> &str {
+        &self.0.asked
+    }
+
+    /// Why not.
+    #[must_use]
+    pub fn reason(&self) -> &Reason {
+        &self.0.reason
+    }
+
+    /// Who asked.
+    #[must_use]
+    pub fn subject(&self) -> &Subject {
+        &self.0.subject
+    }
+
+    /// The first of the lines that would allow it; `None` where none could.
+    #[must_use]
+    pub fn allow(&self) -> Option<&Allow> {
+        self.0.allows.first()
+    }
+
+    /// All the lines that would allow it together: a tool's own lines may have to grow as well as its component's.
+    #[must_use]
+    pub fn allows(&self) -> &[Allow] {
+        &self.0.allows
+    }
+
+    /// For whoever runs the server: `add to [components.weather.network]: http = ["GET https://x.example/"]`. May name
+    /// addresses that the guest does not know.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        let lines = self.0.allows.iter().map(|allow| format!("[{}]: {}", allow.section, allow.line));
+        let lines = lines.collect::<Vec<_>>().join("; and to ");
+        (!lines.is_empty()).then(|| visible(&format!("add to {lines}")))
+    }
+}
+
+impl fmt::Display for Denial {
+    /// `denied: GET https://x.example/ — no rule of tool "weather" allows it`
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parts { asked, reason, subject, .. } = &*self.0;
+        write!(formatter, "denied: {asked} — ")?;
+        match reason {
+            Reason::NoRule => write!(formatter, "no rule of {subject} allows it"),
+            Reason::ReadOnly => write!(formatter, "{subject} may read there, not write"),
+            Reason::NotPublic(_) => write!(formatter, "its address is not public, and no rule of {subject} names it"),
+            Reason::AmbiguousPath => {
+                write!(formatter, "its path can be read in two ways, and no rule of {subject} allows both")
+            }
+            Reason::NeverListens => write!(formatter, "tools never bind or listen"),
+            Reason::Malformed(error) => write!(formatter, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for Denial {}
+
+/// The start of a text that is too long.
+fn clipped(text: &str) -> String {
+    if text.len() <= ASKED_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(ASKED_BYTES_MAX - '…'.len_utf8());
+    format!("{}…", text.get(..end).unwrap_or_default())
+}

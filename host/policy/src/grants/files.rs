@@ -1,0 +1,265 @@
+//! Files and folders: the mounts, and what may be done in them. Must not hold: files, or what is where on the host.
+//!
+//! Mounts may lie within one another in the guest's tree: a path belongs to the mount with the longest path that leads to
+//! it, so that `"/data/out"` may be writable within a read-only `"/data"`.
+//!
+//! | guest path | `/data` | `/data/out` |
+//! |---|---|---|
+//! | `/data/a.txt`, `/data`, `/data/output` | yes | |
+//! | `/data/out`, `/data/out/b.txt` | | yes |
+//! | `/database` | | |
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Subject;
+use super::denial::{Capability, Denial, Reason};
+use crate::diagnostic::Span;
+use crate::limits::{Spec, Unit};
+
+/// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
+/// less than a disk.
+pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
+
+/// The same of files and folders.
+pub const FILES_DEFAULT: u64 = 1_000;
+
+const KIB: u64 = 1 << 10;
+const GIB: u64 = 1 << 30;
+
+/// Bytes of a writable mount.
+pub(crate) const MOUNT_QUOTA: Spec = Spec {
+    key: "quota",
+    unit: Unit::Bytes,
+    default: QUOTA_BYTES_DEFAULT,
+    min: 1,
+    max: 1_024 * GIB,
+    reason: "What a writable mount may hold. Writing past it fails with the error for \"no space\", and the call goes on.",
+};
+
+/// Files and folders of a writable mount.
+pub(crate) const MOUNT_FILES: Spec = Spec {
+    key: "files",
+    unit: Unit::Count,
+    default: FILES_DEFAULT,
+    min: 1,
+    max: 1_000_000,
+    reason: "Files and folders that a writable mount may hold: each takes an inode of the host.",
+};
+
+/// Bytes of scratch space; it has no default, because its quota is what makes it one.
+pub(crate) const SCRATCH: Spec = Spec {
+    key: "scratch",
+    unit: Unit::Bytes,
+    default: 8 << 20,
+    min: 4 * KIB,
+    max: 4 * GIB,
+    reason: "What a call's own space may hold. It is gone after the call.",
+};
+
+/// A folder or a file of the host, or space of the call's own, at a path of the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub(crate) guest: String,
+    pub(crate) span: Span,
+    pub(crate) kind: MountKind,
+    pub(crate) subject: Arc<Subject>,
+    /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
+    pub(crate) narrowed: bool,
+}
+
+/// What is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MountKind {
+    /// A folder or a file of the host.
+    Host {
+        /// Its path, relative to the manifest, as it was written.
+        path: String,
+        /// What may be done.
+        access: Access,
+        /// Whether a folder that is missing is made; otherwise that is a load error.
+        create: bool,
+        /// How much it may hold; `Some` where it can be written.
+        quota: Option<Quota>,
+    },
+    /// Space of the call's own, gone after it.
+    Scratch {
+        /// How much it may hold.
+        quota: Quota,
+    },
+}
+
+/// How much a mount may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Bytes of all its files.
+    pub bytes: u64,
+    /// Files and folders.
+    pub files: u64,
+}
+
+/// What may be done in a mount of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// What a guest wants to do with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileAccess {
+    /// Look, list and read.
+    Read,
+    /// Change what is there.
+    Write,
+    /// Make a file, a folder or a link.
+    Create,
+    /// Remove or rename one.
+    Remove,
+}
+
+/// The permit of one use of a file: whoever opens needs one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePermit(FileAccess);
+
+impl FilePermit {
+    /// What may be done.
+    #[must_use]
+    pub const fn access(&self) -> FileAccess {
+        self.0
+    }
+}
+
+impl Access {
+    /// `read` or `write`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl FileAccess {
+    /// `read`, `write`, `create` or `remove`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Create => "create",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+impl fmt::Display for FileAccess {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Mount {
+    /// The numbers of a writable mount, in the order of reports.
+    pub const LIMITS: [&'static Spec; 2] = [&MOUNT_QUOTA, &MOUNT_FILES];
+
+    /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
+    #[must_use]
+    pub fn guest(&self) -> &str {
+        &self.guest
+    }
+
+    /// Where the manifest mounts it.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// What is mounted.
+    #[must_use]
+    pub const fn kind(&self) -> &MountKind {
+        &self.kind
+    }
+
+    /// What may be done in it.
+    #[must_use]
+    pub const fn access(&self) -> Access {
+        match self.kind {
+            MountKind::Host { access, .. } => access,
+            MountKind::Scratch { .. } => Access::Write,
+        }
+    }
+
+    /// How much it may hold; `None` where it cannot be written.
+    #[must_use]
+    pub const fn quota(&self) -> Option<Quota> {
+        match self.kind {
+            MountKind::Host { quota, .. } => quota,
+            MountKind::Scratch { quota } => Some(quota),
+        }
+    }
+
+    /// Whether something may be done with a file of the mount; `path` is what the guest calls it, relative to the mount,
+    /// and is for the denial alone.
+    ///
+    /// # Errors
+    /// [`Denial`] where the mount can only be read.
+    pub fn open(&self, want: FileAccess, path: &str) -> Result<FilePermit, Denial> {
+        if want == FileAccess::Read || self.access() == Access::Write {
+            return Ok(FilePermit(want));
+        }
+        let denial =
+            Denial::new(Capability::Filesystem, format!("{want} {}", self.join(path)), Reason::ReadOnly, &self.subject);
+        let guest = &self.guest;
+        let component = self.subject.section("filesystem");
+        let path = match &self.kind {
+            MountKind::Host { path, .. } => path.as_str(),
+            MountKind::Scratch { .. } => "",
+        };
+        Err(if self.narrowed {
+            denial.allowed_by(
+                &self.subject.narrowed_section("filesystem"),
+                format!("{guest:?} = {{ access = \"write\" }}"),
+            )
+        } else {
+            denial.allowed_by(&component, format!("{guest:?} = {{ path = {path:?}, access = \"write\" }}"))
+        })
+    }
+
+    /// What follows the mount's path in a guest path; `None` where it does not lead there.
+    pub(crate) fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        if self.guest == "/" {
+            return path.strip_prefix('/');
+        }
+        let rest = path.strip_prefix(self.guest.as_str())?;
+        if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+    }
+
+    fn join(&self, path: &str) -> String {
+        let path = path.trim_start_matches("./");
+        match (self.guest.as_str(), path) {
+            (guest, "" | ".") => guest.to_owned(),
+            ("/", path) => format!("/{path}"),
+            (guest, path) => format!("{guest}/{path}"),
+        }
+    }
+}
+
+/// The denial of a path that no mount leads to.
+pub(crate) fn no_mount(subject: &Arc<Subject>, want: FileAccess, path: &str, in_component: bool) -> Denial {
+    let denial = Denial::new(Capability::Filesystem, format!("{want} {path}"), Reason::NoRule, subject);
+    let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
+    let folder = if folder.is_empty() { path } else { folder };
+    let access = if want == FileAccess::Read { "read" } else { "write" };
+    if in_component {
+        return denial
+            .allowed_by(&subject.narrowed_section("filesystem"), format!("{folder:?} = {{ access = \"{access}\" }}"));
+    }
+    denial.allowed_by(
+        &subject.section("filesystem"),
+        format!("{folder:?} = {{ path = \"FOLDER\", access = \"{access}\" }}"),
+    )
+}

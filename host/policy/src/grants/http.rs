@@ -1,0 +1,546 @@
+//! HTTP: what a request asks for, the rules, and the permit. Must not hold: connecting, headers, bodies.
+//!
+//! A rule is `[METHODS] scheme://host[:port][/path]`.
+//!
+//! | part | forms | if it is missing |
+//! |---|---|---|
+//! | METHODS | `GET`, `GET,HEAD`: in upper case, with commas, without spaces | every method but CONNECT and TRACE |
+//! | scheme | `https`, `http` | not allowed |
+//! | host | see [`super::HostPattern`]: exact, `*.suffix`, `*`, an address | not allowed |
+//! | port | 1 to 65535 | 443 of `https`, 80 of `http`, and no other |
+//! | path | see [`super::PathPattern`]: exact, `*` within a segment, `/*` at the end for the rest | every path |
+//!
+//! A query is no part of a rule: whoever may ask for a path may ask with any query. A method does not bring another: `GET`
+//! does not allow HEAD.
+//!
+//! ```
+//! use toolcell_policy::{HttpAsk, HttpRule};
+//! let allows = |rule: &str, method: &str, scheme: &str, authority: &str, target: &str| {
+//!     let rule = HttpRule::parse(rule, 0..0).ok()?;
+//!     Some(rule.matches(&HttpAsk::new(method, scheme, authority, target).ok()?))
+//! };
+//! let rule = "GET https://api.example.com/v1/*";
+//! assert_eq!(allows(rule, "GET", "https", "api.example.com", "/v1/now?city=Berlin"), Some(true));
+//! assert_eq!(allows(rule, "GET", "https", "API.EXAMPLE.COM.:443", "/v1/now"), Some(true));
+//! assert_eq!(allows(rule, "HEAD", "https", "api.example.com", "/v1/now"), Some(false));
+//! assert_eq!(allows(rule, "GET", "http", "api.example.com", "/v1/now"), Some(false));
+//! assert_eq!(allows(rule, "GET", "https", "api.example.com:8443", "/v1/now"), Some(false));
+//! assert_eq!(allows(rule, "GET", "https", "api.example.com", "/v2/now"), Some(false));
+//! let rule = "https://*.example.com";
+//! assert_eq!(allows(rule, "DELETE", "https", "a.b.example.com", "/x"), Some(true));
+//! assert_eq!(allows(rule, "GET", "https", "example.com", "/"), Some(false));
+//! assert_eq!(allows("GET,HEAD http://127.0.0.1:8080/health", "HEAD", "http", "2130706433:8080", "/health"), Some(true));
+//! ```
+
+use std::fmt::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::Subject;
+use super::denial::{Capability, Denial, Reason};
+use super::host::{Host, HostError, HostPattern};
+use super::network::{AddressPermit, Network};
+use super::path::{self, NormalPath, PathPattern};
+use super::ports::port;
+use super::private;
+use super::rule::{RuleError, RuleRef};
+use crate::diagnostic::Span;
+use crate::grants::private::PrivateRule;
+
+/// The longest rule, in bytes: a host and a path of the usual lengths.
+const RULE_BYTES_MAX: usize = 2_048;
+
+/// The longest target of a request, in bytes: what servers commonly accept in a request line.
+const TARGET_BYTES_MAX: usize = 16 << 10;
+
+/// The longest method, in bytes. The longest registered one has 17.
+const METHOD_BYTES_MAX: usize = 32;
+
+/// The methods a rule can name: those of HTTP, PATCH, and those of WebDAV and its relatives. CONNECT and TRACE are sent
+/// for no guest.
+const METHODS: [&str; 21] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "DELETE",
+    "PATCH",
+    "OPTIONS",
+    "QUERY",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "SEARCH",
+    "PURGE",
+    "LINK",
+    "UNLINK",
+    "MKCALENDAR",
+];
+
+/// `http` or `https`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// Without TLS.
+    Http,
+    /// With TLS.
+    Https,
+}
+
+/// Methods of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MethodSet(u32);
+
+/// One rule of `http`, or the `for` of a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpRule {
+    methods: MethodSet,
+    scheme: Scheme,
+    host: HostPattern,
+    port: u16,
+    path: PathPattern,
+    rule: RuleRef,
+}
+
+/// What a request asks for, in its normal form. Cloning is cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAsk(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
+    method: String,
+    methods: MethodSet,
+    scheme: Scheme,
+    host: Host,
+    port: u16,
+    path: NormalPath<'static>,
+    query: Option<String>,
+}
+
+/// Why a request asks for nothing that could be decided on. The message completes the sentence "it …".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// No token, or one longer than any method.
+    #[error("its method is none")]
+    Method,
+    /// CONNECT and TRACE.
+    #[error("its method is sent for no tool")]
+    MethodRefused,
+    /// Neither `http` nor `https`.
+    #[error("its scheme is neither http nor https")]
+    Scheme,
+    /// `user@host`
+    #[error("its address must not name a user")]
+    User,
+    /// No host, or one that is none.
+    #[error("its host {0}")]
+    Host(#[from] HostError),
+    /// A port that is none, or 0.
+    #[error("its port is none")]
+    Port,
+    /// Not a path from the root, or with characters that no request line has.
+    #[error("its path is none")]
+    Target,
+    /// Longer than servers accept.
+    #[error("its path is too long")]
+    TargetTooLong,
+}
+
+/// The permit of one request: whoever sends it needs one, and a permit of each address it is sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpPermit {
+    ask: HttpAsk,
+    rule: RuleRef,
+    private: Arc<[PrivateRule]>,
+    subject: Arc<Subject>,
+    section: Arc<str>,
+}
+
+impl Scheme {
+    /// `http` or `https`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// 80 or 443.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Http, Self::Https].into_iter().find(|scheme| scheme.name().eq_ignore_ascii_case(text))
+    }
+}
+
+impl MethodSet {
+    /// Every method but CONNECT and TRACE, those without a name here included.
+    pub const ANY: Self = Self(u32::MAX);
+
+    /// Methods without a name here.
+    const OTHER: Self = Self(1 << 31);
+
+    fn of(method: &str) -> Self {
+        METHODS.iter().position(|name| *name == method).map_or(Self::OTHER, |at| Self(1 << at))
+    }
+
+    fn parse(text: &str) -> Result<Self, RuleError> {
+        let mut bits = 0;
+        for name in text.split(',') {
+            let found = Self::of(name);
+            if found == Self::OTHER {
+                return Err(RuleError::Method(name.to_owned()));
+            }
+            bits |= found.0;
+        }
+        Ok(Self(bits))
+    }
+
+    const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn overlaps(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The methods a rule can name.
+    pub(crate) const fn names() -> &'static [&'static str] {
+        &METHODS
+    }
+}
+
+impl fmt::Display for MethodSet {
+    /// `GET,HEAD`; nothing for every method.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ANY {
+            return Ok(());
+        }
+        let named = METHODS.iter().enumerate().filter(|(at, _)| self.0 & (1 << at) != 0);
+        for (number, (_, name)) in named.enumerate() {
+            write!(formatter, "{}{name}", if number > 0 { "," } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl HttpRule {
+    /// Reads a rule of the table above; `span` is where the manifest has it.
+    ///
+    /// # Errors
+    /// [`RuleError`] where the text is no rule, or nothing can match it.
+    pub fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
+        if text.len() > RULE_BYTES_MAX {
+            return Err(RuleError::TooLong { bytes: text.len(), max: RULE_BYTES_MAX });
+        }
+        let (methods, url) = match text.trim().split_once(' ') {
+            Some((methods, url)) => (MethodSet::parse(methods)?, url.trim_start()),
+            None if text.trim().is_empty() => return Err(RuleError::Empty),
+            None => (MethodSet::ANY, text.trim()),
+        };
+        if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(RuleError::Character);
+        }
+        let (scheme, rest) = url.split_once("://").ok_or(RuleError::NoScheme)?;
+        let scheme = Scheme::parse(scheme).ok_or_else(|| RuleError::Scheme(scheme.to_owned()))?;
+        if rest.contains('?') {
+            return Err(RuleError::Query);
+        }
+        if rest.contains('#') {
+            return Err(RuleError::Fragment);
+        }
+        let at = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        if authority.contains('@') {
+            return Err(RuleError::User);
+        }
+        let (host, written_port) = split_port(authority);
+        let port = match written_port {
+            Some(text) => port(text).ok_or_else(|| RuleError::Port(text.to_owned()))?,
+            None => scheme.default_port(),
+        };
+        let (host, path) = (HostPattern::parse(host)?, PathPattern::parse(path)?);
+        Ok(Self { methods, scheme, host, port, path, rule: RuleRef::new(text.trim(), span) })
+    }
+
+    /// Whether a request is among those the rule allows.
+    #[must_use]
+    pub fn matches(&self, ask: &HttpAsk) -> bool {
+        let ask = &*ask.0;
+        self.methods.has(ask.methods) && self.leads_to(ask) && self.path.matches_normal(&ask.path)
+    }
+
+    fn leads_to(&self, ask: &Parts) -> bool {
+        self.port == ask.port && self.scheme == ask.scheme && self.host.matches(&ask.host)
+    }
+
+    /// Whether every request this rule allows is one that the other allows.
+    #[must_use]
+    pub fn lies_within(&self, wider: &Self) -> bool {
+        wider.methods.has(self.methods)
+            && self.scheme == wider.scheme
+            && self.port == wider.port
+            && self.host.lies_within(&wider.host)
+            && self.path.lies_within(&wider.path)
+    }
+
+    /// Whether some request may match both rules. Says yes where it cannot tell.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.methods.overlaps(other.methods)
+            && self.scheme == other.scheme
+            && self.port == other.port
+            && self.host.overlaps(&other.host)
+            && self.path.overlaps(&other.path)
+    }
+
+    /// The methods.
+    #[must_use]
+    pub const fn methods(&self) -> MethodSet {
+        self.methods
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub const fn host(&self) -> &HostPattern {
+        &self.host
+    }
+
+    /// The port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The paths.
+    #[must_use]
+    pub const fn path(&self) -> &PathPattern {
+        &self.path
+    }
+
+    /// The rule as it was written, and where.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+}
+
+impl fmt::Display for HttpRule {
+    /// In its normal form: equal rules give equal texts.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.methods != MethodSet::ANY {
+            write!(formatter, "{} ", self.methods)?;
+        }
+        write!(formatter, "{}://{}", self.scheme.name(), self.host)?;
+        if self.port != self.scheme.default_port() {
+            write!(formatter, ":{}", self.port)?;
+        }
+        write!(formatter, "{}", if self.path.is_any() { String::new() } else { self.path.to_string() })
+    }
+}
+
+impl HttpAsk {
+    /// Brings a request into its normal form. `authority` is `host[:port]` as it stands in a URL, `target` the path and
+    /// the query; an empty one is `/`.
+    ///
+    /// # Errors
+    /// [`AskError`] where a part is none; [`Network::malformed_http`] makes a denial of it.
+    pub fn new(method: &str, scheme: &str, authority: &str, target: &str) -> Result<Self, AskError> {
+        if method.is_empty() || method.len() > METHOD_BYTES_MAX || !method.bytes().all(is_token) {
+            return Err(AskError::Method);
+        }
+        if ["CONNECT", "TRACE", "TRACK"].iter().any(|refused| refused.eq_ignore_ascii_case(method)) {
+            return Err(AskError::MethodRefused);
+        }
+        let scheme = Scheme::parse(scheme).ok_or(AskError::Scheme)?;
+        if authority.contains('@') {
+            return Err(AskError::User);
+        }
+        let (host, written_port) = split_port(authority);
+        let host = Host::parse(host)?;
+        let port = match written_port {
+            Some(text) => port(text).ok_or(AskError::Port)?,
+            None => scheme.default_port(),
+        };
+        if target.len() > TARGET_BYTES_MAX {
+            return Err(AskError::TargetTooLong);
+        }
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let path = if path.is_empty() { "/" } else { path };
+        let sendable = |text: &str| !text.chars().any(|c| c.is_control() || c.is_whitespace() || c == '#');
+        if !path.starts_with(['/', '\\']) || !sendable(path) || !query.is_none_or(sendable) {
+            return Err(AskError::Target);
+        }
+        let path = path::normal(path);
+        let path = NormalPath { text: path.text.into_owned().into(), ambiguous: path.ambiguous };
+        let (method, methods) = (method.to_owned(), MethodSet::of(method));
+        Ok(Self(Arc::new(Parts { method, methods, scheme, host, port, path, query: query.map(str::to_owned) })))
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        &self.0.method
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        self.0.scheme
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        &self.0.host
+    }
+
+    /// The port, the scheme's where none was named.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.port
+    }
+
+    /// The path in its normal form: what is compared is what is to be sent.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.0.path.text
+    }
+
+    /// The query as it was given, without its question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.0.query.as_deref()
+    }
+
+    /// The path in its normal form, and the query: the target to send.
+    #[must_use]
+    pub fn target(&self) -> String {
+        match &self.0.query {
+            Some(query) => format!("{}?{query}", self.0.path.text),
+            None => self.0.path.text.to_string(),
+        }
+    }
+
+    /// The host, and the port where it is not the scheme's: the value of a `Host` header.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let mut text = self.0.host.to_string();
+        if self.0.port != self.0.scheme.default_port() {
+            // Writing into a String cannot fail.
+            let _ = write!(text, ":{}", self.0.port);
+        }
+        text
+    }
+
+    /// The URL without its query.
+    fn url(&self) -> String {
+        format!("{}://{}{}", self.0.scheme.name(), self.authority(), self.0.path.text)
+    }
+
+    /// `GET https://x.example/`, without query.
+    pub(crate) fn describe(&self) -> String {
+        format!("{} {}", self.0.method, self.url())
+    }
+
+    /// The denial of this request by some rules, and the line that would allow it.
+    pub(crate) fn denied(&self, rules: &[HttpRule], subject: &Arc<Subject>, sections: &[String]) -> Denial {
+        let ask = &*self.0;
+        let ambiguous =
+            ask.path.ambiguous && rules.iter().any(|rule| rule.methods.has(ask.methods) && rule.leads_to(ask));
+        let reason = if ambiguous { Reason::AmbiguousPath } else { Reason::NoRule };
+        let url = if ask.path.ambiguous { format!("{}://{}", ask.scheme.name(), self.authority()) } else { self.url() };
+        let method = if ask.methods == MethodSet::OTHER { String::new() } else { format!("{} ", ask.method) };
+        let denial = Denial::new(Capability::Http, self.describe(), reason, subject);
+        sections
+            .iter()
+            .fold(denial, |denial, section| denial.allowed_by(section, format!("http = [\"{method}{url}\"]")))
+    }
+}
+
+impl HttpPermit {
+    pub(crate) fn new(ask: &HttpAsk, rule: &HttpRule, network: &Network) -> Self {
+        Self {
+            ask: ask.clone(),
+            rule: rule.rule.clone(),
+            private: Arc::clone(&network.private),
+            subject: Arc::clone(&network.subject),
+            section: Arc::clone(&network.private_section),
+        }
+    }
+
+    /// The request, in its normal form.
+    #[must_use]
+    pub const fn ask(&self) -> &HttpAsk {
+        &self.ask
+    }
+
+    /// The host to connect to, and the name TLS has to prove.
+    #[must_use]
+    pub fn host(&self) -> &Host {
+        self.ask.host()
+    }
+
+    /// The port to connect to.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.ask.port()
+    }
+
+    /// The rule that allows it.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+
+    /// Whether the request may go to an address of its host: the permit names the address with the request's port.
+    ///
+    /// # Errors
+    /// [`Denial`] where the address is not public and `private` does not name it, or where the host is another address.
+    pub fn check_address(&self, address: IpAddr) -> Result<AddressPermit, Denial> {
+        let denied = |reason| Denial::new(Capability::Http, self.ask.describe(), reason, &self.subject);
+        if self.host().addr().is_some_and(|named| named != address) {
+            return Err(denied(Reason::NoRule));
+        }
+        let socket = SocketAddr::new(address, self.port());
+        match private::check(address, self.port(), &self.private) {
+            Ok(()) => Ok(AddressPermit::new(socket, self.rule.clone())),
+            Err(class) => {
+                Err(denied(Reason::NotPublic(class)).allowed_by(&self.section, format!("private = [\"{socket}\"]")))
+            }
+        }
+    }
+}
+
+/// Splits `host[:port]`; brackets belong to the host.
+pub(crate) fn split_port(authority: &str) -> (&str, Option<&str>) {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (authority, None),
+    }
+}
+
+/// RFC 9110, section 5.6.2.
+pub(crate) const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
+}

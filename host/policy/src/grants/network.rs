@@ -1,0 +1,285 @@
+//! All that is granted of the network, and the decisions. Must not hold: the grammar of single rules, or connecting.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::Subject;
+use super::denial::{Capability, Denial, Reason};
+use super::host::Host;
+use super::http::{AskError, HttpAsk, HttpPermit, HttpRule};
+use super::private::{self, PrivateRule};
+use super::proxy::ProxyUrl;
+use super::rule::RuleRef;
+use super::sockets::{LookupPermit, Resolved, SocketRule};
+use crate::diagnostic::Span;
+
+/// The network of a component or a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) http: Vec<HttpRule>,
+    pub(crate) tcp: Vec<SocketRule>,
+    pub(crate) udp: Vec<SocketRule>,
+    pub(crate) private: Arc<[PrivateRule]>,
+    /// Where an entry of `private` has to stand: the tool's table, where that has a list of its own.
+    pub(crate) private_section: Arc<str>,
+    pub(crate) ca: Vec<CaFile>,
+    pub(crate) proxy: Option<ProxyUrl>,
+    /// The component's network, where this is what a tool's lines leave of it.
+    pub(crate) wider: Option<Arc<Network>>,
+}
+
+/// A file of certificates that TLS trusts besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaFile {
+    pub(crate) path: String,
+    pub(crate) span: Span,
+}
+
+/// The permit to connect to one address and port: the only thing that a connection is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddressPermit {
+    address: SocketAddr,
+    rule: RuleRef,
+}
+
+/// Which of the two lists of socket rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Tcp,
+    Udp,
+}
+
+impl CaFile {
+    /// The file, relative to the manifest, as it was written.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Where the manifest says so.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+}
+
+impl AddressPermit {
+    pub(crate) const fn new(address: SocketAddr, rule: RuleRef) -> Self {
+        Self { address, rule }
+    }
+
+    /// The address and the port.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The rule that allows it.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+}
+
+impl Protocol {
+    const fn capability(self) -> Capability {
+        match self {
+            Self::Tcp => Capability::Tcp,
+            Self::Udp => Capability::Udp,
+        }
+    }
+}
+
+impl Network {
+    /// No network.
+    #[must_use]
+    pub(crate) fn sealed(subject: Arc<Subject>) -> Self {
+        let private_section = Arc::from(subject.section("network"));
+        Self {
+            subject,
+            http: Vec::new(),
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            private: Arc::from([]),
+            private_section,
+            ca: Vec::new(),
+            proxy: None,
+            wider: None,
+        }
+    }
+
+    /// The same for another subject.
+    pub(crate) fn of(&self, subject: &Arc<Subject>) -> Self {
+        Self { subject: Arc::clone(subject), ..self.clone() }
+    }
+
+    /// Whether nothing can be reached.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.http.is_empty() && self.tcp.is_empty() && self.udp.is_empty()
+    }
+
+    /// The rules of HTTP requests, in the order of the manifest.
+    #[must_use]
+    pub fn http_rules(&self) -> &[HttpRule] {
+        &self.http
+    }
+
+    /// The rules of TCP connections.
+    #[must_use]
+    pub fn tcp_rules(&self) -> &[SocketRule] {
+        &self.tcp
+    }
+
+    /// The rules of UDP packets.
+    #[must_use]
+    pub fn udp_rules(&self) -> &[SocketRule] {
+        &self.udp
+    }
+
+    /// The addresses that are not public and can be reached nevertheless, where a rule leads there.
+    #[must_use]
+    pub fn private(&self) -> &[PrivateRule] {
+        &self.private
+    }
+
+    /// Files of certificates that TLS trusts besides the platform's.
+    #[must_use]
+    pub fn ca(&self) -> &[CaFile] {
+        &self.ca
+    }
+
+    /// The proxy of HTTP requests.
+    #[must_use]
+    pub const fn proxy(&self) -> Option<&ProxyUrl> {
+        self.proxy.as_ref()
+    }
+
+    /// Whether a request may be sent.
+    ///
+    /// # Errors
+    /// [`Denial`] where no rule matches it.
+    pub fn http(&self, ask: &HttpAsk) -> Result<HttpPermit, Denial> {
+        match self.http.iter().find(|rule| rule.matches(ask)) {
+            Some(rule) => Ok(HttpPermit::new(ask, rule, self)),
+            None => Err(ask.denied(&self.http, &self.subject, &self.sections(|wider| wider.http(ask).is_ok()))),
+        }
+    }
+
+    /// [`HttpAsk::new`] and [`Network::http`] in one.
+    ///
+    /// # Errors
+    /// [`Denial`] where the request is not well formed or no rule matches it.
+    pub fn http_request(
+        &self,
+        method: &str,
+        scheme: &str,
+        authority: &str,
+        target: &str,
+    ) -> Result<HttpPermit, Denial> {
+        match HttpAsk::new(method, scheme, authority, target) {
+            Ok(ask) => self.http(&ask),
+            Err(error) => {
+                let path = target.split(['?', '#']).next().unwrap_or_default();
+                // What stands before an @ may be a password.
+                let host = authority.rsplit('@').next().unwrap_or_default();
+                Err(self.malformed_http(&format!("{method} {scheme}://{host}{path}"), error))
+            }
+        }
+    }
+
+    /// The denial of a request that is not well formed; `asked` must not hold its query.
+    #[must_use]
+    pub fn malformed_http(&self, asked: &str, error: AskError) -> Denial {
+        Denial::new(Capability::Http, asked.to_owned(), Reason::Malformed(error), &self.subject)
+    }
+
+    /// Whether a name may be looked up: one that a rule of `tcp` or `udp` names. An address stands for itself.
+    ///
+    /// # Errors
+    /// [`Denial`] where no rule does, or the text is no host.
+    pub fn lookup(&self, name: &str) -> Result<LookupPermit, Denial> {
+        let denied = |reason| Denial::new(Capability::Lookup, format!("lookup {name}"), reason, &self.subject);
+        // An IPv6 address comes without the brackets it has in a URL.
+        let bare = name.parse().map(Host::Addr);
+        let host = match bare.or_else(|_| Host::parse(name)) {
+            Ok(host) => host,
+            Err(error) => return Err(denied(Reason::Malformed(AskError::Host(error)))),
+        };
+        match self.tcp.iter().chain(&self.udp).find(|rule| rule.matches_name(&host)) {
+            Some(rule) => Ok(LookupPermit::new(host, rule, self)),
+            None => {
+                let sections = self.sections(|wider| wider.lookup(name).is_ok());
+                let line = format!("tcp = [\"{host}:PORT\"]");
+                Err(sections
+                    .iter()
+                    .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone())))
+            }
+        }
+    }
+
+    /// Whether a TCP connection to an address may be made.
+    ///
+    /// # Errors
+    /// [`Denial`] where no rule names the address, nor a name that led to it in this call, and where the address is not
+    /// public and `private` does not name it.
+    pub fn tcp(&self, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
+        self.connect(Protocol::Tcp, address, resolved)
+    }
+
+    /// Whether UDP packets may be sent to an address, and received from there.
+    ///
+    /// # Errors
+    /// As [`Network::tcp`].
+    pub fn udp(&self, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
+        self.connect(Protocol::Udp, address, resolved)
+    }
+
+    /// The denial of binding to an address that the guest chose, and of listening: `what` is `bind` or `listen`.
+    #[must_use]
+    pub fn never_listens(&self, capability: Capability, what: &str, address: SocketAddr) -> Denial {
+        let asked = format!("{} {what} {address}", capability.name());
+        Denial::new(capability, asked, Reason::NeverListens, &self.subject)
+    }
+
+    fn connect(&self, protocol: Protocol, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
+        let capability = protocol.capability();
+        let denied =
+            |reason| Denial::new(capability, format!("{} {address}", capability.name()), reason, &self.subject);
+        let Some(rule) = self.sockets(protocol).iter().find(|rule| rule.matches(address, resolved)) else {
+            // A name is what a person would write; the address alone is what a guest may have chosen itself.
+            let name = resolved.names_of(address.ip()).next();
+            let target = match name {
+                Some(name) => format!("{name}:{}", address.port()),
+                None => address.to_string(),
+            };
+            let line = format!("{} = [\"{target}\"]", capability.name());
+            let sections = self.sections(|wider| wider.connect(protocol, address, resolved).is_ok());
+            return Err(sections
+                .iter()
+                .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone())));
+        };
+        match private::check(address.ip(), address.port(), &self.private) {
+            Ok(()) => Ok(AddressPermit::new(address, rule.rule().clone())),
+            Err(class) => Err(denied(Reason::NotPublic(class))
+                .allowed_by(&self.private_section, format!("private = [\"{address}\"]"))),
+        }
+    }
+
+    fn sockets(&self, protocol: Protocol) -> &[SocketRule] {
+        match protocol {
+            Protocol::Tcp => &self.tcp,
+            Protocol::Udp => &self.udp,
+        }
+    }
+
+    /// The tables that a line has to be added to: the tool's alone where its component grants the ask, both where not.
+    fn sections(&self, granted: impl Fn(&Network) -> bool) -> Vec<String> {
+        match &self.wider {
+            None => vec![self.subject.section("network")],
+            Some(wider) if granted(wider) => vec![self.subject.narrowed_section("network")],
+            Some(_) => vec![self.subject.section("network"), self.subject.narrowed_section("network")],
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The proxy of a component's HTTP requests. Must not hold: speaking to it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use super::address::AddressClass;
+use super::host::Host;
+use super::http::split_port;
+use super::network::AddressPermit;
+use super::ports::port;
+use super::rule::{RuleError, RuleRef};
+use crate::diagnostic::Span;
+
+/// How to speak to a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProxyScheme {
+    /// `http://`
+    Http,
+    /// `https://`
+    Https,
+}
+
+/// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address may be of any kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyUrl {
+    scheme: ProxyScheme,
+    host: Host,
+    port: u16,
+    rule: RuleRef,
+}
+
+impl ProxyUrl {
+    /// Reads `scheme://host:port`.
+    ///
+    /// # Errors
+    /// [`RuleError`] where the text has another form.
+    pub(crate) fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
+        let (scheme, rest) = text.split_once("://").ok_or(RuleError::NoScheme)?;
+        let scheme = match scheme {
+            "http" => ProxyScheme::Http,
+            "https" => ProxyScheme::Https,
+            other => return Err(RuleError::Scheme(other.to_owned())),
+        };
+        if rest.contains('@') {
+            return Err(RuleError::User);
+        }
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        if rest.contains(['/', '?', '#']) {
+            return Err(RuleError::Path);
+        }
+        let (host, written) = split_port(rest);
+        let written = written.ok_or(RuleError::NoPort)?;
+        let port = port(written).ok_or_else(|| RuleError::Port(written.to_owned()))?;
+        Ok(Self { scheme, host: Host::parse(host)?, port, rule: RuleRef::new(text, span) })
+    }
+
+    /// How to speak to it.
+    #[must_use]
+    pub const fn scheme(&self) -> ProxyScheme {
+        self.scheme
+    }
+
+    /// Its host.
+    #[must_use]
+    pub const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// Its port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// As it was written, and where.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+
+    /// The permit to connect to one of its addresses; none to one that belongs to no single host.
+    #[must_use]
+    pub fn check_address(&self, address: IpAddr) -> Option<AddressPermit> {
+        let of_one_host = !matches!(
+            AddressClass::of(address),
+            Some(AddressClass::Unspecified | AddressClass::Multicast | AddressClass::Broadcast)
+        );
+        let named = self.host.addr().is_none_or(|named| named == address);
+        (of_one_host && named).then(|| AddressPermit::new(SocketAddr::new(address, self.port), self.rule.clone()))
+    }
+}
+
+impl fmt::Display for ProxyUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            ProxyScheme::Http => "http",
+            ProxyScheme::Https => "https",
+        };
+        write!(formatter, "{scheme}://{}:{}", self.host, self.port)
+    }
+}

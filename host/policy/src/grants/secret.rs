@@ -1,0 +1,142 @@
+//! Secrets: where they come from and which requests carry them. Must not hold: a secret's value.
+
+use std::fmt;
+
+use super::http::{HttpAsk, HttpRule};
+use crate::diagnostic::Span;
+
+/// One secret, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    pub(crate) name: String,
+    pub(crate) source: SecretSource,
+    pub(crate) delivery: Delivery,
+    pub(crate) span: Span,
+}
+
+/// Where its value comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SecretSource {
+    /// `env:NAME`: a variable of the host.
+    Env(String),
+    /// `file:PATH`: a file that only its owner can read, relative to the manifest.
+    File(String),
+    /// `keyring:SERVICE/ACCOUNT`: an entry of the operating system's keyring.
+    Keyring {
+        /// The service.
+        service: String,
+        /// The account.
+        account: String,
+    },
+}
+
+/// How it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "a component has a handful of them")]
+pub enum Delivery {
+    /// The host puts it into a header of matching requests.
+    Header {
+        /// The header, in lower case.
+        name: String,
+        /// What stands there.
+        template: SecretTemplate,
+        /// Which requests.
+        target: HttpRule,
+    },
+    /// The host puts it into the query of matching requests.
+    Query {
+        /// The name of the query's part.
+        name: String,
+        /// Which requests.
+        target: HttpRule,
+    },
+    /// The guest gets it, as environment variable and as `wasi:config` value of the secret's name.
+    Expose,
+}
+
+/// The value of a header, the secret in the place of `{}`: `Bearer {}`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SecretTemplate {
+    before: String,
+    after: String,
+}
+
+impl Secret {
+    /// Its name, for people and for the guest it is exposed to.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where its value comes from.
+    #[must_use]
+    pub const fn source(&self) -> &SecretSource {
+        &self.source
+    }
+
+    /// How it is used.
+    #[must_use]
+    pub const fn delivery(&self) -> &Delivery {
+        &self.delivery
+    }
+
+    /// Where the manifest says so.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Whether the host adds it to a request.
+    #[must_use]
+    pub fn matches(&self, ask: &HttpAsk) -> bool {
+        self.delivery.target().is_some_and(|target| target.matches(ask))
+    }
+}
+
+impl Delivery {
+    /// The requests that carry the secret.
+    #[must_use]
+    pub const fn target(&self) -> Option<&HttpRule> {
+        match self {
+            Self::Header { target, .. } | Self::Query { target, .. } => Some(target),
+            Self::Expose => None,
+        }
+    }
+}
+
+impl SecretTemplate {
+    /// A template with `{}` once; `None` for any other text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (before, after) = text.split_once("{}")?;
+        (!after.contains("{}")).then(|| Self { before: before.to_owned(), after: after.to_owned() })
+    }
+
+    /// What stands before the secret.
+    #[must_use]
+    pub fn before(&self) -> &str {
+        &self.before
+    }
+
+    /// What stands after it.
+    #[must_use]
+    pub fn after(&self) -> &str {
+        &self.after
+    }
+}
+
+impl fmt::Display for SecretTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}{{}}{}", self.before, self.after)
+    }
+}
+
+impl fmt::Display for SecretSource {
+    /// As the manifest has it; never a value.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(formatter, "env:{name}"),
+            Self::File(path) => write!(formatter, "file:{path}"),
+            Self::Keyring { service, account } => write!(formatter, "keyring:{service}/{account}"),
+        }
+    }
+}

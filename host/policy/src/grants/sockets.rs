@@ -1,0 +1,257 @@
+//! TCP and UDP: the rules, name look-ups and what they led to. Must not hold: sockets, or name resolution.
+//!
+//! A rule of `tcp` or `udp` is `target:ports`.
+//!
+//! | form | allows |
+//! |---|---|
+//! | `db.example.com:5432` | the addresses that this name led to in the call, one port |
+//! | `*.example.com:1000-2000` | those of every name below, a range of ports |
+//! | `192.0.2.1:53`, `[2001:db8::1]:53` | one address |
+//! | `192.0.2.0/24:53`, `[2001:db8::/32]:53` | a range of addresses |
+//!
+//! Only a name of these rules can be looked up. Addresses that are not public need an entry of `private` besides.
+//!
+//! ```
+//! use toolcell_policy::SocketRule;
+//! let is_rule = |text: &str| SocketRule::parse(text, 0..0).is_ok();
+//! for text in ["db.example.com:5432", "*.example.com:1000-2000", "192.0.2.1:53", "[2001:db8::1]:53", "192.0.2.0/24:53",
+//!     "[2001:db8::/32]:53"] {
+//!     assert!(is_rule(text), "{text}");
+//! }
+//! for text in ["db.example.com", "db.example.com:0", "192.0.2.1/24:53", "db.example.com:5432/x", "a.*.b:1", ":5432"] {
+//!     assert!(!is_rule(text), "{text}");
+//! }
+//! ```
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::Subject;
+use super::denial::{Capability, Denial, Reason};
+use super::host::{Host, HostPattern};
+use super::http::split_port;
+use super::network::Network;
+use super::ports::PortRange;
+use super::private::{self, PrivateRule};
+use super::rule::{RuleError, RuleRef};
+use crate::diagnostic::Span;
+
+/// The longest rule, in bytes: the longest name and a range of ports.
+const RULE_BYTES_MAX: usize = 512;
+
+/// The most addresses that are remembered of a call's look-ups: 64 names with 16 addresses each.
+const RESOLVED_MAX: usize = 1_024;
+
+/// One rule of `tcp` or `udp`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketRule {
+    target: SocketTarget,
+    ports: PortRange,
+    rule: RuleRef,
+}
+
+/// What a rule of `tcp` or `udp` leads to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SocketTarget {
+    /// The addresses of names.
+    Name(HostPattern),
+    /// Addresses.
+    Net(IpNet),
+}
+
+/// The permit of looking up a name, with which its addresses are remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookupPermit {
+    host: Host,
+    rule: RuleRef,
+    private: Arc<[PrivateRule]>,
+    subject: Arc<Subject>,
+    section: Arc<str>,
+}
+
+/// Which address came from which name in a call. Only a [`LookupPermit`] adds to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved(Vec<(IpAddr, Arc<str>)>);
+
+impl SocketRule {
+    /// Reads a rule of the table above; `span` is where the manifest has it.
+    ///
+    /// # Errors
+    /// [`RuleError`] where the text is no rule.
+    pub fn parse(text: &str, span: Span) -> Result<Self, RuleError> {
+        if text.len() > RULE_BYTES_MAX {
+            return Err(RuleError::TooLong { bytes: text.len(), max: RULE_BYTES_MAX });
+        }
+        let written = text.trim();
+        if written.is_empty() {
+            return Err(RuleError::Empty);
+        }
+        if written.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(RuleError::Character);
+        }
+        if written.contains("://") {
+            return Err(RuleError::Path);
+        }
+        if written.contains('@') {
+            return Err(RuleError::User);
+        }
+        let rule = RuleRef::new(written, span);
+        let is_net = written.starts_with('[') || written.contains('/') || written.matches(':').count() > 1;
+        if is_net {
+            let (host, _) = split_port(written);
+            let range = host
+                .split_once('/')
+                .is_some_and(|(address, _)| address.starts_with(|c: char| c.is_ascii_digit() || c == '['));
+            if written.contains('/') && !range {
+                return Err(RuleError::Path);
+            }
+            let (net, ports) = private::parse_net(written)?;
+            let ports = PortRange::parse(ports.ok_or(RuleError::NoPort)?)?;
+            let net = net.ok_or_else(|| RuleError::Range(written.to_owned()))?;
+            return Ok(Self { target: SocketTarget::Net(net), ports, rule });
+        }
+        let (host, ports) = split_port(written);
+        let ports = PortRange::parse(ports.ok_or(RuleError::NoPort)?)?;
+        let target = match HostPattern::parse(host)? {
+            HostPattern::Exact(Host::Addr(address)) => SocketTarget::Net(IpNet::from(address)),
+            pattern => SocketTarget::Name(pattern),
+        };
+        Ok(Self { target, ports, rule })
+    }
+
+    /// What it leads to.
+    #[must_use]
+    pub const fn target(&self) -> &SocketTarget {
+        &self.target
+    }
+
+    /// The ports.
+    #[must_use]
+    pub const fn ports(&self) -> PortRange {
+        self.ports
+    }
+
+    /// The rule as it was written, and where.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+
+    /// Whether every connection this rule allows is one that the other allows.
+    #[must_use]
+    pub fn lies_within(&self, wider: &Self) -> bool {
+        let target = match (&self.target, &wider.target) {
+            (SocketTarget::Name(name), SocketTarget::Name(wider)) => name.lies_within(wider),
+            (SocketTarget::Net(net), SocketTarget::Net(wider)) => wider.contains(net),
+            (SocketTarget::Name(_), SocketTarget::Net(_)) | (SocketTarget::Net(_), SocketTarget::Name(_)) => false,
+        };
+        target && self.ports.lies_within(wider.ports)
+    }
+
+    pub(crate) fn matches_name(&self, host: &Host) -> bool {
+        match (&self.target, host) {
+            (SocketTarget::Name(pattern), Host::Name(_)) => pattern.matches(host),
+            (SocketTarget::Net(net), Host::Addr(address)) => net.contains(address),
+            (SocketTarget::Name(_), Host::Addr(_)) | (SocketTarget::Net(_), Host::Name(_)) => false,
+        }
+    }
+
+    pub(crate) fn matches(&self, address: SocketAddr, resolved: &Resolved) -> bool {
+        self.ports.contains(address.port())
+            && match &self.target {
+                SocketTarget::Net(net) => net.contains(&address.ip()),
+                SocketTarget::Name(pattern) => resolved.names_of(address.ip()).any(|name| matches_text(pattern, name)),
+            }
+    }
+}
+
+impl fmt::Display for SocketRule {
+    /// In its normal form: equal rules give equal texts.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.target {
+            SocketTarget::Name(name) => write!(formatter, "{name}")?,
+            SocketTarget::Net(net) => write!(formatter, "{}", show_net(net))?,
+        }
+        write!(formatter, ":{}", self.ports)
+    }
+}
+
+impl LookupPermit {
+    pub(crate) fn new(host: Host, rule: &SocketRule, network: &Network) -> Self {
+        Self {
+            host,
+            rule: rule.rule.clone(),
+            private: Arc::clone(&network.private),
+            subject: Arc::clone(&network.subject),
+            section: Arc::clone(&network.private_section),
+        }
+    }
+
+    /// What to look up: a name, or an address that stands for itself.
+    #[must_use]
+    pub const fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The rule that allows it.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleRef {
+        &self.rule
+    }
+
+    /// Whether the guest may be told an address that the name led to: a public one, or one that `private` names for some
+    /// port. What is connected to is checked again, with its port.
+    ///
+    /// # Errors
+    /// [`Denial`] of an address that no connection could go to.
+    pub fn check_address(&self, address: IpAddr) -> Result<(), Denial> {
+        let ports =
+            self.private.iter().filter(|entry| entry.net().contains(&address)).map(|entry| entry.ports().first());
+        let allowed = ports.chain([1]).any(|port| private::check(address, port, &self.private).is_ok());
+        if allowed {
+            return Ok(());
+        }
+        let reason = super::AddressClass::of(address).map_or(Reason::NoRule, Reason::NotPublic);
+        let denial = Denial::new(Capability::Lookup, format!("lookup {}", self.host), reason, &self.subject);
+        Err(denial.allowed_by(&self.section, format!("private = [\"{address}\"]")))
+    }
+}
+
+impl Resolved {
+    /// Remembers the addresses that a permitted look-up gave. Beyond 1,024 in a call, none is: connecting to such an
+    /// address is then denied.
+    pub fn note(&mut self, permit: &LookupPermit, addresses: &[IpAddr]) {
+        let Host::Name(name) = &permit.host else { return };
+        let name: Arc<str> = Arc::from(name.as_str());
+        for address in addresses {
+            let known = self.0.iter().any(|(other, of)| other == address && *of == name);
+            if !known && self.0.len() < RESOLVED_MAX {
+                self.0.push((*address, Arc::clone(&name)));
+            }
+        }
+    }
+
+    /// The names that led to an address.
+    pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(other, _)| *other == address).map(|(_, name)| &**name)
+    }
+}
+
+/// A range as rules write it, in brackets where it is IPv6; a single address without its bits.
+pub(crate) fn show_net(net: &IpNet) -> String {
+    let single = net.prefix_len() == net.max_prefix_len();
+    let text = if single { net.addr().to_string() } else { net.to_string() };
+    if net.addr().is_ipv6() { format!("[{text}]") } else { text }
+}
+
+fn matches_text(pattern: &HostPattern, name: &str) -> bool {
+    match pattern {
+        HostPattern::Any => true,
+        HostPattern::Exact(Host::Name(exact)) => exact == name,
+        HostPattern::Exact(Host::Addr(_)) => false,
+        HostPattern::Suffix(suffix) => name.len() > suffix.len() && name.ends_with(suffix.as_str()),
+    }
+}

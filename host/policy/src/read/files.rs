@@ -1,0 +1,145 @@
+//! Reads `filesystem` tables. Must not hold: files, or what is where on the host.
+
+use std::sync::Arc;
+
+use super::{Entry, Problems, Section, audit, keys, limits, paths};
+use crate::diagnostic::Diagnostic;
+use crate::grants::{Access, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Quota, SCRATCH, Subject};
+
+/// The most mounts of a component: each is a preopened folder, which language runtimes list at start.
+const MOUNTS_MAX: usize = 64;
+
+/// The mounts, the longest guest path first. What is wrong is noted and left out.
+pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Vec<Mount> {
+    let Some(section) = entry.section(problems) else { return Vec::new() };
+    if section.len() > MOUNTS_MAX {
+        let message = format!("filesystem has {} mounts, {MOUNTS_MAX} are allowed", section.len());
+        problems.add(Diagnostic::error("grants::too_many", message).at(entry.key_span.clone()));
+        return Vec::new();
+    }
+    let mut mounts: Vec<Mount> = Vec::new();
+    for entry in section.entries() {
+        let Some(mount) = mount(&entry, subject, problems) else { continue };
+        if mounts.iter().any(|other| other.guest == mount.guest) {
+            let message = format!("{:?} is mounted twice", mount.guest);
+            problems.add(Diagnostic::error("grants::duplicate", message).at(entry.key_span.clone()));
+            continue;
+        }
+        warn_of_overlap(&mounts, &mount, problems);
+        mounts.push(mount);
+    }
+    mounts.sort_by(|one, other| other.guest.len().cmp(&one.guest.len()).then_with(|| one.guest.cmp(&other.guest)));
+    mounts
+}
+
+fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Option<Mount> {
+    let guest = paths::guest_path(entry.key).map_err(|wrong| {
+        let message = format!("the mount {:?} {wrong}", entry.key);
+        problems.add(
+            Diagnostic::error("grants::mount", message).at(entry.key_span.clone()).hint("write it like \"/data\""),
+        );
+    });
+    let Some(section) = table(entry, problems) else { return None };
+    section.check_keys(&keys::MOUNT, problems);
+    let kind = match (section.get("path"), section.get("scratch")) {
+        (Some(path), None) => host(&path, &section, problems),
+        (None, Some(scratch)) => scratch_space(&scratch, &section, problems),
+        (Some(_), Some(scratch)) => {
+            let problem =
+                Diagnostic::error("grants::mount", format!("{:?} has both a path and scratch space", entry.key));
+            problems.add(problem.at(scratch.key_span).hint("keep one of them"));
+            None
+        }
+        (None, None) => {
+            let problem = Diagnostic::error("manifest::missing", format!("the mount {:?} has no path", entry.key));
+            problems.add(
+                problem
+                    .at(entry.span.clone())
+                    .hint("add path = \"FOLDER\", or scratch = \"8MiB\" for space of the call's own"),
+            );
+            None
+        }
+    };
+    let (span, subject) = (entry.key_span.clone(), Arc::clone(subject));
+    Some(Mount { guest: guest.ok()?, span, kind: kind?, subject, narrowed: false })
+}
+
+/// A mount's table; a text in its place is what people write first.
+fn table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> {
+    let Some(path) = entry.as_str() else { return entry.section(problems) };
+    problems.add(
+        Diagnostic::error("manifest::type", format!("the mount {:?} must be a table, not a string", entry.key))
+            .at(entry.span.clone())
+            .hint(format!("write {:?} = {{ path = {path:?}, access = \"read\" }}", entry.key)),
+    );
+    None
+}
+
+fn host(path: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
+    let path = paths::host_path(path, problems);
+    let write = match section.get("access") {
+        Some(entry) => audit::second_of(&entry, ["read", "write"], problems),
+        None => Some(false),
+    };
+    let create = match section.get("create") {
+        Some(entry) => entry.boolean(problems),
+        None => Some(false),
+    };
+    let quota = quota(section, problems);
+    let write = write?;
+    if !write {
+        refuse_quota(section, problems);
+    }
+    let access = if write { Access::Write } else { Access::Read };
+    Some(MountKind::Host { path: path?, access, create: create?, quota: write.then_some(quota) })
+}
+
+fn scratch_space(scratch: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
+    for entry in ["access", "create", "quota"].iter().filter_map(|key| section.get(key)) {
+        let message = format!("{} with scratch can never apply", entry.key);
+        problems.add(Diagnostic::error("grants::mount", message).at(entry.key_span).hint("remove it"));
+    }
+    let bytes = limits::value(scratch, &SCRATCH, problems)?;
+    let files = section.get(MOUNT_FILES.key).and_then(|entry| limits::value(&entry, &MOUNT_FILES, problems));
+    Some(MountKind::Scratch { quota: Quota { bytes, files: files.unwrap_or(MOUNT_FILES.default) } })
+}
+
+fn quota(section: &Section<'_>, problems: &mut Problems) -> Quota {
+    let [bytes, files] = [&MOUNT_QUOTA, &MOUNT_FILES].map(|spec| {
+        let read = section.get(spec.key).and_then(|entry| limits::value(&entry, spec, problems));
+        read.unwrap_or(spec.default)
+    });
+    Quota { bytes, files }
+}
+
+pub(crate) fn refuse_quota(section: &Section<'_>, problems: &mut Problems) {
+    for entry in ["quota", "files"].iter().filter_map(|key| section.get(key)) {
+        let message = format!("{} without access = \"write\" can never apply", entry.key);
+        problems.add(
+            Diagnostic::error("grants::mount", message)
+                .at(entry.key_span)
+                .label("nothing can be written there")
+                .hint("remove it, or set access = \"write\""),
+        );
+    }
+}
+
+/// A folder that is read at one path and written at another is not read-only for the guest.
+fn warn_of_overlap(mounts: &[Mount], mount: &Mount, problems: &mut Problems) {
+    let MountKind::Host { path, .. } = &mount.kind else { return };
+    for other in mounts.iter().filter(|other| other.access() != mount.access()) {
+        let MountKind::Host { path: other_path, .. } = &other.kind else { continue };
+        let (one, two) = (paths::parts(path), paths::parts(other_path));
+        if path.starts_with('/') != other_path.starts_with('/') || !(one.starts_with(&two) || two.starts_with(&one)) {
+            continue;
+        }
+        let message =
+            format!("{:?} and {:?} lead to the same files, and one of them can be written", other.guest, mount.guest);
+        problems.add(
+            Diagnostic::warning("grants::overlap", message)
+                .at(mount.span())
+                .label(format!("{path:?} here, {other_path:?} there"))
+                .hint("what is written through one mount is read through the other"),
+        );
+    }
+}

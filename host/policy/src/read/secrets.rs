@@ -1,0 +1,240 @@
+//! Reads `secrets` tables. Must not hold: a secret's value.
+
+use super::network::rule_problem;
+use super::{Entry, Problems, Section, grants, keys, paths};
+use crate::diagnostic::Diagnostic;
+use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, SecretTemplate, is_token};
+
+/// The most secrets of a component: responses are searched for each of them.
+const SECRETS_MAX: usize = 64;
+
+/// The longest header name, name of a query's part, and text around a secret, in bytes.
+const PART_BYTES_MAX: usize = 256;
+
+/// Headers that say where a message goes and ends: whoever sets them decides on another request.
+const REFUSED_HEADERS: [&str; 13] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The secrets. What is wrong is noted and left out.
+pub(crate) fn read(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Vec<Secret> {
+    let Some(section) = entry.section(problems) else { return Vec::new() };
+    if section.len() > SECRETS_MAX {
+        let message = format!("secrets has {} entries, {SECRETS_MAX} are allowed", section.len());
+        problems.add(Diagnostic::error("grants::too_many", message).at(entry.key_span.clone()));
+        return Vec::new();
+    }
+    let mut secrets: Vec<Secret> = Vec::new();
+    for entry in section.entries() {
+        let Some(secret) = secret(&entry, network, problems) else { continue };
+        if let Some(other) = secrets.iter().find(|other| same_place(other, &secret)) {
+            let message =
+                format!("{:?} goes to the same place of the same requests as {:?}", secret.name(), other.name());
+            problems.add(Diagnostic::error("grants::duplicate", message).at(secret.span()));
+        }
+        secrets.push(secret);
+    }
+    secrets
+}
+
+fn same_place(one: &Secret, other: &Secret) -> bool {
+    match (&one.delivery, &other.delivery) {
+        (Delivery::Header { name, target, .. }, Delivery::Header { name: other, target: others, .. })
+        | (Delivery::Query { name, target }, Delivery::Query { name: other, target: others }) => {
+            name == other && target.overlaps(others)
+        }
+        _ => false,
+    }
+}
+
+fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Option<Secret> {
+    if let Some(wrong) = grants::name_problem(entry.key) {
+        let message = format!("the name {:?} {wrong}", entry.key);
+        problems.add(Diagnostic::error("grants::name", message).at(entry.key_span.clone()));
+    }
+    if let Some(text) = entry.as_str() {
+        let problem = Diagnostic::error("grants::secret", format!("{} must not hold the secret itself", entry.key));
+        let hint = format!(
+            "write {} = {{ from = \"env:{}\", … }} and keep the value out of the manifest",
+            entry.key, entry.key
+        );
+        // The label must not quote the text: it may be the secret.
+        problems.add(problem.at(entry.key_span.clone()).hint(if text.contains(':') && text.starts_with("env:") {
+            format!("write {} = {{ from = {text:?}, … }}", entry.key)
+        } else {
+            hint
+        }));
+        return None;
+    }
+    let section = entry.section(problems)?;
+    section.check_keys(&keys::SECRET, problems);
+    let source = source(entry, &section, problems);
+    let delivery = delivery(entry, &section, network, problems);
+    Some(Secret { name: entry.key.to_owned(), source: source?, delivery: delivery?, span: entry.key_span.clone() })
+}
+
+fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<SecretSource> {
+    let forms = "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
+    let Some(from) = section.get("from") else {
+        let message = format!("the secret {:?} does not say where its value is from", secret.key);
+        problems.add(Diagnostic::error("manifest::missing", message).at(secret.key_span.clone()).hint(forms));
+        return None;
+    };
+    let text = from.string(problems)?;
+    let read = match text.split_once(':') {
+        Some(("env", name)) if grants::name_problem(name).is_none() => Some(SecretSource::Env(name.to_owned())),
+        Some(("file", path)) => match paths::check_host_path("from", path) {
+            Ok(path) => Some(SecretSource::File(path)),
+            Err(problem) => {
+                problems.add(problem.at(from.span));
+                return None;
+            }
+        },
+        Some(("keyring", entry)) => {
+            entry.split_once('/').filter(|(service, account)| !service.is_empty() && !account.is_empty()).map(
+                |(service, account)| SecretSource::Keyring { service: service.to_owned(), account: account.to_owned() },
+            )
+        }
+        _ => None,
+    };
+    if read.is_none() {
+        // What stands there may be the secret: it is not quoted.
+        problems
+            .add(Diagnostic::error("grants::source", "from names no source of secrets").at(from.key_span).hint(forms));
+    }
+    read
+}
+
+fn delivery(secret: &Entry<'_>, section: &Section<'_>, network: &Network, problems: &mut Problems) -> Option<Delivery> {
+    let expose = match section.get("expose") {
+        Some(entry) => entry.boolean(problems)?,
+        None => false,
+    };
+    let error = |message: String| Diagnostic::error("grants::secret", message);
+    if expose {
+        for entry in ["header", "query", "value", "for"].iter().filter_map(|key| section.get(key)) {
+            let message = format!("{} with expose = true can never apply", entry.key);
+            problems.add(error(message).at(entry.key_span).hint("the guest gets the value itself: remove one of them"));
+        }
+        return Some(Delivery::Expose);
+    }
+    match (section.get("header"), section.get("query")) {
+        (Some(header), None) => {
+            let name = header_name(&header, problems);
+            let template = template(section, problems);
+            let target = target(secret, section, network, problems);
+            Some(Delivery::Header { name: name?, template: template?, target: target? })
+        }
+        (None, Some(query)) => {
+            if let Some(value) = section.get("value") {
+                problems.add(
+                    error("value with query can never apply".to_owned())
+                        .at(value.key_span)
+                        .hint("the query holds the secret alone"),
+                );
+            }
+            let name = query_name(&query, problems);
+            let target = target(secret, section, network, problems);
+            Some(Delivery::Query { name: name?, target: target? })
+        }
+        (Some(_), Some(query)) => {
+            problems.add(error("a secret goes to a header or a query, not both".to_owned()).at(query.key_span));
+            None
+        }
+        (None, None) => {
+            let message = format!("the secret {:?} is given to nobody", secret.key);
+            problems.add(error(message).at(secret.key_span.clone()).hint(
+                "add header = \"Authorization\", value = \"Bearer {}\", for = \"https://…\"; or expose = true to give it to the guest",
+            ));
+            None
+        }
+    }
+}
+
+fn header_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    let name = text.to_ascii_lowercase();
+    let wrong = if name.is_empty() || name.len() > PART_BYTES_MAX || !name.bytes().all(is_token) {
+        "is no name of a header"
+    } else if REFUSED_HEADERS.contains(&name.as_str()) {
+        "is a header that says where a message goes or ends, and no secret may set it"
+    } else {
+        return Some(name);
+    };
+    problems.add(Diagnostic::error("grants::secret", format!("header {text:?} {wrong}")).at(entry.span.clone()));
+    None
+}
+
+fn query_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let name = entry.string(problems)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
+    if !name.is_empty() && name.len() <= PART_BYTES_MAX && name.bytes().all(plain) {
+        return Some(name.to_owned());
+    }
+    let message = format!("query {name:?} is no name of a query's part");
+    let problem = Diagnostic::error("grants::secret", message).at(entry.span.clone());
+    problems.add(problem.hint("names are letters, digits, -, _, . and ~"));
+    None
+}
+
+fn template(section: &Section<'_>, problems: &mut Problems) -> Option<SecretTemplate> {
+    let Some(entry) = section.get("value") else { return SecretTemplate::parse("{}") };
+    let text = entry.string(problems)?;
+    let wrong = if text.len() > PART_BYTES_MAX {
+        "is too long"
+    } else if !text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        "must hold only visible ASCII characters and spaces"
+    } else if let Some(template) = SecretTemplate::parse(text) {
+        return Some(template);
+    } else {
+        "must have {} once, where the secret goes"
+    };
+    // A text without {} may be the secret itself: it is not quoted.
+    problems.add(
+        Diagnostic::error("grants::secret", format!("value {wrong}")).at(entry.key_span).hint("write \"Bearer {}\""),
+    );
+    None
+}
+
+/// Which requests carry the secret: some that a rule allows, or it never could be sent.
+fn target(secret: &Entry<'_>, section: &Section<'_>, network: &Network, problems: &mut Problems) -> Option<HttpRule> {
+    let Some(entry) = section.get("for") else {
+        let message = format!("the secret {:?} does not say which requests carry it", secret.key);
+        let problem = Diagnostic::error("manifest::missing", message).at(secret.key_span.clone());
+        problems.add(problem.hint("add for = \"https://api.example.com\""));
+        return None;
+    };
+    let text = entry.string(problems)?;
+    let rule = match HttpRule::parse(text, entry.span.clone()) {
+        Ok(rule) => rule,
+        Err(error) => {
+            problems.add(rule_problem("for", text, &error, entry.span));
+            return None;
+        }
+    };
+    if !network.http.iter().any(|allowed| allowed.overlaps(&rule)) {
+        let message = format!("no http rule allows a request that would carry {:?}", secret.key);
+        let problem = Diagnostic::error("grants::unreachable", message).at(entry.span.clone());
+        problems.add(problem.hint(format!("add http = [{text:?}] to the component's network, or mend one of them")));
+    }
+    if *rule.host() == crate::grants::HostPattern::Any {
+        let problem = Diagnostic::error("grants::secret", "a secret must not go to every host").at(entry.span.clone());
+        problems.add(problem.hint("name the host that knows the secret"));
+    } else if rule.scheme() == Scheme::Http {
+        let problem = Diagnostic::warning("grants::secret", "the secret is sent without encryption").at(entry.span);
+        problems.add(problem.hint("use https where the host can"));
+    }
+    Some(rule)
+}

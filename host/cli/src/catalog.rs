@@ -239,7 +239,8 @@ impl Ending {
     }
 
     fn of(tool: &str, report: CallReport<contract::CallResult>) -> Self {
-        let CallReport { outcome, mut usage, captured } = report;
+        let CallReport { outcome, mut usage, captured, remains } = report;
+        crate::workers::leave(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),

@@ -1,12 +1,16 @@
 //! The threads that run guests: one queue, one thread per core, and a short way for a call that comes alone.
 //!
+//! What need not be done before a reply is out is done after it, by the thread that ran the call: giving an instance up
+//! ([`leave`]), and making others ahead where nothing else is to be done ([`GuestExecutor::run_later`]).
+//!
 //! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that comes alone begins on
 //! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
 //! call that kept the reader for long makes the next ones go to the workers at once, for a while.
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
@@ -37,6 +41,8 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Arc<Task>>,
+    /// What is run once nothing is ready, by a thread that is awake: nobody is woken for it.
+    later: VecDeque<Arc<Task>>,
     /// Threads with nothing to do. The last to lie down is woken first: its cache is warm.
     idle: Vec<Thread>,
     closed: bool,
@@ -83,7 +89,7 @@ impl Drop for Workers {
             let mut queue = self.shared.queue();
             queue.closed = true;
             queue.idle.drain(..).for_each(|thread| thread.unpark());
-            std::mem::take(&mut queue.ready)
+            (std::mem::take(&mut queue.ready), std::mem::take(&mut queue.later))
         };
         drop(abandoned);
         for thread in self.threads.drain(..) {
@@ -93,9 +99,41 @@ impl Drop for Workers {
     }
 }
 
+thread_local! {
+    /// Whether this thread polls a task just now: it looks for what is left to do afterwards.
+    static POLLS: Cell<bool> = const { Cell::new(false) };
+    /// What is dropped once the task that this thread polls has given its thread back.
+    static LEFT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
+}
+
+/// Drops this once the task that this thread polls has ended or waits: after its reply is written. Dropped at once where this
+/// thread polls none. One thing waits at most; what waited before is dropped now.
+pub fn leave(thing: Box<dyn Send>) {
+    if POLLS.get() {
+        drop(LEFT.replace(Some(thing)));
+    }
+}
+
 /// Hands work to the workers.
 #[derive(Clone)]
 pub struct GuestExecutor(Arc<Shared>);
+
+impl GuestExecutor {
+    /// Runs work that can wait until no other is to be done. The thread that hands it over does it after what it does now, or a
+    /// worker that runs out of work: waking one would cost more than most of such work.
+    pub fn run_later(&self, work: Work) {
+        if !POLLS.get() {
+            return self.run(work);
+        }
+        let task = Task::new(work, QUEUED, &self.0);
+        let mut queue = self.0.queue();
+        if !queue.closed {
+            return queue.later.push_back(task);
+        }
+        drop(queue);
+        drop(task);
+    }
+}
 
 impl Executor for GuestExecutor {
     fn run(&self, work: Work) {
@@ -111,6 +149,11 @@ impl Executor for GuestExecutor {
         let began = Instant::now();
         let _io = self.0.io.enter();
         Task::new(work, RUNNING, &self.0).poll();
+        while let Some(task) = self.0.next_later(began) {
+            // Whoever reads the reply, perhaps on this CPU, comes first.
+            std::thread::yield_now();
+            task.begin();
+        }
         if began.elapsed() > SHORT {
             let until_us = now_us.saturating_add(micros(CAUTIOUS));
             self.0.cautious_until_us.store(until_us, Ordering::Relaxed);
@@ -145,12 +188,26 @@ impl Shared {
         }
     }
 
+    /// What the reader does after its call, in the time that a short call has. The rest is left to a worker.
+    fn next_later(&self, began: Instant) -> Option<Arc<Task>> {
+        let mut queue = self.queue();
+        if queue.later.is_empty() {
+            return None;
+        }
+        if queue.ready.is_empty() && began.elapsed() < SHORT {
+            return queue.later.pop_front();
+        }
+        let idle = queue.idle.pop();
+        drop(queue);
+        idle.iter().for_each(Thread::unpark);
+        None
+    }
+
     /// The life of a worker.
     fn work(&self) {
         let _io = self.io.enter();
         while let Some(task) = self.next() {
-            task.state.store(RUNNING, Ordering::Release);
-            task.poll();
+            task.begin();
         }
     }
 
@@ -163,6 +220,11 @@ impl Shared {
                     return None;
                 }
                 if let Some(task) = queue.ready.pop_front() {
+                    return Some(task);
+                }
+                if let Some(task) = queue.later.pop_front() {
+                    drop(queue);
+                    std::thread::yield_now();
                     return Some(task);
                 }
                 let this = std::thread::current();
@@ -180,11 +242,21 @@ impl Task {
         Arc::new(Self { work: Mutex::new(Some(work)), state: AtomicU8::new(state), shared: Arc::clone(shared) })
     }
 
+    /// Takes it out of a queue and polls it.
+    fn begin(self: Arc<Self>) {
+        self.state.store(RUNNING, Ordering::Release);
+        self.poll();
+    }
+
     /// Polls once. The state is `RUNNING`, so nobody else does.
     fn poll(self: Arc<Self>) {
         let Some(mut work) = self.slot().take() else { return };
         let waker = Waker::from(Arc::clone(&self));
-        if let Poll::Ready(()) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
+        POLLS.set(true);
+        let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
+        POLLS.set(false);
+        drop(LEFT.take());
+        if polled.is_ready() {
             return;
         }
         *self.slot() = Some(work);
@@ -286,17 +358,78 @@ mod tests {
         assert_eq!(ran, [true, false]);
     }
 
+    /// Says this when it is dropped.
+    struct Told(&'static str, mpsc::Sender<&'static str>);
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.1.send(self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_can_wait_is_done_after_the_work_by_the_thread_that_did_it() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let here = std::thread::current().id();
+        let executor = workers.executor();
+        workers.executor().run_here(Box::pin(async move {
+            let later = done.clone();
+            executor.run_later(Box::pin(async move { later.send(("later", std::thread::current().id())).unwrap() }));
+            done.send(("now", std::thread::current().id())).unwrap();
+        }));
+        let done: Vec<_> = ended.try_iter().collect();
+        assert_eq!(done, [("now", here), ("later", here)]);
+    }
+
+    #[test]
+    fn what_can_wait_is_done_by_a_worker_where_nobody_has_other_work() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        workers.executor().run_later(Box::pin(async move { done.send(()).unwrap() }));
+        ended.recv().unwrap();
+    }
+
+    #[test]
+    fn what_can_wait_and_lasts_leaves_the_reader() {
+        let (_io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let here = std::thread::current().id();
+        let executor = workers.executor();
+        workers.executor().run_here(Box::pin(async move {
+            for _ in 0..2 {
+                let done = done.clone();
+                executor.run_later(Box::pin(async move {
+                    let began = Instant::now();
+                    while began.elapsed() < 2 * SHORT {}
+                    done.send(std::thread::current().id()).unwrap();
+                }));
+            }
+        }));
+        let ran: Vec<bool> = ended.iter().take(2).map(|thread| thread == here).collect();
+        assert_eq!(ran, [true, false]);
+    }
+
+    #[test]
+    fn what_is_left_behind_is_dropped_after_the_work() {
+        let (_io, workers) = workers(1);
+        let (told, events) = mpsc::channel();
+        let ends = told.clone();
+        workers.executor().run_here(Box::pin(async move {
+            leave(Box::new(Told("left", told)));
+            ends.send("the work ends").unwrap();
+        }));
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), ["the work ends", "left"]);
+        let (told, events) = mpsc::channel();
+        leave(Box::new(Told("at once", told)));
+        assert_eq!(events.try_recv(), Ok("at once"));
+    }
+
     #[test]
     fn dropping_the_workers_ends_what_waits() {
-        struct Told(mpsc::Sender<()>);
-        impl Drop for Told {
-            fn drop(&mut self) {
-                self.0.send(()).unwrap();
-            }
-        }
         let (_io, workers) = workers(1);
         let (told, ended) = mpsc::channel();
-        let guard = Told(told);
+        let guard = Told("ended", told);
         workers.executor().run(Box::pin(async move {
             let _guard = guard;
             tokio::task::yield_now().await;

@@ -58,6 +58,26 @@ pub struct CallReport<T> {
     pub usage: Usage,
     /// What the guest printed.
     pub captured: Captured,
+    /// Its instance, where no later call has it. Dropping it takes as long as making it: best done once the answer is out.
+    pub remains: Remains,
+}
+
+/// What a call leaves behind. It keeps its memory and its share of the pool until it is dropped, but no call from running.
+#[must_use]
+#[derive(Default)]
+pub struct Remains(Option<Box<Instance>>);
+
+impl std::fmt::Debug for Remains {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Remains").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Remains {
+    fn of(mut instance: Instance) -> Self {
+        instance.rest();
+        Self(Some(Box::new(instance)))
+    }
 }
 
 /// Runs `call-tool` and holds the result to the output limits.
@@ -82,7 +102,7 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
             contract::Failure::Failed(text) => Failure::Failed(text),
         })
     });
-    CallReport { outcome, usage, captured: report.captured }
+    CallReport { outcome, usage, captured: report.captured, remains: report.remains }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
@@ -96,7 +116,8 @@ pub(crate) async fn run<T>(
     let (mut instance, back) = match obtain(component, limits, &caller, supply).await {
         Ok(obtained) => obtained,
         Err(failure) => {
-            return CallReport { outcome: Err(failure), usage: Usage::default(), captured: Captured::default() };
+            let (usage, captured) = Default::default();
+            return CallReport { outcome: Err(failure), usage, captured, remains: Remains::default() };
         }
     };
     let _running = component.sandbox().clock().running();
@@ -123,15 +144,16 @@ pub(crate) async fn run<T>(
     };
     let usage = instance.usage(limits, started.elapsed());
     let captured = instance.store.data().log.take();
-    match back {
-        Back::Warm(warm) => warm.give_up(instance),
+    let remains = match back {
+        Back::Warm(warm) => warm.give_up(instance).map_or_else(Remains::default, Remains::of),
         Back::Kept(turn) if outcome.is_ok() => {
             instance.rest();
             turn.keep(instance);
+            Remains::default()
         }
-        _ => drop(instance),
-    }
-    CallReport { outcome, usage, captured }
+        _ => Remains::of(instance),
+    };
+    CallReport { outcome, usage, captured, remains }
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.

@@ -33,7 +33,7 @@ mod weight;
 
 pub use bindings::contract;
 pub use cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
-pub use call::{CallInput, CallReport, Supply};
+pub use call::{CallInput, CallReport, Remains, Supply};
 pub use caller::{Caller, LogLevel, NoCaller, Trace};
 pub use capture::Captured;
 pub use component::{LoadError, ToolComponent};

@@ -3,9 +3,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
 use toolcell_policy::Limits;
 
 use crate::caller::NoCaller;
@@ -15,11 +14,15 @@ use crate::instance::Instance;
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Bytes of memories and tables up to which a used instance may wait for the keeper. Most guests that did not grow have
+/// How long instances are made without giving the thread back: the reader may be the one that makes them. Eight small ones take as
+/// long.
+const STRETCH: Duration = Duration::from_micros(100);
+
+/// Bytes of memories and tables up to which a used instance may wait to be dropped. Most guests that did not grow have
 /// little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
 const SPENT_BYTES_MAX: u64 = 2 << 20;
 
-/// Runs a piece of work on the threads of guests.
+/// Runs a piece of work on the threads of guests, when these have nothing else to do.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
 /// The memory that all instances made ahead have together.
@@ -71,9 +74,11 @@ pub struct Warm {
     ready: Mutex<Vec<(Instance, Charge)>>,
     /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
     spent: Mutex<Vec<(Instance, Charge)>>,
-    kept: AtomicBool,
+    /// Whether instances are being made, or about to be.
+    refilling: AtomicBool,
+    /// Whether somebody looks from time to time if the tool is still used.
+    watched: AtomicBool,
     calls: AtomicUsize,
-    wanted: Notify,
 }
 
 impl Warm {
@@ -93,9 +98,9 @@ impl Warm {
             spawn,
             ready: Mutex::default(),
             spent: Mutex::default(),
-            kept: AtomicBool::new(false),
+            refilling: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
             calls: AtomicUsize::new(0),
-            wanted: Notify::new(),
         })
     }
 
@@ -106,43 +111,43 @@ impl Warm {
             let mut ready = lock(&self.ready);
             (ready.pop(), ready.len())
         };
-        // Waking the keeper costs more than an instance: it comes once for several.
-        if left <= self.count / 4 {
-            self.refill_soon();
+        // Making one costs as much as it saves the next call, on a CPU that client and host share. So they are made at once
+        // when the last is gone, and most calls find one without anything being made beside them.
+        if left <= self.count / 8 && !self.refilling.swap(true, Ordering::AcqRel) {
+            (self.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
 
-    /// Takes an instance whose call has ended. One that grew, and any where there is no keeper, is dropped at once:
-    /// nothing that a call used stays for longer than the next look of the keeper.
-    pub(crate) fn give_up(&self, mut instance: Instance) {
+    /// Takes an instance whose call has ended, to drop it when others are made. Gives back one that grew, and any where nobody
+    /// looks after them: nothing that a call used stays for longer than the next look.
+    pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
-        let small = instance.held_bytes() <= SPENT_BYTES_MAX && self.kept.load(Ordering::Acquire);
+        let small = instance.held_bytes() <= SPENT_BYTES_MAX && self.watched.load(Ordering::Acquire);
         let charged = small.then(|| self.budget.charge(instance.held_bytes())).flatten();
-        let Some(charge) = charged else { return drop(instance) };
+        let Some(charge) = charged else { return Some(instance) };
         let mut spent = lock(&self.spent);
-        if spent.len() < self.count {
-            return spent.push((instance, charge));
+        if spent.len() >= self.count {
+            return Some(instance);
         }
-        drop(spent);
-        drop((instance, charge));
-    }
-
-    /// Has the keeper make instances; starts it for a tool that was idle.
-    fn refill_soon(self: &Arc<Self>) {
-        if self.kept.swap(true, Ordering::AcqRel) {
-            return self.wanted.notify_one();
-        }
-        (self.spawn)(Box::pin(keep(Arc::downgrade(self))));
+        spent.push((instance, charge));
+        None
     }
 
     /// Makes instances until there are enough, the budget is used up, or one cannot be made.
     async fn fill(&self) {
-        lock(&self.spent).clear();
+        let mut began = Instant::now();
         while lock(&self.ready).len() < self.count {
-            let Some(made) = self.make().await else { return };
+            // The place in the pool that one leaves is the best for the next.
+            drop(lock(&self.spent).pop());
+            let Some(made) = self.make().await else { break };
             lock(&self.ready).push(made);
+            if began.elapsed() > STRETCH {
+                tokio::task::yield_now().await;
+                began = Instant::now();
+            }
         }
+        lock(&self.spent).clear();
     }
 
     async fn make(&self) -> Option<(Instance, Charge)> {
@@ -157,25 +162,29 @@ impl Warm {
     }
 }
 
-/// Keeps a tool's instances ready as long as it is called, then gives them up and ends.
-async fn keep(warm: Weak<Warm>) {
+/// Makes instances, and has somebody look after them.
+async fn refill(warm: Weak<Warm>) {
+    let Some(this) = warm.upgrade() else { return };
+    this.fill().await;
+    this.refilling.store(false, Ordering::Release);
+    if !this.watched.swap(true, Ordering::AcqRel) {
+        (this.spawn)(Box::pin(watch(warm)));
+    }
+}
+
+/// Gives a tool's instances up once it is called no more, and ends.
+async fn watch(warm: Weak<Warm>) {
     let mut calls = 0;
-    // One timer for all the time: setting it anew for each wake-up would wake the thread of timers, too.
-    let mut look = tokio::time::interval_at(tokio::time::Instant::now() + IDLE, IDLE);
     loop {
+        tokio::time::sleep(IDLE).await;
         let Some(this) = warm.upgrade() else { return };
-        this.fill().await;
-        tokio::select! {
-            () = this.wanted.notified() => continue,
-            _ = look.tick() => {}
-        }
         let calls_now = this.calls.load(Ordering::Relaxed);
         if std::mem::replace(&mut calls, calls_now) != calls_now {
             continue;
         }
         lock(&this.ready).clear();
         lock(&this.spent).clear();
-        this.kept.store(false, Ordering::Release);
+        this.watched.store(false, Ordering::Release);
         return;
     }
 }

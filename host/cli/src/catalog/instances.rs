@@ -3,7 +3,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use toolcell_mcp::Executor as _;
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
 use toolcell_sandbox::{Kept, Spawn, Supply, ToolComponent, Warm, WarmBudget};
 
@@ -21,9 +20,9 @@ pub struct Warming {
 }
 
 impl Warming {
-    /// `bytes_max` for all tools together, made on the threads of guests.
+    /// `bytes_max` for all tools together, made on the threads of guests when these have nothing else to do.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
-        Self { budget: WarmBudget::new(bytes_max), spawn: Arc::new(move |work| executor.run(work)) }
+        Self { budget: WarmBudget::new(bytes_max), spawn: Arc::new(move |work| executor.run_later(work)) }
     }
 }
 

@@ -165,6 +165,8 @@ fn config(stack_bytes: usize) -> Config {
         .epoch_interruption(true)
         .max_wasm_stack(stack_bytes)
         .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
+        // Nothing of a call stays on the stack of the next, nor resident for it.
+        .async_stack_zeroing(true)
         .memory_init_cow(true)
         // What no guest language needs stays off: each had escapes or crashes of its own.
         .wasm_memory64(false)

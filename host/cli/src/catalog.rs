@@ -6,8 +6,10 @@ mod build;
 mod caller;
 mod content;
 mod definition;
+mod denials;
 mod instances;
 mod rate;
+mod reach;
 mod record;
 
 use std::sync::Arc;
@@ -16,11 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::value::RawValue;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{ArgumentProblems, Call, CallResult, CheckedResult, Tool, ToolList};
-use toolcell_policy::{Limit, Limits};
-use toolcell_sandbox::{CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, ToolComponent, contract};
+use toolcell_policy::{Grants, Limit, Limits};
+use toolcell_sandbox::{
+    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, ToolComponent, contract,
+};
 
 use admission::Admission;
-pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, read_bounded};
+pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
 use instances::Instances;
 use record::{CallRecord, Start};
@@ -54,6 +58,7 @@ struct Entry {
     /// The tool's own name, without the manifest's prefix.
     name: String,
     limits: Limits,
+    reach: Arc<Reach>,
     admission: Admission,
     instances: Instances,
 }
@@ -126,6 +131,11 @@ impl Catalog {
         &self.components
     }
 
+    /// What tool number `index` is granted.
+    pub fn tool_grants(&self, index: usize) -> Option<&Grants> {
+        self.entries.get(index).map(|entry| entry.reach.grants().as_ref())
+    }
+
     /// The component and the limits of tool number `index`.
     pub fn tool_source(&self, index: usize) -> Option<(&Loaded, &Limits)> {
         self.entries.get(index).map(|entry| (entry.component.as_ref(), &entry.limits))
@@ -150,7 +160,7 @@ impl Catalog {
             Ok(begun) => begun,
             Err(refusal) => return Ending::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
-        let ending = run_admitted(begun.entry, begun.name(), call).await;
+        let ending = run_admitted(&begun, call).await;
         begun.record.end(ending.outcome, ending.usage, &ending.detail);
         ending.into()
     }
@@ -162,7 +172,7 @@ impl Catalog {
         };
         let cancellation = call.context.cancellation.clone();
         let ending = match begun.entry.admission.enter(LOCAL, &cancellation).await {
-            Ok(_place) => run_admitted(begun.entry, begun.name(), call).await,
+            Ok(_place) => run_admitted(&begun, call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
         let (mut outcome, usage, detail, result) = ending.checked(begun.tool);
@@ -214,7 +224,8 @@ impl Entry {
 }
 
 /// Runs a call that has its place, under the tool's limits.
-async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
+async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
+    let entry = begun.entry;
     let Call { arguments, context, .. } = call;
     if let Some(failure) = entry.too_large(&arguments) {
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
@@ -224,12 +235,13 @@ async fn run_admitted(entry: &Entry, name: &str, call: Call) -> Ending {
         tool: &entry.name,
         arguments_json: arguments.get(),
         limits: &entry.limits,
-        caller: Arc::new(McpCaller::new(name, &entry.limits, context)),
+        reach: &entry.reach,
+        caller: Arc::new(McpCaller::new(&entry.limits, context, begun.record.denials(&entry.component))),
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
-    log_captured(name, &report.captured);
-    Ending::of(name, report)
+    log_captured(begun.name(), &report.captured);
+    Ending::of(begun.name(), report)
 }
 
 impl Ending {
@@ -239,7 +251,7 @@ impl Ending {
     }
 
     fn of(tool: &str, report: CallReport<contract::CallResult>) -> Self {
-        let CallReport { outcome, mut usage, captured, remains } = report;
+        let CallReport { outcome, mut usage, captured, denials, remains } = report;
         crate::workers::leave(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
@@ -258,6 +270,7 @@ impl Ending {
             usage.output_bytes = 0;
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
+        denials::tell(&denials, &mut result);
         Self { outcome, usage, detail, result, log_dropped_bytes: captured.dropped_bytes }
     }
 

@@ -11,6 +11,7 @@ mod exit;
 mod logging;
 mod machine;
 mod project;
+mod secrets;
 mod terminal;
 mod workers;
 

@@ -154,6 +154,13 @@ impl Grants {
         grants
     }
 
+    /// Whether both reach the same, whoever is named in their denials.
+    #[must_use]
+    pub fn reaches_like(&self, other: &Self) -> bool {
+        let named_as = |grants: &Self| Self { wider: None, places: Places::default(), ..grants.of(&other.subject) };
+        named_as(self) == named_as(other)
+    }
+
     /// Folders and files, the longest guest path first: the first mount whose path leads to a file is the file's.
     #[must_use]
     pub fn files(&self) -> &[Mount] {

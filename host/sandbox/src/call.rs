@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use toolcell_audit::Usage;
-use toolcell_policy::{Limit, Limits};
+use toolcell_policy::{Denial, Limit, Limits};
 use wasmtime::Store;
 
 use crate::bindings::{ToolComponent as Bindings, contract};
@@ -13,6 +13,7 @@ use crate::component::ToolComponent;
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::kept::{Kept, Turn};
+use crate::reach::Reach;
 use crate::state::CallState;
 use crate::warm::Warm;
 use crate::weight::weigh;
@@ -25,6 +26,8 @@ pub struct CallInput<'a> {
     pub arguments_json: &'a str,
     /// The limits of this tool.
     pub limits: &'a Limits,
+    /// What this tool can reach. An instance made ahead or kept was made with it.
+    pub reach: &'a Arc<Reach>,
     /// Whoever sent it.
     pub caller: Arc<dyn Caller>,
     /// Where its instance comes from.
@@ -58,6 +61,8 @@ pub struct CallReport<T> {
     pub usage: Usage,
     /// What the guest printed.
     pub captured: Captured,
+    /// What it asked for and did not get: the first of it.
+    pub denials: Vec<Denial>,
     /// Its instance, where no later call has it. Dropping it takes as long as making it: best done once the answer is out.
     pub remains: Remains,
 }
@@ -80,10 +85,18 @@ impl Remains {
     }
 }
 
+/// With what a guest runs.
+pub(crate) struct Terms<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) reach: &'a Arc<Reach>,
+    pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) supply: Supply<'a>,
+}
+
 /// Runs `call-tool` and holds the result to the output limits.
 pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
-    let CallInput { tool, arguments_json, limits, caller, supply } = input;
-    let report = run(component, limits, caller, supply, async |store, tools| {
+    let CallInput { tool, arguments_json, limits, reach, caller, supply } = input;
+    let report = run(component, Terms { limits, reach, caller, supply }, async |store, tools| {
         tools.toolcell_mcp_tools().call_call_tool(store, tool, arguments_json).await
     })
     .await;
@@ -102,24 +115,23 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
             contract::Failure::Failed(text) => Failure::Failed(text),
         })
     });
-    CallReport { outcome, usage, captured: report.captured, remains: report.remains }
+    CallReport { outcome, usage, captured: report.captured, denials: report.denials, remains: report.remains }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
 pub(crate) async fn run<T>(
     component: &ToolComponent,
-    limits: &Limits,
-    caller: Arc<dyn Caller>,
-    supply: Supply<'_>,
+    terms: Terms<'_>,
     export: impl AsyncFnOnce(&mut Store<CallState>, &Bindings) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
-    let (mut instance, back) = match obtain(component, limits, &caller, supply).await {
+    let (mut instance, back) = match obtain(component, &terms).await {
         Ok(obtained) => obtained,
         Err(failure) => {
-            let (usage, captured) = Default::default();
-            return CallReport { outcome: Err(failure), usage, captured, remains: Remains::default() };
+            let (usage, captured, denials) = Default::default();
+            return CallReport { outcome: Err(failure), usage, captured, denials, remains: Remains::default() };
         }
     };
+    let Terms { limits, caller, .. } = terms;
     let _running = component.sandbox().clock().running();
     let started = Instant::now();
     let answer = {
@@ -142,7 +154,9 @@ pub(crate) async fn run<T>(
         Ok(Err(error)) => Err(Failure::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
-    let usage = instance.usage(limits, started.elapsed());
+    let mut usage = instance.usage(limits, started.elapsed());
+    let (denials, count) = instance.store.data().denials.take();
+    usage.denials = count;
     let captured = instance.store.data().log.take();
     let remains = match back {
         Back::Warm(warm) => warm.give_up(instance).map_or_else(Remains::default, Remains::of),
@@ -153,19 +167,15 @@ pub(crate) async fn run<T>(
         }
         _ => Remains::of(instance),
     };
-    CallReport { outcome, usage, captured, remains }
+    CallReport { outcome, usage, captured, denials, remains }
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.
-async fn obtain<'a>(
-    component: &ToolComponent,
-    limits: &Limits,
-    caller: &Arc<dyn Caller>,
-    supply: Supply<'a>,
-) -> Result<(Instance, Back<'a>), Failure> {
+async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Instance, Back<'a>), Failure> {
+    let Terms { limits, reach, caller, supply } = terms;
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
     let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
-    let turn = match supply {
+    let turn = match *supply {
         Supply::Kept(kept) => Some(tokio::select! {
             turn = kept.turn(wait) => turn.ok_or(Failure::Busy)?,
             () = caller.cancelled() => return Err(Failure::Cancelled),
@@ -173,7 +183,7 @@ async fn obtain<'a>(
         _ => None,
     };
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
-    let back = match (supply, turn) {
+    let back = match (*supply, turn) {
         (Supply::Warm(warm), _) => match warm.take() {
             Some(mut instance) => {
                 instance.hand_to(Arc::clone(caller), call);
@@ -182,14 +192,14 @@ async fn obtain<'a>(
             None => Back::Warm(warm),
         },
         (_, Some((turn, Some(mut instance)))) => {
-            instance.refill(limits, Arc::clone(caller), call).map_err(host)?;
+            instance.refill(terms, call).map_err(host)?;
             return Ok((instance, Back::Kept(turn)));
         }
         (_, Some((turn, None))) => Back::Kept(turn),
         (_, None) => Back::Nowhere,
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
-    let instance = Instance::empty(component, limits, Arc::clone(caller), slot).map_err(host)?;
+    let instance = Instance::empty(component, limits, reach, Arc::clone(caller), slot).map_err(host)?;
     Ok((instance, back))
 }
 

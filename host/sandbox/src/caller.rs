@@ -2,6 +2,8 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use toolcell_policy::Denial;
+
 pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
 
 /// The caller's trace context (W3C Trace Context and Baggage).
@@ -25,6 +27,10 @@ pub trait Caller: Send + Sync + 'static {
     fn log(&self, level: LogLevel, message: &str);
     /// Whether a line of this level would reach anybody.
     fn log_enabled(&self, level: LogLevel) -> bool;
+    /// The guest asked for something that its tool is not granted.
+    fn denied(&self, denial: &Denial);
+    /// Who it is, such as `local`: keeps what one caller's calls leave behind apart from another's.
+    fn name(&self) -> &str;
     /// Whether the caller has given up.
     fn is_cancelled(&self) -> bool;
     /// Resolves once the caller has given up; never, where it cannot.
@@ -44,6 +50,10 @@ impl Caller for NoCaller {
     fn log(&self, _: LogLevel, _: &str) {}
     fn log_enabled(&self, _: LogLevel) -> bool {
         false
+    }
+    fn denied(&self, _: &Denial) {}
+    fn name(&self) -> &str {
+        ""
     }
     fn is_cancelled(&self) -> bool {
         false

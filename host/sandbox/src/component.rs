@@ -1,15 +1,18 @@
 //! Loading a component: bytes in, something that can be called out, or an error that names what is wrong.
+use std::sync::Arc;
+
 use toolcell_policy::Limits;
 use wasmtime::component::Component;
 
 use crate::bindings::ToolComponentPre;
-use crate::call::{self, CallInput, CallReport, Supply};
+use crate::call::{self, CallInput, CallReport, Supply, Terms};
 use crate::caller::NoCaller;
 use crate::contract;
 use crate::digest::Digest;
 use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
 use crate::inspect::Inspection;
 use crate::precompiled::{self, CodeOrigin};
+use crate::reach::Reach;
 use crate::state::CallState;
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
@@ -163,13 +166,11 @@ impl ToolComponent {
         self.inspection.digest()
     }
 
-    /// Asks the component for its tools, in a sandbox with these limits.
+    /// Asks the component for its tools, in a sandbox with these limits and nothing granted: what a component says of
+    /// itself does not depend on what it can reach.
     pub async fn list_tools(&self, limits: &Limits) -> CallReport<Vec<contract::Tool>> {
-        let caller = std::sync::Arc::new(NoCaller);
-        call::run(self, limits, caller, Supply::Fresh, async |store, tools| {
-            tools.toolcell_mcp_tools().call_list_tools(store).await
-        })
-        .await
+        let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller), supply: Supply::Fresh };
+        call::run(self, terms, async |store, tools| tools.toolcell_mcp_tools().call_list_tools(store).await).await
     }
 
     /// Runs one call. Dropping the future stops the guest.

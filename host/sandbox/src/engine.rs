@@ -2,13 +2,14 @@
 use std::sync::{Arc, OnceLock};
 
 use toolcell_policy::Limits;
-use wasmtime::component::{HasSelf, Linker};
+use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, Store};
 
-use crate::bindings;
 use crate::cache::CodeCache;
 use crate::caller::Caller;
 use crate::epoch::EpochClock;
+use crate::link;
+use crate::reach::Reach;
 use crate::slots::Slots;
 use crate::state::CallState;
 
@@ -73,8 +74,7 @@ impl Lane {
     fn new(config: &Config) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-        bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        link::add_all(&mut linker)?;
         Ok(Self { engine, linker })
     }
 
@@ -138,8 +138,13 @@ impl Sandbox {
 }
 
 /// A fresh store with every limit set.
-pub(crate) fn store(engine: &Engine, limits: &Limits, caller: Arc<dyn Caller>) -> wasmtime::Result<Store<CallState>> {
-    let mut store = Store::new(engine, CallState::sealed(limits, caller));
+pub(crate) fn store(
+    engine: &Engine,
+    limits: &Limits,
+    reach: &Arc<Reach>,
+    caller: Arc<dyn Caller>,
+) -> wasmtime::Result<Store<CallState>> {
+    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(reach), caller));
     store.limiter(|state| &mut state.limiter);
     set_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);

@@ -7,9 +7,11 @@ use toolcell_policy::Limits;
 use wasmtime::Store;
 
 use crate::bindings::ToolComponent as Bindings;
+use crate::call::Terms;
 use crate::caller::{Caller, NoCaller};
 use crate::component::ToolComponent;
 use crate::engine;
+use crate::reach::Reach;
 use crate::slots::{CallPermit, Slot};
 use crate::state::CallState;
 
@@ -25,10 +27,11 @@ impl Instance {
     pub(crate) fn empty(
         component: &ToolComponent,
         limits: &Limits,
+        reach: &Arc<Reach>,
         caller: Arc<dyn Caller>,
         slot: Slot,
     ) -> wasmtime::Result<Self> {
-        let store = engine::store(component.pre().engine(), limits, caller)?;
+        let store = engine::store(component.pre().engine(), limits, reach, caller)?;
         Ok(Self { store, exports: None, slot })
     }
 
@@ -60,25 +63,22 @@ impl Instance {
     /// Readies an instance that was made ahead, with these very limits, for its one call.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
         self.slot.run(call);
-        self.store.data_mut().caller = caller;
+        self.store.data_mut().hand_to(caller);
         self.store.set_epoch_deadline(1);
     }
 
     /// Its call has ended: it is in no call's way until it is used again or dropped.
     pub(crate) fn rest(&mut self) {
         self.slot.rest();
-        self.store.data_mut().caller = Arc::new(NoCaller);
+        self.store.data_mut().hand_to(Arc::new(NoCaller));
     }
 
     /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
-    pub(crate) fn refill(
-        &mut self,
-        limits: &Limits,
-        caller: Arc<dyn Caller>,
-        call: CallPermit,
-    ) -> wasmtime::Result<()> {
-        self.hand_to(caller, call);
+    pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
+        let limits = terms.limits;
+        self.hand_to(Arc::clone(&terms.caller), call);
         let state = self.store.data_mut();
+        state.set_reach(terms.reach);
         state.limiter.set_limit(limits.memory_bytes());
         state.log.refill(limits.log_bytes());
         engine::set_budgets(&mut self.store, limits)

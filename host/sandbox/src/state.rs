@@ -1,15 +1,18 @@
-//! What one call's store holds: the WASI context with nothing granted, the resource table, the limiter, the log.
+//! What one call's store holds: the WASI context with what is granted, the resource table, the limiter, the log.
 //!
 //! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI function.
 use std::sync::Arc;
 
-use toolcell_policy::Limits;
+use toolcell_policy::{Denial, Limits};
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::caller::Caller;
 use crate::capture::LogBudget;
+use crate::denials::Denials;
 use crate::limiter::MemoryLimiter;
+use crate::reach::Reach;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -18,25 +21,65 @@ pub(crate) struct CallState {
     pub(crate) limiter: MemoryLimiter,
     pub(crate) log: LogBudget,
     pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) denials: Denials,
+    reach: Arc<Reach>,
 }
 
 impl CallState {
-    /// Sealed: no arguments, environment, preopens, sockets or name look-ups; closed standard input; standard
-    /// output and error go to the call's log.
-    pub(crate) fn sealed(limits: &Limits, caller: Arc<dyn Caller>) -> Self {
+    /// What the grants do not name is not there: no arguments, environment, preopens, sockets or name look-ups; closed
+    /// standard input. Standard output and error go to the call's log.
+    pub(crate) fn new(limits: &Limits, reach: Arc<Reach>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let wasi = WasiCtx::builder()
-            .stdout(log.clone())
-            .stderr(log.clone())
-            .max_random_size(limits.random_bytes())
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false)
-            .build();
+        let wasi = wasi_context(limits, &reach, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
-        Self { wasi, table, limiter: MemoryLimiter::new(limits.memory_bytes()), log, caller }
+        let limiter = MemoryLimiter::new(limits.memory_bytes());
+        let denials = Denials::new(Arc::clone(&caller));
+        Self { wasi, table, limiter, log, caller, denials, reach }
     }
+
+    /// From now on, this is whom the guest's progress, log and denials reach.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+        self.denials.hand_to(Arc::clone(&caller));
+        self.caller = caller;
+    }
+
+    /// The guest asked for something that its tool is not granted.
+    pub(crate) fn deny(&self, denial: Denial) {
+        self.denials.add(denial);
+    }
+
+    /// A call of another tool begins, which reaches the same.
+    pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
+        self.reach = Arc::clone(reach);
+    }
+
+    /// What the tool can reach.
+    pub(crate) fn reach(&self) -> &Arc<Reach> {
+        &self.reach
+    }
+}
+
+fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> WasiCtx {
+    let mut builder = WasiCtx::builder();
+    builder
+        .stdout(log.clone())
+        .stderr(log.clone())
+        .max_random_size(limits.random_bytes())
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false);
+    let grants = reach.grants();
+    for (name, value) in reach.environment() {
+        builder.env(name, value);
+    }
+    if !grants.args().is_empty() {
+        builder.args(grants.args());
+    }
+    if let Some(text) = grants.stdin() {
+        builder.stdin(MemoryInputPipe::new(text.to_owned()));
+    }
+    builder.build()
 }
 
 impl WasiView for CallState {

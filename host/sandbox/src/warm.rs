@@ -10,6 +10,7 @@ use toolcell_policy::Limits;
 use crate::caller::NoCaller;
 use crate::component::ToolComponent;
 use crate::instance::Instance;
+use crate::reach::Reach;
 
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
@@ -68,6 +69,7 @@ impl Drop for Charge {
 pub struct Warm {
     component: Arc<ToolComponent>,
     limits: Limits,
+    reach: Arc<Reach>,
     count: usize,
     budget: Arc<WarmBudget>,
     spawn: Spawn,
@@ -85,7 +87,7 @@ impl Warm {
     /// Keeps `count` instances ready once the tool is called, as far as the budget goes.
     pub fn new(
         component: Arc<ToolComponent>,
-        limits: Limits,
+        (limits, reach): (Limits, Arc<Reach>),
         count: usize,
         budget: Arc<WarmBudget>,
         spawn: Spawn,
@@ -93,6 +95,7 @@ impl Warm {
         Arc::new(Self {
             component,
             limits,
+            reach,
             count,
             budget,
             spawn,
@@ -154,7 +157,8 @@ impl Warm {
         let sandbox = self.component.sandbox();
         let slot = sandbox.slots().take_warm(self.component.slot_units())?;
         let _running = sandbox.clock().running();
-        let mut instance = Instance::empty(&self.component, &self.limits, Arc::new(NoCaller), slot).ok()?;
+        let mut instance =
+            Instance::empty(&self.component, &self.limits, &self.reach, Arc::new(NoCaller), slot).ok()?;
         let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;
         made.ok()?.ok()?;
         let charge = self.budget.charge(instance.held_bytes())?;

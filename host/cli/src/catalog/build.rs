@@ -13,10 +13,11 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
+use super::reach::{Reaches, Site};
 use super::{Catalog, Entry, Loaded, definition};
 use crate::machine::Machine;
 use crate::workers::GuestExecutor;
@@ -75,9 +76,10 @@ impl Builder {
         let listed = self.load_all(manifest.components(), folder, progress);
         let mut problems = Vec::new();
         let mut draft = Draft::default();
+        let site = Site { folder, server: manifest.server(), sandbox: self.compiler.sandbox() };
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                Ok(listed) => draft.add(policy, listed, &warming, &mut problems),
+                Ok(listed) => draft.add((policy, &site), listed, &warming, &mut problems),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -247,8 +249,21 @@ pub fn plain(error: &std::io::Error) -> String {
 /// A component whose tools are being added.
 struct Adding<'a> {
     loaded: Arc<Loaded>,
-    kept: Option<Arc<KeptByCaller>>,
+    reaches: Reaches<'a>,
+    /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
+    kept: Vec<(Arc<Reach>, Arc<KeptByCaller>)>,
     warming: &'a Warming,
+}
+
+impl Adding<'_> {
+    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<KeptByCaller>> {
+        if let Some((_, kept)) = self.kept.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
+            return Some(Arc::clone(kept));
+        }
+        let kept = KeptByCaller::of(policy)?;
+        self.kept.push((Arc::clone(reach), Arc::clone(&kept)));
+        Some(kept)
+    }
 }
 
 /// The catalog while it grows.
@@ -262,7 +277,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn add(&mut self, policy: &ComponentPolicy, listed: Listed, warming: &Warming, problems: &mut Vec<Diagnostic>) {
+    fn add(
+        &mut self,
+        (policy, site): (&ComponentPolicy, &Site<'_>),
+        listed: Listed,
+        warming: &Warming,
+        problems: &mut Vec<Diagnostic>,
+    ) {
         let before = problems.len();
         let Listed { component, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -284,14 +305,15 @@ impl Draft {
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
-        let adding = Adding { loaded: Arc::clone(&loaded), kept: KeptByCaller::of(policy), warming };
+        let (reaches, kept) = (Reaches::new(policy, site), Vec::new());
+        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming };
         for tool in tools {
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
                 let message = format!("component \"{}\" has more problems; these come first", policy.name());
                 problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                 break;
             }
-            self.add_tool(policy, &adding, tool, problems);
+            self.add_tool(policy, &mut adding, tool, problems);
         }
         self.components.push(loaded);
     }
@@ -299,7 +321,7 @@ impl Draft {
     fn add_tool(
         &mut self,
         policy: &ComponentPolicy,
-        loaded: &Adding<'_>,
+        adding: &mut Adding<'_>,
         tool: contract::Tool,
         problems: &mut Vec<Diagnostic>,
     ) {
@@ -319,11 +341,13 @@ impl Draft {
             Ok(tool) => {
                 let limits = *policy.tool_limits(&name);
                 let admission = Admission::new(&limits);
-                let component = Arc::clone(&loaded.loaded);
-                let kept = loaded.kept.as_ref();
-                let instances = Instances::of(policy, &component.component, kept, &limits, loaded.warming);
+                let component = Arc::clone(&adding.loaded);
+                let reach = adding.reaches.of_tool(&name, problems);
+                let kept = adding.kept(policy, &reach);
+                let terms = (&limits, &reach);
+                let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
                 self.tools.push(Arc::new(tool));
-                self.entries.push(Entry { component, name, limits, admission, instances });
+                self.entries.push(Entry { component, name, limits, reach, admission, instances });
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
             Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),

@@ -5,22 +5,24 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
-use toolcell_policy::Limits;
+use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Caller, LogLevel, Trace};
 
+use super::LOCAL;
 use super::rate::Allowance;
+use super::record::DenialRecords;
 
 /// One call's way back to whoever sent it.
 pub struct McpCaller {
-    tool: String,
     context: CallContext,
+    denials: DenialRecords,
     /// Reports that may still reach the caller.
     progress: Mutex<Allowance>,
 }
 
 impl McpCaller {
-    pub fn new(tool: &str, limits: &Limits, context: CallContext) -> Self {
-        Self { tool: tool.to_owned(), context, progress: Mutex::new(Allowance::new(limits.progress())) }
+    pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords) -> Self {
+        Self { context, denials, progress: Mutex::new(Allowance::new(limits.progress())) }
     }
 }
 
@@ -33,8 +35,8 @@ impl Caller for McpCaller {
     }
 
     fn log(&self, level: LogLevel, message: &str) {
-        self.context.events.log(mcp_level(level), message, Some(&self.tool));
-        let tool = self.tool.as_str();
+        self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
+        let tool = self.denials.tool();
         let request = self.context.request_id.as_str();
         let text = sanitize::line(message);
         match level {
@@ -55,6 +57,19 @@ impl Caller for McpCaller {
             _ => tracing::enabled!(tracing::Level::ERROR),
         };
         operator || self.context.events.log_enabled(mcp_level(level))
+    }
+
+    fn denied(&self, denial: &Denial) {
+        self.denials.write(denial);
+        let (tool, request) = (self.denials.tool(), self.context.request_id.as_str());
+        match denial.hint() {
+            Some(hint) => tracing::warn!(tool, request, "{denial}; {hint}"),
+            None => tracing::warn!(tool, request, "{denial}"),
+        }
+    }
+
+    fn name(&self) -> &str {
+        LOCAL
     }
 
     fn is_cancelled(&self) -> bool {

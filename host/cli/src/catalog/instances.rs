@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
-use toolcell_sandbox::{Kept, Spawn, Supply, ToolComponent, Warm, WarmBudget};
+use toolcell_sandbox::{Kept, Reach, Spawn, Supply, ToolComponent, Warm, WarmBudget};
 
 use crate::workers::GuestExecutor;
 
@@ -81,7 +81,7 @@ impl Instances {
         policy: &ComponentPolicy,
         component: &Arc<ToolComponent>,
         kept: Option<&Arc<KeptByCaller>>,
-        limits: &Limits,
+        (limits, reach): (&Limits, &Arc<Reach>),
         warming: &Warming,
     ) -> Self {
         if let Some(kept) = kept {
@@ -91,7 +91,7 @@ impl Instances {
             0 => Self::Fresh,
             count => {
                 let Warming { budget, spawn } = warming.clone();
-                Self::Warm(Warm::new(Arc::clone(component), *limits, count, budget, spawn))
+                Self::Warm(Warm::new(Arc::clone(component), (*limits, Arc::clone(reach)), count, budget, spawn))
             }
         }
     }

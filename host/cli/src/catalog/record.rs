@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use toolcell_audit::{
-    ArgumentsText, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink, SinkError, Usage,
+    ArgumentsText, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink, SinkError, Usage,
 };
 use toolcell_mcp::{Call, Revision, Tool};
+use toolcell_policy::Denial;
 use toolcell_sandbox::Digest;
 
 use super::Loaded;
@@ -36,6 +37,12 @@ impl CallRecord {
         Ok(Self { sink: Arc::clone(sink), id: start.id, tool: Arc::clone(start.tool), ended: false })
     }
 
+    /// Records what the call is denied, where anything is recorded.
+    pub fn denials(&self, component: &Arc<Loaded>) -> DenialRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(component));
+        DenialRecords { sink, id: self.id, tool, component }
+    }
+
     /// Records the end.
     pub fn end(mut self, outcome: Outcome, usage: Usage, detail: &str) {
         self.ended = true;
@@ -56,6 +63,42 @@ impl Drop for CallRecord {
     fn drop(&mut self) {
         if !self.ended {
             self.write(Outcome::Cancelled, Usage::default(), "");
+        }
+    }
+}
+
+/// Where the denials of one call are recorded.
+pub struct DenialRecords {
+    sink: Arc<Sink>,
+    id: u64,
+    tool: Arc<Tool>,
+    component: Arc<Loaded>,
+}
+
+impl DenialRecords {
+    /// The name of the tool, as clients see it.
+    pub fn tool(&self) -> &str {
+        &self.tool.definition().name
+    }
+
+    /// Records one.
+    pub fn write(&self, denial: &Denial) {
+        let reason = denial.to_string();
+        let (section, allow) = denial.allow().map_or(("", ""), |allow| (allow.section(), allow.line()));
+        let event = || {
+            Event::CallDenied(CallDenied {
+                id: self.id,
+                tool: self.tool(),
+                component: self.component.name(),
+                capability: denial.capability().name(),
+                asked: Clipped(denial.asked()),
+                reason: Clipped(&reason),
+                section: Clipped(section),
+                allow: Clipped(allow),
+            })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
         }
     }
 }

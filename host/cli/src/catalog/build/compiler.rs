@@ -37,6 +37,11 @@ pub enum NotCompiled {
 }
 
 impl Compiler {
+    /// The sandbox that it compiles for.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, left_behind: Arc::default() }
     }

@@ -1,0 +1,90 @@
+//! Reads secrets from where the manifest says they are: a variable, a file, the system's keyring. Must not hold: what is
+//! done with them.
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use toolcell_policy::SecretSource;
+use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
+use zeroize::Zeroizing;
+
+/// Permissions by which others than the owner could read or change a file.
+const OTHERS_MODE: u32 = 0o077;
+
+/// Reads one secret; paths are relative to `folder`.
+///
+/// # Errors
+/// What is wrong, as a sentence without a full stop, and what to do about it. Neither has any part of the value.
+pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, (String, String)> {
+    let (value, shown) = match source {
+        SecretSource::Env(name) => (variable(name)?, format!("the variable {name}")),
+        SecretSource::File(path) => (file(&folder.join(path), path)?, path.clone()),
+        SecretSource::Keyring { service, account } => {
+            (keyring(service, account)?, format!("the keyring's {service}/{account}"))
+        }
+    };
+    SecretValue::new(value)
+        .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
+}
+
+fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
+    std::env::var(name).map(Zeroizing::new).map_err(|_| {
+        let message = format!("the host's environment has no variable {name:?}");
+        (message, format!("set {name} before the host starts"))
+    })
+}
+
+fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
+    let cannot = |error: &std::io::Error| {
+        let message = format!("{shown} cannot be read: {}", crate::catalog::plain(error));
+        (message, "paths are relative to the manifest's folder".to_owned())
+    };
+    let open = || rustix::fs::open(path, flags(), rustix::fs::Mode::empty()).map_err(std::io::Error::from);
+    let opened = std::fs::File::from(open().map_err(|error| cannot(&error))?);
+    let metadata = opened.metadata().map_err(|error| cannot(&error))?;
+    if !metadata.is_file() {
+        return Err((format!("{shown} is not a regular file"), "name a file that holds the value alone".to_owned()));
+    }
+    if metadata.mode() & OTHERS_MODE != 0 {
+        let mode = metadata.mode() & 0o777;
+        return Err((format!("{shown} can be read by others (mode {mode:03o})"), format!("chmod 600 {shown}")));
+    }
+    let mut text = Zeroizing::new(String::new());
+    // One byte more for the line's end, one more so that a longer file is seen.
+    let bytes_max = SECRET_BYTES_MAX as u64 + 2;
+    opened.take(bytes_max).read_to_string(&mut text).map_err(|error| cannot(&error))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
+}
+
+/// Does not wait for the other end of a FIFO.
+fn flags() -> rustix::fs::OFlags {
+    rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK
+}
+
+fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
+    let found = platform_keyring(service, account).or_else(|error| kernel_keyring(service, account).ok_or(error));
+    found.map(Zeroizing::new).map_err(|error| {
+        let message = format!("no keyring of this system gives {service}/{account}: {error}");
+        (message, format!("store it for service {service:?}, account {account:?}"))
+    })
+}
+
+/// The Secret Service, or what the platform has in its place.
+fn platform_keyring(service: &str, account: &str) -> keyring::v1::Result<String> {
+    keyring::v1::Entry::new(service, account)?.get_password()
+}
+
+/// The kernel's own: there without a desktop, gone with the last session. The key is a `user` key that is described as
+/// `keyring:ACCOUNT@SERVICE`.
+#[cfg(target_os = "linux")]
+fn kernel_keyring(service: &str, account: &str) -> Option<String> {
+    use keyring_core::api::CredentialStoreApi as _;
+    let store = linux_keyutils_keyring_store::Store::new().ok()?;
+    store.build(service, account, None).ok()?.get_password().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn kernel_keyring(_: &str, _: &str) -> Option<String> {
+    None
+}

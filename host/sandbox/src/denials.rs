@@ -1,0 +1,52 @@
+//! What one call asked for and did not get: told to its caller as it happens, the first of it kept for the report.
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolcell_policy::Denial;
+
+use crate::caller::Caller;
+
+/// Denials of one call that its report holds: a model reads no more, and the audit has them all.
+const KEPT_MAX: usize = 16;
+
+/// Denials of one call that its caller is told of. A guest can ask in a loop; past these, it is counted.
+const TOLD_MAX: u64 = 64;
+
+/// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold one.
+#[derive(Clone)]
+pub(crate) struct Denials(Arc<Mutex<Log>>);
+
+struct Log {
+    caller: Arc<dyn Caller>,
+    kept: Vec<Denial>,
+    count: u64,
+}
+
+impl Denials {
+    pub(crate) fn new(caller: Arc<dyn Caller>) -> Self {
+        Self(Arc::new(Mutex::new(Log { caller, kept: Vec::new(), count: 0 })))
+    }
+
+    /// The call begins, or ends: from now on, this caller is told. Forgets what an earlier call was denied.
+    pub(crate) fn hand_to(&self, caller: Arc<dyn Caller>) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *log = Log { caller, kept: Vec::new(), count: 0 };
+    }
+
+    /// The guest asked for something and does not get it.
+    pub(crate) fn add(&self, denial: Denial) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        log.count += 1;
+        if log.count <= TOLD_MAX {
+            log.caller.denied(&denial);
+        }
+        if log.kept.len() < KEPT_MAX {
+            log.kept.push(denial);
+        }
+    }
+
+    /// The first of them, and how many there were.
+    pub(crate) fn take(&self) -> (Vec<Denial>, u64) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (std::mem::take(&mut log.kept), log.count)
+    }
+}

@@ -1,0 +1,52 @@
+//! What guests can import: each interface with whoever implements it. No policy: what an import may do is decided when
+//! it is called.
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
+use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView as _};
+use wasmtime_wasi::p2::bindings::{cli, filesystem, random, sockets};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
+use wasmtime_wasi::{WasiView as _, p2};
+
+use crate::bindings;
+use crate::state::CallState;
+
+type State = CallState;
+
+/// Everything that this host offers.
+pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    // wasi:io, clocks, random, standard input and output.
+    p2::add_to_linker_proxy_interfaces_async(linker)?;
+    add_cli(linker)?;
+    add_files(linker)?;
+    add_sockets(linker)?;
+    bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+}
+
+fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    random::insecure::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
+    cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_input::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_output::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stdout::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stderr::add_to_linker::<State, WasiCli>(linker, State::cli)
+}
+
+fn add_files(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    filesystem::preopens::add_to_linker::<State, WasiFilesystem>(linker, State::filesystem)?;
+    filesystem::types::add_to_linker::<State, WasiFilesystem>(linker, State::filesystem)
+}
+
+fn add_sockets(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    sockets::tcp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::tcp_create_socket::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::udp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::udp_create_socket::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    let options = sockets::network::LinkOptions::default();
+    sockets::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)?;
+    sockets::ip_name_lookup::add_to_linker::<State, WasiSockets>(linker, State::sockets)
+}

@@ -1,0 +1,90 @@
+//! What one tool can reach, made ready at load: opened folders, resolved values, connections' settings. Each call of the
+//! tool borrows it. No decisions: those are the policy's.
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use toolcell_policy::{EnvSource, Grants, SecretSource, Span};
+
+use crate::engine::Sandbox;
+use crate::secrets::SecretValue;
+
+/// What a tool's grants are made ready with.
+pub struct Setting<'a> {
+    /// Where the manifest's relative paths start.
+    pub folder: &'a Path,
+    /// A variable of the host's environment, for values that the manifest takes `from` it.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The value of a secret, or what is wrong and what to do about it.
+    pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, (String, String)>,
+    /// The folder of state that tools keep; made when first needed.
+    pub state_folder: &'a Path,
+    /// Name servers; empty: the system's.
+    pub name_servers: &'a [SocketAddr],
+    /// What reaches of one process share stays with its engine, from one catalog to the next.
+    pub sandbox: &'a Sandbox,
+}
+
+/// A grant that cannot be made ready: the host's side of it is missing or wrong.
+#[derive(Debug)]
+pub struct ReachProblem {
+    /// Where the manifest says it.
+    pub span: Span,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// What one tool can reach. Immutable; shared by its calls.
+pub struct Reach {
+    grants: Arc<Grants>,
+    environment: Vec<(String, String)>,
+}
+
+impl Reach {
+    /// Makes the grants ready: opens, reads and checks what they name.
+    ///
+    /// # Errors
+    /// Every grant that cannot be given.
+    pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+        let mut problems = Vec::new();
+        let environment = environment(grants, setting, &mut problems);
+        if problems.is_empty() { Ok(Arc::new(Self { grants: Arc::clone(grants), environment })) } else { Err(problems) }
+    }
+
+    /// Nothing: no files, network, environment, configuration or state.
+    #[must_use]
+    pub fn sealed(component: &str) -> Arc<Self> {
+        Arc::new(Self { grants: Arc::new(Grants::sealed(component, None)), environment: Vec::new() })
+    }
+
+    /// What the manifest grants.
+    #[must_use]
+    pub fn grants(&self) -> &Arc<Grants> {
+        &self.grants
+    }
+
+    /// The guest's environment.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+}
+
+fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Vec<(String, String)> {
+    let mut environment = Vec::new();
+    for variable in grants.env() {
+        match variable.source() {
+            EnvSource::Text(value) => environment.push((variable.name().to_owned(), value.clone())),
+            EnvSource::Host(name) => match (setting.variable)(name) {
+                Some(value) => environment.push((variable.name().to_owned(), value)),
+                None => problems.push(ReachProblem {
+                    span: variable.span(),
+                    message: format!("the host's environment has no variable {name:?}"),
+                    hint: format!("set {name} before the host starts, or give the value here"),
+                }),
+            },
+        }
+    }
+    environment
+}

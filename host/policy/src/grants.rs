@@ -39,7 +39,7 @@ pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
 pub use variable::{EnvSource, EnvVar};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
-pub(crate) use http::is_token;
+pub(crate) use http::{is_token, split_port};
 pub(crate) use keyvalue::{ENTRIES, QUOTA, VALUE};
 pub(crate) use private::check as check_address;
 
@@ -250,12 +250,17 @@ impl Grants {
     /// # Errors
     /// [`Denial`] where no mount leads there, or the mount does not allow it.
     pub fn file(&self, want: FileAccess, path: &str) -> Result<FilePermit, Denial> {
-        match self.files.iter().find(|mount| mount.rest_of(path).is_some()) {
+        match self.mount_of(path) {
             Some(mount) => mount.open(want, mount.rest_of(path).unwrap_or_default()),
             None => {
                 let wider = self.wider.as_ref().is_some_and(|wider| wider.file(want, path).is_ok());
                 Err(files::no_mount(&self.subject, want, path, wider))
             }
         }
+    }
+
+    /// The mount a guest path belongs to: the longest that leads to it.
+    pub(crate) fn mount_of(&self, path: &str) -> Option<&Mount> {
+        self.files.iter().find(|mount| mount.rest_of(path).is_some())
     }
 }

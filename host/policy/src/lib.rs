@@ -20,18 +20,26 @@
 
 mod canonical;
 mod diagnostic;
+mod expect;
+mod explain;
 mod exports;
 mod grants;
+mod imports;
 mod limits;
 mod manifest;
 pub mod names;
 mod parse;
 pub mod quantity;
+mod reach;
 mod read;
 mod render;
 mod schema;
+mod suggest;
+mod text;
 
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
+pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
+pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
 pub use grants::{
     Access, AddressClass, AddressPermit, Allow, AskError, CaFile, Capability, Delivery, Denial, EnvSource, EnvVar,
     FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HttpAsk, HttpPermit, HttpRule,
@@ -46,5 +54,7 @@ pub use manifest::{
     AuditArguments, AuditPolicy, ComponentPolicy, Fsync, InstancePolicy, Manifest, Server, SourceRef, ToolPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
+pub use reach::ReachRow;
 pub use render::{Style, render_all};
 pub use schema::json_schema;
+pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};

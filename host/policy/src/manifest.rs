@@ -83,6 +83,23 @@ impl Manifest {
         &self.components
     }
 
+    /// The grants of what a person calls a component or a tool: `weather` for a component, `weather/forecast` for its
+    /// tool, and the name a client sees for tools that the manifest says something of.
+    #[must_use]
+    pub fn grants_named(&self, name: &str) -> Option<Arc<Grants>> {
+        if let Some((component, tool)) = name.split_once('/') {
+            return Some(self.component(component)?.tool_grants(tool));
+        }
+        if let Some(component) = self.component(name) {
+            return Some(Arc::clone(component.grants()));
+        }
+        let named =
+            |component: &ComponentPolicy, tool: &ToolPolicy| component.exposed_name(tool.name()).as_deref() == Ok(name);
+        let mut tools =
+            self.components.iter().flat_map(|component| component.tools.iter().map(move |tool| (component, tool)));
+        tools.find(|(component, tool)| named(component, tool)).map(|(_, tool)| Arc::clone(&tool.grants))
+    }
+
     /// The component of a name.
     #[must_use]
     pub fn component(&self, name: &str) -> Option<&ComponentPolicy> {

@@ -91,7 +91,7 @@ fn is_of_this_version(root: &Section<'_>, problems: &mut Problems) -> bool {
     }
 }
 
-fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Diagnostic>> {
+pub(crate) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, Vec<Diagnostic>> {
     if text.len() > RECOVERY_BYTES_MAX {
         return DeTable::parse(text).map_err(|error| vec![syntax_problem(&error)]);
     }

@@ -36,11 +36,13 @@ pub enum Capability {
     KeyValue,
     /// Secrets.
     Secret,
+    /// Addresses that are not public.
+    Private,
 }
 
 impl Capability {
     /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`, `args`, `stdin`,
-    /// `config`, `keyvalue`, `secret`.
+    /// `config`, `keyvalue`, `secret`, `private`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,6 +57,7 @@ impl Capability {
             Self::Config => "config",
             Self::KeyValue => "keyvalue",
             Self::Secret => "secret",
+            Self::Private => "private",
         }
     }
 }

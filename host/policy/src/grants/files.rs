@@ -16,6 +16,7 @@ use super::Subject;
 use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};
+use crate::text::toml_string;
 
 /// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
 /// less than a disk.
@@ -222,10 +223,13 @@ impl Mount {
         Err(if self.narrowed {
             denial.allowed_by(
                 &self.subject.narrowed_section("filesystem"),
-                format!("{guest:?} = {{ access = \"write\" }}"),
+                format!("{} = {{ access = \"write\" }}", toml_string(guest)),
             )
         } else {
-            denial.allowed_by(&component, format!("{guest:?} = {{ path = {path:?}, access = \"write\" }}"))
+            denial.allowed_by(
+                &component,
+                format!("{} = {{ path = {}, access = \"write\" }}", toml_string(guest), toml_string(path)),
+            )
         })
     }
 
@@ -253,13 +257,14 @@ pub(crate) fn no_mount(subject: &Arc<Subject>, want: FileAccess, path: &str, in_
     let denial = Denial::new(Capability::Filesystem, format!("{want} {path}"), Reason::NoRule, subject);
     let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
     let folder = if folder.is_empty() { path } else { folder };
+    let folder = toml_string(folder);
     let access = if want == FileAccess::Read { "read" } else { "write" };
     if in_component {
         return denial
-            .allowed_by(&subject.narrowed_section("filesystem"), format!("{folder:?} = {{ access = \"{access}\" }}"));
+            .allowed_by(&subject.narrowed_section("filesystem"), format!("{folder} = {{ access = \"{access}\" }}"));
     }
     denial.allowed_by(
         &subject.section("filesystem"),
-        format!("{folder:?} = {{ path = \"FOLDER\", access = \"{access}\" }}"),
+        format!("{folder} = {{ path = \"FOLDER\", access = \"{access}\" }}"),
     )
 }

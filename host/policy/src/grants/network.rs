@@ -243,6 +243,22 @@ impl Network {
         Denial::new(capability, asked, Reason::NeverListens, &self.subject)
     }
 
+    /// The rule that names a host and a port, whose addresses are checked when they are known.
+    pub(crate) fn socket_of_name(&self, capability: Capability, host: &Host, port: u16) -> Result<RuleRef, Denial> {
+        let protocol = if capability == Capability::Udp { Protocol::Udp } else { Protocol::Tcp };
+        let named = |rule: &&SocketRule| rule.ports().contains(port) && rule.matches_name(host);
+        match self.sockets(protocol).iter().find(named) {
+            Some(rule) => Ok(rule.rule().clone()),
+            None => {
+                let asked = format!("{} {host}:{port}", capability.name());
+                let denial = Denial::new(capability, asked, Reason::NoRule, &self.subject);
+                let sections = self.sections(|wider| wider.socket_of_name(capability, host, port).is_ok());
+                let line = format!("{} = [\"{host}:{port}\"]", capability.name());
+                Err(sections.iter().fold(denial, |denial, section| denial.allowed_by(section, line.clone())))
+            }
+        }
+    }
+
     fn connect(&self, protocol: Protocol, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
         let capability = protocol.capability();
         let denied =

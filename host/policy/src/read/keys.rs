@@ -125,6 +125,26 @@ pub(crate) const TOOL: Keys = Keys {
     other_names: &[("fs", "filesystem"), ("files", "filesystem"), ("environment", "env")],
 };
 
+/// A file of expectations.
+pub(crate) const EXPECTATIONS: Keys = Keys {
+    now: &["expect"],
+    later: &[],
+    other_names: &[("expects", "expect"), ("test", "expect"), ("tests", "expect")],
+};
+
+/// One of them.
+pub(crate) const EXPECT: Keys = Keys {
+    now: &["tool", "ask", "allowed"],
+    later: &[],
+    other_names: &[
+        ("name", "tool"),
+        ("component", "tool"),
+        ("question", "ask"),
+        ("allow", "allowed"),
+        ("denied", "allowed"),
+    ],
+};
+
 /// The keys of a `limits` table are those of [`crate::Limit`].
 pub(crate) const LIMITS: Keys = Keys {
     now: &[

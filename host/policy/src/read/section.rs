@@ -138,6 +138,26 @@ impl<'t> Entry<'t> {
         matches!(self.value, DeValue::Table(_))
     }
 
+    /// The value as a list of at most `max` tables, each with its place.
+    pub(crate) fn sections(&self, max: usize, problems: &mut Problems) -> Option<Vec<(Section<'t>, Span)>> {
+        let DeValue::Array(items) = self.value else { return self.wrong_type("a list of tables", problems) };
+        if items.len() > max {
+            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            problems.add(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
+            return None;
+        }
+        let mut sections = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            if let DeValue::Table(table) = item.get_ref() {
+                sections.push((Section { path: self.path.clone(), table }, item.span()));
+                continue;
+            }
+            let message = format!("{} must be a list of tables, without {}", self.key, type_name(item.get_ref()));
+            problems.add(Diagnostic::error("manifest::type", message).at(item.span()));
+        }
+        Some(sections)
+    }
+
     /// The value as a list of at most `max` texts, each with its place.
     pub(crate) fn strings(&self, max: usize, problems: &mut Problems) -> Option<Vec<(&'t str, Span)>> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of strings", problems) };

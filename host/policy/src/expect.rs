@@ -1,0 +1,154 @@
+//! A table of expectations, for a user's own tests of a manifest. Must not hold: which tools there are.
+//!
+//! ```toml
+//! [[expect]]
+//! tool = "weather/forecast"
+//! ask = "GET https://api.example.com/v1/now"
+//! allowed = true
+//! ```
+
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Severity, Source, Span};
+use crate::explain::{Ask, Explanation};
+use crate::grants::Grants;
+use crate::parse::{MANIFEST_BYTES_MAX, parse_toml};
+use crate::read::{Entry, Problems, Section, keys};
+
+/// The most expectations in one file.
+pub const EXPECTATIONS_MAX: usize = 10_000;
+
+/// What somebody expects of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    tool: (String, Span),
+    ask: (Ask, Span),
+    allowed: (bool, Span),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectationResult {
+    explanation: Option<Explanation>,
+    problem: Option<Diagnostic>,
+}
+
+/// Reads a file of expectations, at most [`MANIFEST_BYTES_MAX`] long.
+///
+/// # Errors
+/// Every problem of the file at once, in its order.
+pub fn parse_expectations(source: &Source<'_>) -> Result<Vec<Expectation>, Vec<Diagnostic>> {
+    if source.text.len() > MANIFEST_BYTES_MAX {
+        let message = format!("the file has {} bytes, {MANIFEST_BYTES_MAX} are allowed", source.text.len());
+        return Err(vec![Diagnostic::error("manifest::too_large", message)]);
+    }
+    let table = parse_toml(source.text)?;
+    let root = Section::root(&table);
+    let mut problems = Problems::default();
+    root.check_keys(&keys::EXPECTATIONS, &mut problems);
+    let sections = match root.get("expect") {
+        Some(entry) => entry.sections(EXPECTATIONS_MAX, &mut problems).unwrap_or_default(),
+        None => {
+            let problem = Diagnostic::error("manifest::missing", "the file has no expectations");
+            problems.add(problem.hint("add [[expect]] with tool, ask and allowed"));
+            Vec::new()
+        }
+    };
+    let read = sections.into_iter().filter_map(|(section, span)| expectation(&section, &span, &mut problems));
+    let expectations: Vec<_> = read.collect();
+    let found = problems.into_sorted();
+    if found.iter().any(|problem| problem.severity() == Severity::Error) { Err(found) } else { Ok(expectations) }
+}
+
+fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> Option<Expectation> {
+    section.check_keys(&keys::EXPECT, problems);
+    let mut needed = |key: &str| {
+        let entry = section.get(key);
+        if entry.is_none() {
+            problems
+                .add(Diagnostic::error("manifest::missing", format!("the expectation has no {key}")).at(span.clone()));
+        }
+        entry
+    };
+    let (tool, ask, allowed) = (needed("tool"), needed("ask"), needed("allowed"));
+    let tool = tool.and_then(|entry| Some((entry.string(problems)?.to_owned(), entry.span)));
+    let ask = ask.and_then(|entry| question(&entry, problems));
+    let allowed = allowed.and_then(|entry| Some((entry.boolean(problems)?, entry.span)));
+    Some(Expectation { tool: tool?, ask: ask?, allowed: allowed? })
+}
+
+fn question(entry: &Entry<'_>, problems: &mut Problems) -> Option<(Ask, Span)> {
+    match Ask::parse(entry.string(problems)?) {
+        Ok(ask) => Some((ask, entry.span.clone())),
+        Err(error) => {
+            problems.add(Diagnostic::error("expect::ask", error.to_string()).at(entry.span.clone()).hint(error.hint()));
+            None
+        }
+    }
+}
+
+impl Expectation {
+    /// Which tool, as the file calls it.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool.0
+    }
+
+    /// What is asked.
+    #[must_use]
+    pub const fn ask(&self) -> &Ask {
+        &self.ask.0
+    }
+
+    /// Whether it should be allowed.
+    #[must_use]
+    pub const fn allowed(&self) -> bool {
+        self.allowed.0
+    }
+
+    /// Compares with what the tool's grants say; `None` where there is no such tool.
+    #[must_use]
+    pub fn check(&self, grants: Option<&Arc<Grants>>) -> ExpectationResult {
+        let Some(grants) = grants else {
+            let problem = Diagnostic::error("expect::tool", format!("there is no tool {:?}", self.tool.0));
+            let problem = problem.at(self.tool.1.clone()).hint("name it as clients see it, or as COMPONENT/TOOL");
+            return ExpectationResult { explanation: None, problem: Some(problem) };
+        };
+        let explanation = grants.explain(&self.ask.0);
+        let problem = (explanation.is_allowed() != self.allowed.0).then(|| self.differs(&explanation));
+        ExpectationResult { explanation: Some(explanation), problem }
+    }
+
+    fn differs(&self, explanation: &Explanation) -> Diagnostic {
+        let message = match explanation.rule() {
+            Some(rule) => format!("{} is allowed by {rule}", explanation.asked()),
+            None => explanation.denial().map(ToString::to_string).unwrap_or_default(),
+        };
+        let expected = if self.allowed.0 { "expected to be allowed" } else { "expected to be denied" };
+        let problem = Diagnostic::error("expect::differs", message).at(self.allowed.1.clone()).label(expected);
+        match explanation.denial().and_then(crate::Denial::hint) {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        }
+    }
+}
+
+impl ExpectationResult {
+    /// Whether it came as expected.
+    #[must_use]
+    pub const fn is_met(&self) -> bool {
+        self.problem.is_none()
+    }
+
+    /// The answer; `None` where there is no such tool.
+    #[must_use]
+    pub const fn explanation(&self) -> Option<&Explanation> {
+        self.explanation.as_ref()
+    }
+
+    /// What differs, with its place in the file of expectations.
+    #[must_use]
+    pub const fn problem(&self) -> Option<&Diagnostic> {
+        self.problem.as_ref()
+    }
+}

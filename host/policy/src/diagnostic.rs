@@ -38,6 +38,7 @@ pub struct Diagnostic {
     span: Option<Span>,
     label: Option<String>,
     hint: Option<String>,
+    conceals: bool,
 }
 
 /// A place in a text, for people and editors: both count from 1, columns in characters (Unicode scalar values).
@@ -95,7 +96,7 @@ impl Diagnostic {
 
     fn new(severity: Severity, code: &'static str, message: &str) -> Self {
         let message = visible(message);
-        Self { severity, code, message, span: None, label: None, hint: None }
+        Self { severity, code, message, span: None, label: None, hint: None, conceals: false }
     }
 
     /// Where it is.
@@ -117,6 +118,18 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.hint = Some(visible(hint.as_ref()));
         self
+    }
+
+    /// Leaves out what follows on the line when it is drawn: somebody may have written a secret there.
+    #[must_use]
+    pub(crate) const fn concealing(mut self) -> Self {
+        self.conceals = true;
+        self
+    }
+
+    /// Whether what follows on the line is left out.
+    pub(crate) const fn conceals(&self) -> bool {
+        self.conceals
     }
 
     /// Whether it keeps the manifest from being used.

@@ -80,7 +80,7 @@ fn snippet<'a>(
     let to = line.floor_char_boundary(end.saturating_sub(line_start)).max(from);
     let (before, marked) =
         (masked(line.get(..from).unwrap_or_default()), masked(line.get(from..to).unwrap_or_default()));
-    let after = masked(line.get(to..).unwrap_or_default());
+    let after = if problem.conceals() { " …".to_owned() } else { masked(line.get(to..).unwrap_or_default()) };
     let annotation = AnnotationKind::Primary.span(before.len()..before.len() + marked.len());
     let annotation = match problem.label_text() {
         Some(label) => annotation.label(label),

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use toolcell_policy::{Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, json_schema, parse, render_all};
+use toolcell_policy::{
+    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, json_schema, parse, render_all,
+};
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -35,20 +37,34 @@ fn said_of(source: &Source<'_>) -> String {
 
 fn meaning(manifest: &Manifest) -> String {
     let mut text = format!("{:#?}\n", manifest.server());
+    if *manifest.audit() != AuditPolicy::default() {
+        writeln!(text, "{:?}", manifest.audit()).unwrap();
+    }
     writeln!(text, "defaults: {}", changed(manifest.default_limits())).unwrap();
     for component in manifest.components() {
         let prefix = component.prefix().unwrap_or("-");
         writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
         writeln!(text, "  limits: {}", changed(component.limits())).unwrap();
         writeln!(text, "  load: {}", changed_load(component.load())).unwrap();
+        reach(&mut text, component.grants());
         writeln!(text, "  instance: {:?} prewarm {}", component.instance(), component.prewarm()).unwrap();
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
             writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();
+            if tool.grants().reach() != component.grants().reach() {
+                reach(&mut text, tool.grants());
+            }
         }
         writeln!(text, "  canonical: {}", component.canonical()).unwrap();
     }
     text
+}
+
+/// What can be reached, in words.
+fn reach(text: &mut String, grants: &Grants) {
+    for row in grants.reach() {
+        writeln!(text, "    {}: {}", row.capability().name(), row.text()).unwrap();
+    }
 }
 
 /// The limits that differ from the built-in ones.

@@ -237,6 +237,8 @@ pub(crate) fn normal(path: &str) -> NormalPath<'_> {
     }
     let (decoded, ambiguous) = decoded(path);
     let text = without_dots(&decoded);
+    // Looked for in the result: the digits may have been encoded themselves.
+    let ambiguous = ambiguous || text.split("%25").skip(1).any(|rest| hexadecimal(rest.as_bytes()).is_some());
     // What a server may cut off behind a semicolon can leave a dot segment.
     let ambiguous = ambiguous || text.split('/').any(|part| part.starts_with("..;") || part.starts_with(".;"));
     NormalPath { text: Cow::Owned(text), ambiguous }
@@ -268,7 +270,7 @@ fn decoded(path: &str) -> (String, bool) {
                     continue;
                 };
                 rest = after;
-                ambiguous |= matches!(value, b'/' | b'\\' | 0) || (value == b'%' && hexadecimal(rest).is_some());
+                ambiguous |= matches!(value, b'/' | b'\\' | 0);
                 push(&mut text, value, !is_unreserved(value));
             }
             b'\\' => text.push('/'),

@@ -84,8 +84,8 @@ pub enum RuleError {
     /// A path that no request for a part of the paths may have.
     #[error("has an encoded slash, an encoded percent sign or the like in its path, which matches nothing")]
     AmbiguousPath,
-    /// A path where there is none.
-    #[error("must not have a path")]
+    /// A scheme or a path where there is none.
+    #[error("must not have a scheme or a path")]
     Path,
     /// An address range that is none.
     #[error("has {0:?} for an address range")]

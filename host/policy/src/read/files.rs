@@ -39,7 +39,7 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
             Diagnostic::error("grants::mount", message).at(entry.key_span.clone()).hint("write it like \"/data\""),
         );
     });
-    let Some(section) = table(entry, problems) else { return None };
+    let section = table(entry, problems)?;
     section.check_keys(&keys::MOUNT, problems);
     let kind = match (section.get("path"), section.get("scratch")) {
         (Some(path), None) => host(&path, &section, problems),

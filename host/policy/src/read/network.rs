@@ -29,7 +29,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
     read_rules(&section, &mut network, problems);
     network.ca = section.get("ca").map(|entry| ca(&entry, problems)).unwrap_or_default();
     network.proxy = section.get("proxy").and_then(|entry| proxy(&entry, problems));
-    if network.http.is_empty() {
+    if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
         for entry in ["ca", "proxy"].iter().filter_map(|key| section.get(key)) {
             let message = format!("{} without http rules can never apply", entry.key);
             problems.add(
@@ -44,7 +44,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
 
 /// The lists that a component and a tool have both.
 pub(crate) fn read_rules(section: &Section<'_>, network: &mut Network, problems: &mut Problems) {
-    let complete = problems.count();
+    let errors = problems.errors();
     network.http = list(section, "http", RULES_MAX, HttpRule::parse, problems);
     network.tcp = list(section, "tcp", RULES_MAX, SocketRule::parse, problems);
     network.udp = list(section, "udp", RULES_MAX, SocketRule::parse, problems);
@@ -52,7 +52,7 @@ pub(crate) fn read_rules(section: &Section<'_>, network: &mut Network, problems:
         network.private = list(section, "private", PRIVATE_MAX, PrivateRule::parse, problems).into();
     }
     // With a rule left out, others may seem to lead nowhere.
-    if problems.count() == complete {
+    if problems.errors() == errors {
         refuse_unreachable(network, section.get("private").is_some(), problems);
     }
 }
@@ -90,7 +90,11 @@ pub(crate) fn rule_problem(key: &str, text: &str, error: &RuleError, span: Span)
 
 fn hint(key: &str, text: &str, error: &RuleError) -> Option<String> {
     Some(match error {
-        RuleError::NoScheme => format!("write \"https://{}\"", text.rsplit(' ').next().unwrap_or_default()),
+        RuleError::NoScheme if key == "proxy" => format!("write \"http://{text}\""),
+        RuleError::NoScheme => match text.trim().rsplit_once(' ') {
+            Some((methods, url)) => format!("write \"{methods} https://{url}\""),
+            None => format!("write \"https://{}\"", text.trim()),
+        },
         RuleError::Scheme(_) => "schemes are http and https; tcp and udp have lists of their own".to_owned(),
         RuleError::Method(method) => {
             match did_you_mean(&method.to_ascii_uppercase(), MethodSet::names().iter().copied()) {
@@ -114,7 +118,7 @@ fn hint(key: &str, text: &str, error: &RuleError) -> Option<String> {
         RuleError::HostBits(net) => format!("write {net:?} for the range"),
         RuleError::NotAnAddress => "write the address that the name leads to, such as \"127.0.0.1:8080\"".to_owned(),
         RuleError::Range(_) => "write \"10.0.0.0/8\", \"192.0.2.1\" or, with IPv6, \"[fd00::/8]:443\"".to_owned(),
-        RuleError::Path => "write \"host:port\" without a path".to_owned(),
+        RuleError::Path => "write \"host:port\" alone".to_owned(),
         RuleError::Query => "leave the query out: every query is allowed".to_owned(),
         RuleError::User => "secrets belong into [components.NAME.secrets]".to_owned(),
         _ => return None,

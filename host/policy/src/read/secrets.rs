@@ -70,12 +70,13 @@ fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Opti
             "write {} = {{ from = \"env:{}\", … }} and keep the value out of the manifest",
             entry.key, entry.key
         );
-        // The label must not quote the text: it may be the secret.
-        problems.add(problem.at(entry.key_span.clone()).hint(if text.contains(':') && text.starts_with("env:") {
-            format!("write {} = {{ from = {text:?}, … }}", entry.key)
-        } else {
-            hint
-        }));
+        problems.add(problem.at(entry.key_span.clone()).concealing().hint(
+            if text.contains(':') && text.starts_with("env:") {
+                format!("write {} = {{ from = {text:?}, … }}", entry.key)
+            } else {
+                hint
+            },
+        ));
         return None;
     }
     let section = entry.section(problems)?;
@@ -110,9 +111,13 @@ fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) ->
         _ => None,
     };
     if read.is_none() {
-        // What stands there may be the secret: it is not quoted.
-        problems
-            .add(Diagnostic::error("grants::source", "from names no source of secrets").at(from.key_span).hint(forms));
+        // What stands there may be the secret: it is neither quoted nor drawn.
+        problems.add(
+            Diagnostic::error("grants::source", "from names no source of secrets")
+                .at(from.key_span)
+                .concealing()
+                .hint(forms),
+        );
     }
     read
 }
@@ -201,9 +206,12 @@ fn template(section: &Section<'_>, problems: &mut Problems) -> Option<SecretTemp
     } else {
         "must have {} once, where the secret goes"
     };
-    // A text without {} may be the secret itself: it is not quoted.
+    // A text without {} may be the secret itself: it is neither quoted nor drawn.
     problems.add(
-        Diagnostic::error("grants::secret", format!("value {wrong}")).at(entry.key_span).hint("write \"Bearer {}\""),
+        Diagnostic::error("grants::secret", format!("value {wrong}"))
+            .at(entry.key_span)
+            .concealing()
+            .hint("write \"Bearer {}\""),
     );
     None
 }

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::Keys;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::names::did_you_mean;
 use crate::parse::DIAGNOSTICS_MAX;
 
@@ -41,9 +41,9 @@ impl Problems {
         }
     }
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> usize {
-        self.found.len() + self.left_out
+    /// How many of them keep the manifest from being used; those left out are counted as such.
+    pub(crate) fn errors(&self) -> usize {
+        self.found.iter().filter(|problem| problem.severity() == Severity::Error).count() + self.left_out
     }
 
     /// All of them, in the order of the file.
@@ -131,6 +131,11 @@ impl<'t> Entry<'t> {
     /// The value as a boolean.
     pub(crate) fn boolean(&self, problems: &mut Problems) -> Option<bool> {
         if let DeValue::Boolean(value) = self.value { Some(*value) } else { self.wrong_type("true or false", problems) }
+    }
+
+    /// Whether the value is a list of nothing.
+    pub(crate) fn is_empty_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(items) if items.is_empty())
     }
 
     /// Whether the value is a table.

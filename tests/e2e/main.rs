@@ -7,6 +7,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod audit;
 mod bounded;
 mod budgets;
 mod calibrate;

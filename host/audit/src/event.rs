@@ -97,21 +97,7 @@ mod tests {
 
     #[test]
     fn outcomes_are_recorded_under_their_names() {
-        for outcome in [
-            Outcome::Ok,
-            Outcome::ToolError,
-            Outcome::InvalidInput,
-            Outcome::InvalidOutput,
-            Outcome::Trap,
-            Outcome::OutOfFuel,
-            Outcome::OutOfMemory,
-            Outcome::LimitExceeded,
-            Outcome::Deadline,
-            Outcome::Cancelled,
-            Outcome::Busy,
-            Outcome::RateLimited,
-            Outcome::HostError,
-        ] {
+        for outcome in Outcome::ALL {
             assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("\"{}\"", outcome.name()));
         }
     }

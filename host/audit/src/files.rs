@@ -60,8 +60,21 @@ impl Files {
         PathBuf::from(name)
     }
 
-    /// How many closed files there are, without a gap.
-    pub(crate) fn closed(&self) -> io::Result<u32> {
+    /// The numbers of the closed files, newest first. A rotation that was stopped leaves a gap of one.
+    pub(crate) fn closed(&self) -> io::Result<Vec<u32>> {
+        let mut numbers = Vec::new();
+        for number in 1..=FILES_MAX {
+            if exists(&self.number(number))? {
+                numbers.push(number);
+            } else if numbers.last().is_none_or(|last| last + 1 < number) && number > 1 {
+                break;
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// How many closed files there are up to the first gap.
+    fn closed_in_row(&self) -> io::Result<u32> {
         for number in 1..=FILES_MAX {
             if !exists(&self.number(number))? {
                 return Ok(number - 1);
@@ -74,7 +87,7 @@ impl Files {
     /// it leaves a gap at most, which the next time fills.
     pub(crate) fn make_place(&self, keep: u32) -> io::Result<()> {
         let keep = keep.clamp(1, FILES_MAX);
-        let closed = self.closed()?;
+        let closed = self.closed_in_row()?;
         for number in (keep..=closed).rev() {
             fs::remove_file(self.number(number))?;
         }

@@ -14,10 +14,12 @@
 //! could not be written leave `audit.missed` with their count, once records can be written again.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod chain;
 mod clock;
 mod event;
 mod files;
+mod follow;
 mod lines;
 mod open;
 mod settings;
@@ -26,6 +28,7 @@ mod tail;
 mod verify;
 mod writer;
 
+pub use archive::{Archive, ArchivedFile, Between};
 pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
@@ -34,6 +37,7 @@ pub use event::{
     TEXT_BYTES_MAX, Usage,
 };
 pub use files::FILES_MAX;
+pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};
 pub use settings::{Arguments, Fsync, Rotation, Settings};
 pub use sink::{OpenError, Opened, Sink, SinkError, TOLD_EVERY};

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::chain::{GENESIS, Hash, LINE_START};
-use crate::files::{Files, Identity, exists, found};
+use crate::files::{FILES_MAX, Files, Identity, exists, found};
 use crate::settings::Settings;
 use crate::sink::OpenError;
 use crate::tail::{self, Tail};
@@ -41,8 +41,8 @@ pub(crate) fn open(files: &Files, settings: &Settings) -> Result<Found, OpenErro
     if !is_regular {
         return Ok(found);
     }
-    if settings.rotation.is_some() {
-        check_closed(files)?;
+    if let Some(rotation) = settings.rotation {
+        check_closed(files, rotation.keep)?;
     }
     let Tail { seq, prev, torn_bytes } = mended(&found.file)?;
     (found.seq, found.prev, found.torn_bytes) = (seq, prev, torn_bytes);
@@ -98,10 +98,11 @@ fn mended(file: &File) -> Result<Tail, OpenError> {
 }
 
 /// Rotation moves and removes closed files: they must be closed files of an audit.
-fn check_closed(files: &Files) -> Result<(), OpenError> {
-    for number in 1..=files.closed()? {
+fn check_closed(files: &Files, keep: u32) -> Result<(), OpenError> {
+    let closed = files.closed()?;
+    for number in (1..=keep.clamp(1, FILES_MAX)).chain(closed.into_iter().filter(|number| *number > keep)) {
         let mut start = Vec::new();
-        let file = OpenOptions::new().read(true).open(files.number(number))?;
+        let Some(file) = found(OpenOptions::new().read(true).open(files.number(number)))? else { continue };
         file.take(LINE_START.len() as u64).read_to_end(&mut start)?;
         if start != LINE_START {
             return Err(OpenError::Foreign { number });

@@ -19,7 +19,8 @@ pub struct Settings {
 pub struct Rotation {
     /// The most a file has, in bytes; one that holds a single record may have more.
     pub file_bytes_max: u64,
-    /// How many closed files are kept: `FILE.1` is the newest. At least 1, at most [`FILES_MAX`](crate::FILES_MAX).
+    /// How many closed files are kept: `FILE.1` is the newest. At most [`FILES_MAX`](crate::FILES_MAX); with 0 a full
+    /// file is removed once the next one has begun.
     pub keep: u32,
 }
 

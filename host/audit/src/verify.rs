@@ -19,6 +19,8 @@ pub struct Summary {
     pub head: String,
     /// When the first and the last record were written.
     pub times: Option<(String, String)>,
+    /// The number of the record whose hash was looked for: [`Verifier::looking_for`].
+    pub found: Option<u64>,
 }
 
 /// Where a chain breaks.
@@ -59,6 +61,8 @@ pub enum Reason {
 #[derive(Debug, Default)]
 pub struct Verifier {
     seen: Option<Seen>,
+    looked_for: Option<String>,
+    found: Option<u64>,
 }
 
 /// What is known of the records so far.
@@ -74,23 +78,30 @@ impl Verifier {
     /// Nothing was checked yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { seen: None }
+        Self { seen: None, looked_for: None, found: None }
     }
 
-    /// Checks the next file from its first line to its end. The first file of all begins with record 1, or with the
+    /// Also looks for the record with this hash, 64 lower-case hex digits: what [`Summary::head`] was at an earlier time
+    /// is still there unless the end was cut off or written anew.
+    #[must_use]
+    pub fn looking_for(hash: &str) -> Self {
+        Self { looked_for: Some(hash.to_owned()), ..Self::new() }
+    }
+
+    /// Checks the next file and counts its lines, from its first line to its end. The first file of all begins with record 1, or with the
     /// record that says that the audit goes on in a new file.
     ///
     /// # Errors
     /// [`Break`] names the first line that does not follow.
-    pub fn file(&mut self, reader: impl BufRead) -> Result<(), Break> {
+    pub fn file(&mut self, reader: impl BufRead) -> Result<u64, Break> {
         let mut lines = Lines::new(reader);
         loop {
             let checked = match lines.next_line() {
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(lines.number()),
                 Ok(Some(line)) => self.line(line),
                 Err(error) => Err(error.into()),
             };
-            checked.map_err(|reason| Break { line: lines.number(), record: self.expected(), reason })?;
+            checked.map_err(|reason| Break { line: lines.number(), record: self.next_number(), reason })?;
         }
     }
 
@@ -98,15 +109,16 @@ impl Verifier {
     #[must_use]
     pub fn summary(self) -> Summary {
         let Some(Seen { first, last, hash, times }) = self.seen else {
-            return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None };
+            return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None, found: None };
         };
-        Summary { records: last - first + 1, first, last, head: chain::hex(&hash), times: Some(times) }
+        let (head, found) = (chain::hex(&hash), self.found);
+        Summary { records: last - first + 1, first, last, head, times: Some(times), found }
     }
 
     fn line(&mut self, line: &[u8]) -> Result<(), Reason> {
         let Link { seq: found, prev, time, event } = chain::link(line).ok_or(Reason::NotARecord)?;
         let starts_late = self.seen.is_none() && event == ROTATED && found > 1;
-        let expected = self.expected();
+        let expected = self.next_number();
         if expected != found && !starts_late {
             return Err(Reason::Sequence { expected, found });
         }
@@ -115,6 +127,9 @@ impl Verifier {
             return Err(Reason::Previous);
         }
         let hash = chain::hash(line);
+        if self.looked_for.as_ref().is_some_and(|looked_for| *looked_for == chain::hex(&hash)) {
+            self.found = Some(found);
+        }
         match &mut self.seen {
             Some(seen) => (seen.last, seen.hash, seen.times.1) = (found, hash, time),
             None => self.seen = Some(Seen { first: found, last: found, hash, times: (time.clone(), time) }),
@@ -122,8 +137,9 @@ impl Verifier {
         Ok(())
     }
 
-    /// The number that comes next.
-    fn expected(&self) -> u64 {
+    /// The number of the record that comes next.
+    #[must_use]
+    pub fn next_number(&self) -> u64 {
         self.seen.as_ref().map_or(1, |seen| seen.last.saturating_add(1))
     }
 }

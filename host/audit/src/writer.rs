@@ -168,6 +168,10 @@ impl Writer {
             // Where even this fails, there is no file of that name; whoever opens the audit next goes on from there.
             let _ = fs::rename(&newest, &current);
         }
+        if begun.is_ok() && keep == 0 {
+            // Where that fails, the next rotation removes it.
+            let _ = fs::remove_file(&newest);
+        }
         begun
     }
 

@@ -31,6 +31,7 @@ fn main() -> std::process::ExitCode {
         Command::Bench(args) => commands::bench::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
+        Command::Audit(args) => commands::audit::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()

@@ -25,6 +25,8 @@ pub struct Project {
     pub problems: Vec<Diagnostic>,
     /// What can be served, where nothing is wrong.
     pub ready: Option<Ready>,
+    /// Why the audit cannot be opened.
+    audit_problem: Option<String>,
 }
 
 /// A checked manifest, its tools, and the machine they run on.
@@ -35,7 +37,12 @@ pub struct Ready {
     pub catalog: Catalog,
     /// What runs them.
     pub machine: Machine,
+    /// Where their calls are recorded.
+    pub sink: Arc<Sink>,
 }
+
+/// Opens the audit of a manifest in this folder. `Err` is one sentence.
+pub type OpenAudit<'a> = &'a dyn Fn(&Manifest, &Path) -> Result<Sink, String>;
 
 impl ManifestFile {
     /// Reads the text. `Err` is one sentence.
@@ -61,21 +68,30 @@ impl ManifestFile {
         &self.name
     }
 
-    /// Parses it and loads every component.
-    pub fn open(self, code: &CodeCacheArgs, sink: Arc<Sink>) -> anyhow::Result<Project> {
+    /// Parses it and loads every component. Nothing is recorded.
+    pub fn open(self, code: &CodeCacheArgs) -> anyhow::Result<Project> {
+        self.open_recording(code, &|_, _| Ok(Sink::disabled()))
+    }
+
+    /// Parses it, opens the audit and loads every component.
+    fn open_recording(self, code: &CodeCacheArgs, audit: OpenAudit<'_>) -> anyhow::Result<Project> {
         let (manifest, mut problems) = match parse(&self.source()) {
             Ok(parsed) => (parsed.manifest, parsed.warnings),
-            Err(problems) => return Ok(Project { file: self, problems, ready: None }),
+            Err(problems) => return Ok(Project { file: self, problems, ready: None, audit_problem: None }),
+        };
+        let sink = match audit(&manifest, &folder_of(&self.path)) {
+            Ok(sink) => Arc::new(sink),
+            Err(problem) => return Ok(Project { file: self, problems, ready: None, audit_problem: Some(problem) }),
         };
         let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
-        let builder = Builder::new(&machine, sink);
+        let builder = Builder::new(&machine, Arc::clone(&sink));
         let built = builder.build(&manifest, &folder_of(&self.path), 1, &|done| progress.at(done));
         let Built { catalog, problems: more } = built;
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine });
-        Ok(Project { file: self, problems, ready })
+        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine, sink });
+        Ok(Project { file: self, problems, ready, audit_problem: None })
     }
 }
 
@@ -103,11 +119,16 @@ impl Project {
     }
 }
 
-/// Reads a manifest and loads its components, or says on stderr why that cannot be.
-pub fn open_or_say(
+/// Reads a manifest and loads its components, or says on stderr why that cannot be. Nothing is recorded.
+pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_recording_or_say(path, code, &|_, _| Ok(Sink::disabled()))
+}
+
+/// The same for whoever records.
+pub fn open_recording_or_say(
     path: &Path,
     code: &CodeCacheArgs,
-    sink: Arc<Sink>,
+    audit: OpenAudit<'_>,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let file = match ManifestFile::read(path) {
         Ok(file) => file,
@@ -116,8 +137,12 @@ pub fn open_or_say(
             return Ok(None);
         }
     };
-    let project = file.open(code, sink)?;
+    let project = file.open_recording(code, audit)?;
     project.show_problems();
+    if let Some(problem) = &project.audit_problem {
+        terminal::error(problem, Some("without --audit and [audit] nothing is recorded"));
+        return Ok(None);
+    }
     let summary = project.summary();
     let Some(ready) = project.ready else {
         terminal::say(&format!("\n{}: {summary}\n", project.file.name()));

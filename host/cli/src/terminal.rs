@@ -31,6 +31,16 @@ pub fn faint(text: &str, style: Style) -> String {
     paint(text, "2", style)
 }
 
+/// Red text where the style has colours.
+pub fn red(text: &str, style: Style) -> String {
+    paint(text, "31", style)
+}
+
+/// Yellow text where the style has colours.
+pub fn yellow(text: &str, style: Style) -> String {
+    paint(text, "33", style)
+}
+
 fn paint(text: &str, code: &str, style: Style) -> String {
     match style {
         Style::Color => format!("\u{1b}[{code}m{text}\u{1b}[0m"),

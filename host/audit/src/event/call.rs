@@ -66,10 +66,12 @@ pub struct CallDenied<'a> {
     pub asked: Clipped<'a>,
     /// What decided.
     pub reason: Clipped<'a>,
-    /// The section of the manifest that would have to allow it: `components.weather.network`.
-    pub section: Clipped<'a>,
+    /// The section of the manifest that could allow it, where one could: `components.weather.network`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section: Option<Clipped<'a>>,
     /// The line that would allow it there.
-    pub allow: Clipped<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Clipped<'a>>,
 }
 
 /// A call ended.

@@ -59,6 +59,23 @@ pub struct Usage {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Ok,
+        Self::ToolError,
+        Self::InvalidInput,
+        Self::InvalidOutput,
+        Self::Trap,
+        Self::OutOfFuel,
+        Self::OutOfMemory,
+        Self::LimitExceeded,
+        Self::Deadline,
+        Self::Cancelled,
+        Self::Busy,
+        Self::RateLimited,
+        Self::HostError,
+    ];
+
     /// The name in records: `out_of_fuel`.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -84,7 +84,7 @@ impl DenialRecords {
     /// Records one.
     pub fn write(&self, denial: &Denial) {
         let reason = denial.to_string();
-        let (section, allow) = denial.allow().map_or(("", ""), |allow| (allow.section(), allow.line()));
+        let allow = denial.allow();
         let event = || {
             Event::CallDenied(CallDenied {
                 id: self.id,
@@ -93,8 +93,8 @@ impl DenialRecords {
                 capability: denial.capability().name(),
                 asked: Clipped(denial.asked()),
                 reason: Clipped(&reason),
-                section: Clipped(section),
-                allow: Clipped(allow),
+                section: allow.map(|allow| Clipped(allow.section())),
+                allow: allow.map(|allow| Clipped(allow.line())),
             })
         };
         if let Err(error) = self.sink.record(event) {

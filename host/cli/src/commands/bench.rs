@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_audit::Sink;
 use toolcell_policy::quantity::show_count;
 
 use crate::args::BenchArgs;
@@ -42,9 +41,8 @@ struct Measurement {
 /// Measures and shows.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let sink = Arc::new(Sink::disabled());
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
-    let Ready { manifest, catalog, machine } = ready;
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Ready { manifest, catalog, machine, .. } = ready;
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     if let Err(problems) = tool.check_arguments(&arguments) {
         terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);

@@ -2,11 +2,10 @@
 mod proposal;
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolcell_audit::{Outcome, Sink};
+use toolcell_audit::Outcome;
 use toolcell_mcp::{CallResult, Cancellation, ContentKind, Tool, sanitize};
 use toolcell_policy::{Limit, Unit};
 
@@ -45,8 +44,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         let Some(arguments) = sample::arguments_or_say(given) else { return Ok(Exit::Usage) };
         samples.push(arguments);
     }
-    let sink = Arc::new(Sink::disabled());
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
     let place = Place::of(&ready, index, tool);
     let used = match measure(&ready, index, tool, &samples, args.runs) {

@@ -3,7 +3,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use toolcell_audit::Sink;
 use toolcell_mcp::{
     Call, CallResult, Cancellation, Catalog as _, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
 };
@@ -18,8 +17,7 @@ use crate::terminal;
 /// Calls and shows the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let sink = Arc::new(Sink::disabled());
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };

@@ -1,8 +1,6 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
-use std::sync::Arc;
 
 use serde_json::json;
-use toolcell_audit::Sink;
 
 use crate::args::CheckArgs;
 use crate::exit::Exit;
@@ -23,7 +21,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let project = file.open(&args.code, Arc::new(Sink::disabled()))?;
+    let project = file.open(&args.code)?;
     if args.json {
         terminal::print(&format!("{:#}\n", report(&project)))?;
     } else {

@@ -1,7 +1,5 @@
 //! `toolcell compile`: fills the cache of compiled code, for the next start.
-use std::sync::Arc;
 
-use toolcell_audit::Sink;
 use toolcell_sandbox::CodeOrigin;
 
 use crate::args::CompileArgs;
@@ -11,8 +9,7 @@ use crate::terminal;
 
 /// Compiles and says what was done.
 pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
-    let sink = Arc::new(Sink::disabled());
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let mut text = String::new();
     for component in ready.catalog.components() {
         let done = match component.code_origin() {

@@ -1,8 +1,6 @@
 //! `toolcell list`: the tools, for people or for scripts.
-use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolcell_audit::Sink;
 use toolcell_mcp::{Catalog as _, Revision, Tool, sanitize};
 use toolcell_policy::Limits;
 
@@ -17,8 +15,7 @@ const DESCRIPTION_COLUMNS: usize = 88;
 
 /// Lists.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
-    let sink = Arc::new(Sink::disabled());
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code, sink)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let catalog = ready.catalog;
     let text = if args.json { format!("{:#}\n", all(&catalog)) } else { table(&catalog) };
     terminal::print(&text)?;

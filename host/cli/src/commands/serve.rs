@@ -1,21 +1,23 @@
 //! `toolcell serve`: the manifest's tools on stdin and stdout.
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
-use toolcell_audit::{Clipped, ComponentLoaded, Event, HostStarted, HostStopped, Sink};
+use toolcell_audit::{
+    Arguments, Clipped, ComponentLoaded, Event, FILES_MAX, Fsync, HostStarted, HostStopped, Rotation, Settings, Sink,
+};
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
 use toolcell_mcp::{Catalog as _, Host, Server, ServerInfo, ServerOptions};
-use toolcell_policy::Manifest;
+use toolcell_policy::{AuditArguments, AuditPolicy, Manifest};
 use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
 use crate::catalog::Catalog;
 use crate::exit::Exit;
 use crate::logging;
-use crate::project::{ManifestFile, Ready, open_or_say};
-use crate::terminal;
+use crate::project::{ManifestFile, Ready, open_recording_or_say};
 
 /// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
 const IO_ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -34,17 +36,11 @@ impl Host for Current {
 /// Serves until the input ends or a signal comes.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let _log = logging::start(args.log);
-    let sink = match open_audit(args) {
-        Ok(sink) => Arc::new(sink),
-        Err(problem) => {
-            terminal::error(&problem, Some("without --audit nothing is recorded"));
-            return Ok(Exit::AtFault);
-        }
-    };
-    let Some((file, ready)) = open_or_say(&args.manifest.manifest, &args.code, Arc::clone(&sink))? else {
+    let audit = |manifest: &Manifest, folder: &Path| open_audit(args, manifest.audit(), folder);
+    let Some((file, ready)) = open_recording_or_say(&args.manifest.manifest, &args.code, &audit)? else {
         return Ok(Exit::AtFault);
     };
-    let Ready { manifest, catalog, machine } = ready;
+    let Ready { manifest, catalog, machine, sink } = ready;
     record_start(&sink, &file, &catalog)?;
     let host = Arc::new(Current(ArcSwap::from_pointee(catalog)));
     let (info, options) = described(&manifest);
@@ -70,13 +66,32 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn open_audit(args: &ServeArgs) -> Result<Sink, String> {
-    let Some(path) = &args.audit else { return Ok(Sink::disabled()) };
-    let (sink, opened) = Sink::open(path).map_err(|error| format!("the audit {}: {error}", path.display()))?;
+/// Opens the file that the command line names, or else the manifest in this folder, as the manifest wants it kept.
+fn open_audit(args: &ServeArgs, policy: &AuditPolicy, folder: &Path) -> Result<Sink, String> {
+    let named = policy.file().map(|file| folder.join(file));
+    let Some(path) = args.audit.clone().or(named) else { return Ok(Sink::disabled()) };
+    let opened = Sink::open_with(&path, kept_as(policy));
+    let (sink, opened) = opened.map_err(|error| format!("the audit {}: {error}", path.display()))?;
     if opened.torn_bytes > 0 {
         tracing::warn!("the audit ended in half a record; {} bytes were cut off", opened.torn_bytes);
     }
-    Ok(sink)
+    Ok(sink.telling(|error| tracing::error!("calls go on without a record: {error}")))
+}
+
+fn kept_as(policy: &AuditPolicy) -> Settings {
+    let keep = u32::try_from(policy.keep()).unwrap_or(FILES_MAX);
+    Settings {
+        rotation: Some(Rotation { file_bytes_max: policy.rotate_bytes(), keep }),
+        fsync: match policy.fsync() {
+            toolcell_policy::Fsync::Never => Fsync::Never,
+            toolcell_policy::Fsync::Always => Fsync::Always,
+        },
+        arguments: match policy.arguments() {
+            AuditArguments::Digest => Arguments::Digest,
+            AuditArguments::Values => Arguments::Values,
+        },
+        required: policy.required(),
+    }
 }
 
 fn record_start(sink: &Sink, file: &ManifestFile, catalog: &Catalog) -> anyhow::Result<()> {

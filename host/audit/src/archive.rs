@@ -1,0 +1,229 @@
+//! An audit as somebody reads it, who does not write it: all its files at one moment, whatever is written meanwhile.
+//! Must not hold: what the records say.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::files::{Files, Identity, found};
+use crate::follow::Follower;
+use crate::lines::{LineError, Lines};
+use crate::verify::{Break, Summary, Verifier};
+
+/// How often the files may be found moved while they are being opened. They are moved once in minutes.
+const ATTEMPTS_MAX: u32 = 16;
+
+/// What is read at once, in bytes: the largest record needs two of it.
+pub(crate) const READ_BYTES: usize = 64 << 10;
+
+/// An audit's files, oldest first.
+#[derive(Debug)]
+pub struct Archive {
+    files: Vec<ArchivedFile>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub struct ArchivedFile {
+    path: PathBuf,
+    file: File,
+    identity: Identity,
+    /// Where its last whole line ends.
+    lines_end: u64,
+    /// What follows that, in bytes.
+    torn_bytes: u64,
+}
+
+/// The bytes of a file between two places, read without a place of its own in the file.
+#[derive(Debug)]
+pub struct Between<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+/// Where lines start, seen from the end.
+struct FromEnd {
+    /// Where the line starts that was looked for; 0 where there are not that many.
+    start: u64,
+    /// How many lines there are from there on.
+    lines: u64,
+}
+
+impl Archive {
+    /// Opens the file that is written and all closed ones.
+    ///
+    /// # Errors
+    /// Where one of them cannot be opened; [`io::ErrorKind::NotFound`]: there is no file of that name.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let files = Files::of(path);
+        for _ in 0..ATTEMPTS_MAX {
+            if let Some(archive) = Self::attempt(&files)? {
+                return Ok(archive);
+            }
+        }
+        Err(io::Error::other("the files are moved all the time"))
+    }
+
+    /// Opens just this file.
+    ///
+    /// # Errors
+    /// Where it cannot be opened.
+    pub fn open_one(path: &Path) -> io::Result<Self> {
+        Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?] })
+    }
+
+    /// The files, oldest first.
+    #[must_use]
+    pub fn files(&self) -> &[ArchivedFile] {
+        &self.files
+    }
+
+    /// The last so many records, and what is written after them.
+    ///
+    /// # Errors
+    /// Where a file cannot be read.
+    pub fn follow(self, path: &Path, last: u64) -> io::Result<Follower> {
+        let mut wanted = last;
+        let mut places = Vec::new();
+        for file in self.files.into_iter().rev() {
+            let FromEnd { start, lines } = from_end(&file.file, file.lines_end, wanted)?;
+            places.push((file, start));
+            wanted -= lines.min(wanted);
+            if wanted == 0 {
+                break;
+            }
+        }
+        Ok(Follower::new(Files::of(path), places.into_iter().rev()))
+    }
+
+    /// Checks the whole lines of every file. What follows them in the newest file is not looked at: it may be a record
+    /// that is being written. See [`ArchivedFile::torn_bytes`].
+    ///
+    /// # Errors
+    /// The first line that does not follow, and its file.
+    pub fn verify(&self) -> Result<Summary, (&ArchivedFile, Break)> {
+        self.verify_with(Verifier::new())
+    }
+
+    /// [`verify`](Self::verify) with a verifier that has seen nothing yet.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn verify_with(&self, mut verifier: Verifier) -> Result<Summary, (&ArchivedFile, Break)> {
+        let mut files = self.files.iter().peekable();
+        while let Some(file) = files.next() {
+            let line = verifier.file(file.reader()).map_err(|broken| (file, broken))?;
+            if file.torn_bytes > 0 && files.peek().is_some() {
+                let (record, reason) = (verifier.next_number(), LineError::Torn.into());
+                return Err((file, Break { line: line + 1, record, reason }));
+            }
+        }
+        Ok(verifier.summary())
+    }
+
+    pub(crate) fn into_files(self) -> Vec<ArchivedFile> {
+        self.files
+    }
+
+    /// Newest first, so that a file which is moved meanwhile is seen twice rather than not at all; nothing if one was.
+    pub(crate) fn attempt(files: &Files) -> io::Result<Option<Self>> {
+        let mut opened = vec![ArchivedFile::open(files.number(0))?];
+        for number in files.closed()? {
+            let Some(file) = found(ArchivedFile::open(files.number(number)))? else { return Ok(None) };
+            if opened.iter().any(|other| other.identity == file.identity) {
+                return Ok(None);
+            }
+            opened.push(file);
+        }
+        if Identity::at(files.current())? != opened.first().map(|file| file.identity) {
+            return Ok(None);
+        }
+        opened.reverse();
+        Ok(Some(Self { files: opened }))
+    }
+}
+
+impl ArchivedFile {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let file = File::open(&path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let length = metadata.len();
+        let lines_end = from_end(&file, length, 0)?.start;
+        Ok(Self { path, file, identity: Identity::from(&metadata), lines_end, torn_bytes: length - lines_end })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What follows its last whole line, in bytes: of a record that is being written, or was never written whole.
+    #[must_use]
+    pub const fn torn_bytes(&self) -> u64 {
+        self.torn_bytes
+    }
+
+    /// Whether nothing was added to it, and nothing cut off, since it was opened.
+    ///
+    /// # Errors
+    /// Where the file cannot be asked.
+    pub fn is_unchanged(&self) -> io::Result<bool> {
+        Ok(self.file.metadata()?.len() == self.lines_end + self.torn_bytes)
+    }
+
+    /// Its whole lines as bytes, for [`Verifier::file`](crate::Verifier::file).
+    #[must_use]
+    pub fn reader(&self) -> BufReader<Between<'_>> {
+        BufReader::with_capacity(READ_BYTES, Between { file: &self.file, at: 0, end: self.lines_end })
+    }
+
+    /// Its whole lines.
+    #[must_use]
+    pub fn lines(&self) -> Lines<BufReader<Between<'_>>> {
+        Lines::new(self.reader())
+    }
+
+    pub(crate) const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Read for Between<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let wanted = buffer.len().min(left);
+        let read = self.file.read_at(buffer.get_mut(..wanted).unwrap_or_default(), self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+/// Finds where the last so many whole lines before `end` start; with 0, where the last whole line ends.
+fn from_end(file: &File, end: u64, wanted: u64) -> io::Result<FromEnd> {
+    let mut step = vec![0; READ_BYTES];
+    let (mut at, mut newlines) = (end, 0);
+    while at > 0 {
+        let start = at.saturating_sub(READ_BYTES as u64);
+        let length = usize::try_from(at - start).unwrap_or_default();
+        let bytes = step.get_mut(..length).unwrap_or_default();
+        file.read_exact_at(bytes, start)?;
+        for (place, _) in bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n') {
+            if newlines == wanted {
+                return Ok(FromEnd { start: start + place as u64 + 1, lines: wanted });
+            }
+            newlines += 1;
+        }
+        at = start;
+    }
+    Ok(FromEnd { start: 0, lines: newlines })
+}

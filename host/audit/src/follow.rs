@@ -1,0 +1,101 @@
+//! An audit as somebody reads it while it is written: record after record, from file to file. Must not hold: how to
+//! wait for the next one.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+use crate::archive::{Archive, ArchivedFile, READ_BYTES};
+use crate::chain::{self, RECORD_BYTES_MAX};
+use crate::files::{Files, Identity, found};
+use crate::lines::LineError;
+
+/// Reads an audit while it is written, in bounded memory.
+#[derive(Debug)]
+pub struct Follower {
+    files: Files,
+    /// The file that is read, and those that come after it.
+    places: VecDeque<Place>,
+    /// What was read of the first of them and not given yet.
+    ahead: Vec<u8>,
+    line: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Place {
+    file: ArchivedFile,
+    /// Where the next line starts.
+    offset: u64,
+}
+
+impl Follower {
+    pub(crate) fn new(files: Files, places: impl Iterator<Item = (ArchivedFile, u64)>) -> Self {
+        let places = places.map(|(file, offset)| Place { file, offset }).collect();
+        Self { files, places, ahead: Vec::new(), line: Vec::new() }
+    }
+
+    /// The next whole line without its newline; nothing where there is none yet: ask again later. Where files were
+    /// removed before they were read, the lines of the oldest one left come next; the number of the record tells.
+    ///
+    /// # Errors
+    /// Where a file cannot be read, or holds a line longer than any record.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        loop {
+            if self.read_line()? {
+                return Ok(Some(&self.line));
+            }
+            if self.places.len() > 1 {
+                self.places.pop_front();
+            } else if !self.look_for_more()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads one line of the first file; false where there is no whole one.
+    fn read_line(&mut self) -> io::Result<bool> {
+        let Some(Place { file, offset }) = self.places.front_mut() else { return Ok(false) };
+        loop {
+            if let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {
+                self.line.clear();
+                self.line.extend(self.ahead.drain(..=end).take(end));
+                *offset += end as u64 + 1;
+                return Ok(true);
+            }
+            let known = self.ahead.len();
+            if known >= RECORD_BYTES_MAX {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, LineError::TooLong));
+            }
+            self.ahead.resize(known + READ_BYTES, 0);
+            let buffer = self.ahead.get_mut(known..).unwrap_or_default();
+            let read = file.file().read_at(buffer, *offset + known as u64)?;
+            if read == 0 {
+                // What is there of the next line is read again: it may be cut off meanwhile.
+                self.ahead.clear();
+                return Ok(false);
+            }
+            self.ahead.truncate(known + read);
+        }
+    }
+
+    /// Finds the files that came after the one that is read; false where there are none.
+    fn look_for_more(&mut self) -> io::Result<bool> {
+        let read = self.places.front().map(|place| place.file.identity());
+        if read.is_some() && Identity::at(self.files.current())? == read {
+            return Ok(false);
+        }
+        let Some(archive) = found(Archive::attempt(&self.files))?.flatten() else { return Ok(false) };
+        let mut files = archive.into_files();
+        if let Some(place) = files.iter().position(|file| Some(file.identity()) == read) {
+            files.drain(..=place);
+        }
+        self.places.extend(files.into_iter().map(|file| Place { file, offset: 0 }));
+        Ok(self.places.len() > 1 || read.is_none())
+    }
+}
+
+/// The number of a record; nothing where the line is none.
+#[must_use]
+pub fn record_number(line: &[u8]) -> Option<u64> {
+    chain::link(line).map(|link| link.seq)
+}

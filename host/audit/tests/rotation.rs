@@ -1,0 +1,404 @@
+//! The audit over several files: closed, continued, crashed at every step, read meanwhile.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+use toolcell_audit::{
+    Archive, Clipped, Event, Fsync, HostStopped, LineError, OpenError, Opened, Reason, Rotation, Settings, Sink,
+    SinkError, Summary, record_number,
+};
+
+/// Where the process that is killed writes.
+const WRITES_TO: &str = "TOOLCELL_TEST_AUDIT";
+
+/// How often it is killed.
+const KILLS: u32 = 12;
+
+struct Folder {
+    folder: TempDir,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn audit(&self) -> PathBuf {
+        self.folder.path().join("audit.jsonl")
+    }
+
+    /// A closed file; 0 is the one that is written.
+    fn file(&self, number: u32) -> PathBuf {
+        if number == 0 { self.audit() } else { self.folder.path().join(format!("audit.jsonl.{number}")) }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn open(&self, settings: Settings) -> (Sink, Opened) {
+        Sink::open_with(&self.audit(), settings).unwrap()
+    }
+
+    /// Writes that many records.
+    fn write(&self, settings: Settings, records: u64) -> Opened {
+        let (sink, opened) = self.open(settings);
+        for calls in 0..records {
+            sink.record(|| stopped(calls)).unwrap();
+        }
+        opened
+    }
+
+    fn verify(&self) -> Summary {
+        let archive = Archive::open(&self.audit()).unwrap();
+        let summary = archive.verify().unwrap_or_else(|(file, broken)| unreachable!("{:?}: {broken}", file.path()));
+        assert_eq!(archive.files().last().unwrap().torn_bytes(), 0);
+        summary
+    }
+
+    fn events(&self, number: u32) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.file(number)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn stopped<'a>(calls: u64) -> Event<'a> {
+    Event::HostStopped(HostStopped { reason: Clipped("end of input"), calls })
+}
+
+/// Files of four records or so.
+fn small(keep: u32) -> Settings {
+    Settings { rotation: Some(Rotation { file_bytes_max: 1_000, keep }), ..Settings::default() }
+}
+
+#[test]
+fn a_full_file_is_closed_and_the_chain_goes_on_in_the_next() {
+    let folder = Folder::new();
+    folder.write(small(100), 50);
+    let closed = folder.names().len() as u32 - 1;
+    assert!(closed >= 5, "{:?}", folder.names());
+    for number in 0..=closed {
+        let events = folder.events(number);
+        let is_first = number == closed;
+        assert_eq!(events[0]["event"] == "audit.rotated", !is_first, "file {number}");
+        if !is_first {
+            assert_eq!(events[0]["previous_bytes"], fs::metadata(folder.file(number + 1)).unwrap().len());
+        }
+        assert!(fs::metadata(folder.file(number)).unwrap().len() <= 1_000, "file {number}");
+    }
+    let summary = folder.verify();
+    assert_eq!((summary.first, summary.last, summary.records), (1, 50 + u64::from(closed), 50 + u64::from(closed)));
+}
+
+#[test]
+fn only_so_many_closed_files_are_kept_and_the_chain_begins_with_the_oldest() {
+    let folder = Folder::new();
+    folder.write(small(2), 100);
+    assert_eq!(folder.names(), ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]);
+    let summary = folder.verify();
+    assert!(summary.first > 1 && summary.records < summary.last, "{summary:?}");
+
+    // Fewer are kept from now on, then none.
+    for (keep, names) in [(1, &["audit.jsonl", "audit.jsonl.1"][..]), (0, &["audit.jsonl"])] {
+        folder.write(small(keep), 10);
+        assert_eq!(folder.names(), names);
+        folder.verify();
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_in_between_or_changed_breaks_the_chain() {
+    let folder = Folder::new();
+    folder.write(small(100), 50);
+    let audit = folder.audit();
+    let closed = fs::read(folder.file(2)).unwrap();
+
+    let mut torn = closed.clone();
+    torn.extend_from_slice(b"{\"seq\":");
+    fs::write(folder.file(2), &torn).unwrap();
+    let archive = Archive::open(&audit).unwrap();
+    let (file, broken) = archive.verify().unwrap_err();
+    assert_eq!(file.path().file_name(), folder.file(2).file_name());
+    assert!(matches!(broken.reason, Reason::Line(LineError::Torn)), "{broken}");
+
+    let text = String::from_utf8(closed.clone()).unwrap();
+    fs::write(folder.file(2), text.replace("end of input", "END of input")).unwrap();
+    let archive = Archive::open(&audit).unwrap();
+    let (_, broken) = archive.verify().unwrap_err();
+    assert!(matches!(broken.reason, Reason::Previous), "{broken}");
+
+    fs::write(folder.file(2), &closed).unwrap();
+    folder.verify();
+    fs::rename(folder.file(1), folder.file(2)).unwrap();
+    fs::rename(folder.file(3), folder.file(1)).unwrap();
+    assert!(Archive::open(&audit).unwrap().verify().is_err());
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_rotation_leaves_an_audit_that_goes_on() {
+    type Crash = fn(&Folder);
+    let steps: [(&str, u64, Crash); 7] = [
+        ("the oldest file is removed", 0, |folder| fs::remove_file(folder.file(4)).unwrap()),
+        ("a file has moved up", 0, |folder| fs::rename(folder.file(4), folder.file(5)).unwrap()),
+        ("two files have moved up", 0, |folder| {
+            fs::rename(folder.file(4), folder.file(5)).unwrap();
+            fs::rename(folder.file(3), folder.file(4)).unwrap();
+        }),
+        ("the file is closed", 0, close),
+        ("the new file is made", 0, |folder| {
+            close(folder);
+            fs::write(folder.audit(), "").unwrap();
+        }),
+        ("its first record is torn", 9, |folder| {
+            close(folder);
+            fs::write(folder.audit(), "{\"seq\":6,").unwrap();
+        }),
+        ("the closed file was torn by a power cut", 3, |folder| {
+            close(folder);
+            let mut closed = fs::OpenOptions::new().append(true).open(folder.file(1)).unwrap();
+            closed.write_all(b"\0\0\0").unwrap();
+        }),
+    ];
+    for (what, torn_bytes, crash) in steps {
+        let folder = Folder::new();
+        folder.write(small(4), 60);
+        let last = folder.verify().last;
+        crash(&folder);
+        let opened = folder.write(small(4), 0);
+        assert_eq!(opened, Opened { records: last, torn_bytes }, "{what}");
+        folder.write(small(4), 60);
+        assert!(folder.verify().last > last + 60, "{what}");
+        assert_eq!(folder.names().len(), 5, "{what}: {:?}", folder.names());
+        let repaired = (0..5).flat_map(|number| folder.events(number));
+        let mut dropped = repaired.filter_map(|record| record["dropped_bytes"].as_u64());
+        // Sixty records later it may be in a file that is gone.
+        assert!(dropped.next().is_none_or(|dropped| dropped == torn_bytes), "{what}");
+    }
+}
+
+/// What a rotation does up to the new file.
+fn close(folder: &Folder) {
+    fs::remove_file(folder.file(4)).unwrap();
+    for number in (0..4).rev() {
+        fs::rename(folder.file(number), folder.file(number + 1)).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_goes_on_says_so_before_it_says_what_was_cut_off() {
+    let folder = Folder::new();
+    folder.write(small(4), 3);
+    fs::rename(folder.file(0), folder.file(1)).unwrap();
+    fs::write(folder.audit(), "{\"seq\"").unwrap();
+    assert_eq!(folder.write(small(4), 0), Opened { records: 3, torn_bytes: 6 });
+    let events: Vec<_> = folder.events(0).iter().map(|record| record["event"].clone()).collect();
+    assert_eq!(events, ["audit.rotated", "audit.repaired"]);
+    assert_eq!(folder.verify().records, 5);
+}
+
+/// Not a test: the process that [`a_killed_writer_loses_nothing_that_it_reported`] kills.
+#[test]
+#[ignore = "started by another test, which kills it"]
+fn writes_until_it_is_killed() {
+    let Some(path) = std::env::var_os(WRITES_TO) else { return };
+    let (sink, opened) = Sink::open_with(Path::new(&path), small(10_000)).unwrap();
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "\nrepaired {}", opened.torn_bytes).unwrap();
+    for calls in 0.. {
+        sink.record(|| stopped(calls)).unwrap();
+        writeln!(stdout, "recorded {calls}").unwrap();
+    }
+}
+
+#[test]
+fn a_killed_writer_loses_nothing_that_it_reported() {
+    let folder = Folder::new();
+    let mut reported = 0;
+    for kill in 0..KILLS {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["writes_until_it_is_killed", "--exact", "--ignored", "--nocapture"])
+            .env(WRITES_TO, folder.audit())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(writer.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let recorded = |line: &String| line.starts_with("recorded");
+        // Another number each time, so that it is somewhere else when it is killed.
+        let seen = lines.by_ref().filter(recorded).take(7 + 3 * kill as usize).count();
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        reported += (seen + lines.filter(recorded).count()) as u64;
+        let archive = Archive::open(&folder.audit());
+        if let Ok(archive) = archive {
+            archive.verify().unwrap_or_else(|(file, broken)| unreachable!("{:?}: {broken}", file.path()));
+        }
+        drop(folder.open(small(10_000)));
+        let summary = folder.verify();
+        assert!(summary.first == 1 && summary.records >= reported, "{summary:?}, {reported} reported");
+    }
+    let stopped = Archive::open(&folder.audit()).unwrap();
+    let mut records = 0;
+    for file in stopped.files() {
+        let mut lines = file.lines();
+        while let Some(line) = lines.next_line().unwrap() {
+            records += u64::from(line.windows(12).any(|found| found == b"host.stopped"));
+        }
+    }
+    assert!(records >= reported && records <= reported + u64::from(KILLS), "{records} of {reported}");
+}
+
+#[test]
+fn a_file_that_is_no_audit_is_never_moved() {
+    let folder = Folder::new();
+    for number in [4, 1] {
+        fs::write(folder.file(number), "my notes\n").unwrap();
+        let opened = Sink::open_with(&folder.audit(), small(4));
+        assert!(matches!(opened, Err(OpenError::Foreign { number: found }) if found == number), "{opened:?}");
+        assert_eq!(fs::read_to_string(folder.file(number)).unwrap(), "my notes\n");
+    }
+    // Without rotation nothing is moved; but is this where the audit goes on from?
+    assert!(matches!(
+        Sink::open_with(&folder.audit(), Settings { rotation: None, ..Settings::default() }),
+        Err(OpenError::NotAnAudit)
+    ));
+    fs::remove_file(folder.file(1)).unwrap();
+    folder.write(Settings { rotation: None, ..Settings::default() }, 3);
+}
+
+#[test]
+fn another_writer_is_kept_out_while_the_file_changes() {
+    let folder = Folder::new();
+    let (sink, _) = folder.open(small(4));
+    for calls in 0..40 {
+        sink.record(|| stopped(calls)).unwrap();
+        assert!(matches!(Sink::open_with(&folder.audit(), small(4)), Err(OpenError::Locked)));
+    }
+    // Between its two steps, a rotation holds the lock of the closed file.
+    let moved = Folder::new();
+    let (_writer, _) = moved.open(small(4));
+    fs::rename(moved.file(0), moved.file(1)).unwrap();
+    assert!(matches!(Sink::open_with(&moved.audit(), small(4)), Err(OpenError::Locked)));
+    assert_eq!(moved.names(), ["audit.jsonl.1"]);
+}
+
+#[test]
+fn a_rotation_that_fails_leaves_the_file_and_refuses_the_record() {
+    let folder = Folder::new();
+    let (sink, _) = folder.open(small(4));
+    while fs::metadata(folder.audit()).unwrap().len() < 800 {
+        sink.record(|| stopped(0)).unwrap();
+    }
+    // A folder in the way of the file that would be closed.
+    fs::create_dir(folder.file(1)).unwrap();
+    fs::create_dir(folder.file(2)).unwrap();
+    fs::write(folder.file(2).join("x"), "").unwrap();
+    fs::create_dir(folder.file(3)).unwrap();
+    fs::write(folder.file(3).join("x"), "").unwrap();
+    fs::create_dir(folder.file(4)).unwrap();
+    fs::write(folder.file(4).join("x"), "").unwrap();
+    let refused = (0..3).map(|calls| sink.record(|| stopped(calls))).find_map(Result::err);
+    assert!(matches!(refused, Some(SinkError::Io(_))), "{refused:?}");
+    for number in 1..=4 {
+        fs::remove_dir_all(folder.file(number)).unwrap();
+    }
+    sink.record(|| stopped(9)).unwrap();
+    let events = folder.events(0);
+    let events: Vec<_> = events.iter().map(|record| record["event"].as_str().unwrap()).collect();
+    assert_eq!(events, ["audit.rotated", "audit.missed", "host.stopped"]);
+    folder.verify();
+}
+
+#[test]
+fn an_audit_that_is_not_required_lets_things_happen_and_says_so_once() {
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let settings = Settings { required: false, ..Settings::default() };
+    let (sink, _) = Sink::open_with(Path::new("/dev/full"), settings).unwrap();
+    let count = std::sync::Arc::clone(&told);
+    let sink = sink.telling(move |_| {
+        count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    });
+    for calls in 0..10 {
+        sink.record(|| stopped(calls)).unwrap();
+    }
+    assert_eq!(told.load(std::sync::atomic::Ordering::SeqCst), 1);
+}
+
+#[test]
+fn records_that_wait_for_the_disk_are_a_chain_like_any() {
+    let folder = Folder::new();
+    folder.write(Settings { fsync: Fsync::Always, ..small(3) }, 20);
+    folder.verify();
+}
+
+#[test]
+fn an_audit_behind_a_link_is_closed_beside_the_file_and_not_beside_the_link() {
+    let folder = Folder::new();
+    let link = folder.folder.path().join("link");
+    std::os::unix::fs::symlink(folder.audit(), &link).unwrap();
+    fs::write(folder.audit(), "").unwrap();
+    let (sink, _) = Sink::open_with(&link, small(1)).unwrap();
+    (0..20).for_each(|calls| sink.record(|| stopped(calls)).unwrap());
+    assert_eq!(folder.names(), ["audit.jsonl", "audit.jsonl.1", "link"]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(Archive::open(&link).unwrap().files().len(), 2);
+}
+
+#[test]
+fn a_reader_follows_from_file_to_file_and_misses_nothing() {
+    let folder = Folder::new();
+    folder.write(small(1_000), 30);
+    let last = folder.verify().last;
+    let mut follower = Archive::open(&folder.audit()).unwrap().follow(&folder.audit(), 12).unwrap();
+    let mut numbers = Vec::new();
+    let mut read = |follower: &mut toolcell_audit::Follower| {
+        while let Some(line) = follower.next_line().unwrap() {
+            numbers.push(record_number(line).unwrap());
+        }
+        numbers.last().copied()
+    };
+    assert_eq!(read(&mut follower), Some(last));
+    for _ in 0..4 {
+        folder.write(small(1_000), 25);
+        assert_eq!(read(&mut follower), Some(folder.verify().last));
+    }
+    let expected: Vec<u64> = (last - 11..=folder.verify().last).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[test]
+fn a_reader_sees_a_record_once_it_is_whole_and_not_what_was_cut_off() {
+    let folder = Folder::new();
+    folder.write(small(4), 2);
+    let mut follower = Archive::open(&folder.audit()).unwrap().follow(&folder.audit(), 0).unwrap();
+    assert_eq!(follower.next_line().unwrap(), None);
+    let mut file = fs::OpenOptions::new().append(true).open(folder.audit()).unwrap();
+    file.write_all(b"{\"seq\":3,").unwrap();
+    assert_eq!(follower.next_line().unwrap(), None);
+    folder.write(small(4), 0);
+    let line = follower.next_line().unwrap().unwrap();
+    assert!(line.ends_with(b"\"event\":\"audit.repaired\",\"dropped_bytes\":9}"));
+}
+
+#[test]
+fn a_reader_that_is_too_slow_goes_on_with_what_is_left() {
+    let folder = Folder::new();
+    folder.write(small(2), 10);
+    let mut follower = Archive::open(&folder.audit()).unwrap().follow(&folder.audit(), 1).unwrap();
+    let before = record_number(follower.next_line().unwrap().unwrap()).unwrap();
+    folder.write(small(2), 100);
+    // What was open stays readable; what was written and removed since is not.
+    let mut numbers = Vec::new();
+    while let Some(line) = follower.next_line().unwrap() {
+        numbers.push(record_number(line).unwrap());
+    }
+    let summary = folder.verify();
+    assert!(numbers[0] > before && numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    assert!(numbers.contains(&summary.first) && numbers.last() == Some(&summary.last), "{numbers:?}");
+}

@@ -1,0 +1,56 @@
+//! `toolcell audit`: what `serve --audit` has recorded, checked and shown.
+mod filter;
+mod printer;
+mod row;
+mod show;
+mod tail;
+mod verify;
+
+use std::io;
+use std::path::Path;
+
+use crate::args::{AuditArgs, AuditCommand};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Runs one of its commands.
+pub fn run(args: &AuditArgs) -> anyhow::Result<Exit> {
+    let done = match &args.command {
+        AuditCommand::Verify(args) => verify::run(args),
+        AuditCommand::Show(args) => show::run(args),
+        AuditCommand::Tail(args) => tail::run(args),
+    };
+    match done {
+        // Whoever read the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
+        done => done,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Says that the audit cannot be read.
+fn unreadable(file: &Path, error: &io::Error) -> Exit {
+    let hint = (error.kind() == io::ErrorKind::NotFound)
+        .then_some("name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names");
+    terminal::error(&format!("{}: {error}", file.display()), hint);
+    Exit::AtFault
+}
+
+/// Says that the command line asks for something that is none.
+fn wrong_filter(problem: &str) -> Exit {
+    terminal::error(problem, None);
+    Exit::Usage
+}
+
+/// Says that some lines are no records.
+fn say_unreadable(file: &Path, lines: u64) -> Exit {
+    if lines == 0 {
+        return Exit::Done;
+    }
+    let message = format!("{}: lines that are no records, left out: {lines}", file.display());
+    terminal::error(&message, Some("`toolcell audit verify` says where"));
+    Exit::AtFault
+}

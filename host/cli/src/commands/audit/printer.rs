@@ -1,0 +1,115 @@
+//! Records on their way to stdout: chosen, joined, drawn or passed through. Must not hold: where they come from.
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+
+use serde_json::Value;
+use toolcell_policy::Style;
+
+use super::filter::Filter;
+use super::row::{self, Started};
+use crate::terminal;
+
+/// Calls whose end is waited for. A host runs far fewer at once; past that, the oldest are given up.
+const STARTED_MAX: usize = 10_000;
+
+/// Prints records.
+pub struct Printer<'a> {
+    filter: Filter<'a>,
+    is_json: bool,
+    style: Style,
+    started: BTreeMap<u64, Started>,
+    headed: bool,
+    unreadable: u64,
+    out: BufWriter<StdoutLock<'static>>,
+}
+
+impl<'a> Printer<'a> {
+    pub fn new(filter: Filter<'a>, is_json: bool) -> Self {
+        let (style, out) = (terminal::stdout_style(), BufWriter::new(io::stdout().lock()));
+        Self { filter, is_json, style, started: BTreeMap::new(), headed: false, unreadable: 0, out }
+    }
+
+    /// Which records it prints.
+    pub const fn filter(&self) -> &Filter<'a> {
+        &self.filter
+    }
+
+    /// Takes the next record.
+    pub fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        let Ok(record) = serde_json::from_slice::<Value>(line) else {
+            self.unreadable += 1;
+            return Ok(());
+        };
+        if !self.is_json {
+            return self.row(&record);
+        }
+        if self.filter.takes(&record) {
+            self.out.write_all(line)?;
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Shows what was taken so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Shows the calls that have no end; gives the number of lines that are no records.
+    pub fn end(mut self) -> io::Result<u64> {
+        self.unfinished()?;
+        self.out.flush()?;
+        Ok(self.unreadable)
+    }
+
+    fn row(&mut self, record: &Value) -> io::Result<()> {
+        let id = record.get("id").and_then(Value::as_u64).unwrap_or_default();
+        let takes = self.filter.takes(record);
+        let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
+            "call.started" => {
+                // Its end may be asked for though its start is not.
+                self.start(id, record, takes);
+                return Ok(());
+            }
+            "call.finished" => {
+                let started = self.started.remove(&id);
+                takes.then(|| row::finished(record, started.as_ref(), self.style))
+            }
+            "call.refused" => takes.then(|| row::refused(record, self.style)),
+            "call.denied" => takes.then(|| row::denied(record, self.style)),
+            event => {
+                if event == "host.started" {
+                    self.unfinished()?;
+                }
+                (takes && !self.filter.is_about_calls()).then(|| row::other(record, self.style))
+            }
+        };
+        row.map_or(Ok(()), |row| self.print(&row))
+    }
+
+    fn start(&mut self, id: u64, record: &Value, takes: bool) {
+        let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
+        let (time, tool) = (row::text(record, "time"), row::text(record, "tool"));
+        self.started.insert(id, Started { time, tool, arguments_bytes, is_asked_for: takes });
+        if self.started.len() > STARTED_MAX {
+            self.started.pop_first();
+        }
+    }
+
+    /// Shows calls that started and did not end.
+    fn unfinished(&mut self) -> io::Result<()> {
+        for (id, started) in std::mem::take(&mut self.started) {
+            if started.is_asked_for {
+                self.print(&row::unfinished(id, &started, self.style))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print(&mut self, row: &str) -> io::Result<()> {
+        if !std::mem::replace(&mut self.headed, true) {
+            self.out.write_all(row::heading(self.style).as_bytes())?;
+        }
+        self.out.write_all(row.as_bytes())
+    }
+}

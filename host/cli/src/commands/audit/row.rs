@@ -1,0 +1,201 @@
+//! One record as a line for people. Must not hold: which records are shown.
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+use toolcell_policy::Style;
+
+use crate::terminal::{bold, faint, red, yellow};
+
+/// Characters of a cause that are shown; the record has the rest.
+const DETAIL_CHARS: usize = 160;
+
+/// The part of a time that is shown: up to milliseconds.
+const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
+
+/// What was known of a call when it started.
+pub struct Started {
+    pub time: String,
+    pub tool: String,
+    pub arguments_bytes: u64,
+    /// Whether it is shown should it have no end.
+    pub is_asked_for: bool,
+}
+
+/// The head of the table.
+pub fn heading(style: Style) -> String {
+    let line = columns(["TIME (UTC)", "CALL", "OUTCOME", "TOOL"], ["TOOK", "FUEL", "MEMORY", "IN", "OUT"]);
+    format!("{}\n", bold(line.trim_end(), style))
+}
+
+/// A call that ended, with what is known of its start.
+pub fn finished(record: &Value, started: Option<&Started>, style: Style) -> String {
+    let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
+    let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
+    let tool = text(record, "tool");
+    let amounts = [
+        duration(usage("duration_us")),
+        count(usage("fuel")),
+        bytes(usage("memory_peak_bytes")),
+        started.map_or_else(String::new, |started| bytes(started.arguments_bytes)),
+        bytes(usage("output_bytes")),
+    ];
+    let mut line = call_line(&time, record, &tool, amounts.each_ref().map(String::as_str), style);
+    let network = (usage("egress_bytes"), usage("ingress_bytes"));
+    if network != (0, 0) {
+        let _ = write!(line, "  net {} out, {} in", bytes(network.0), bytes(network.1));
+    }
+    if usage("denials") > 0 {
+        let _ = write!(line, "  {}", yellow(&format!("{} denied", usage("denials")), style));
+    }
+    push_detail(&mut line, &text(record, "detail"), style);
+    line.push('\n');
+    line
+}
+
+/// A call that was refused before it ran.
+pub fn refused(record: &Value, style: Style) -> String {
+    let arguments = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
+    let amounts = ["", "", "", &bytes(arguments), ""];
+    let mut line = call_line(&text(record, "time"), record, &text(record, "tool"), amounts, style);
+    push_detail(&mut line, &text(record, "detail"), style);
+    line.push('\n');
+    line
+}
+
+/// A call that has no end: it still runs, or the process ended without one.
+pub fn unfinished(id: u64, started: &Started, style: Style) -> String {
+    let id = id.to_string();
+    let arguments = bytes(started.arguments_bytes);
+    let (left, right) = ([&*shown_time(&started.time), &id, "(no end)", &started.tool], ["", "", "", &arguments, ""]);
+    format!("{}\n", faint(columns(left, right).trim_end(), style))
+}
+
+/// Something that a guest asked for and did not get.
+pub fn denied(record: &Value, style: Style) -> String {
+    let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
+    let line = columns([&time, &id(record), "denied", &tool], [""; 5]);
+    let (asked, reason) = (text(record, "asked"), text(record, "reason"));
+    let said = if reason.contains(&asked) { reason } else { format!("{asked}: {reason}") };
+    let mut line = format!("{}  {}: {said}", yellow(line.trim_end(), style), text(record, "capability"));
+    if record.get("allow").is_some() {
+        let allow = format!("allow it in [{}]: {}", text(record, "section"), text(record, "allow"));
+        let _ = write!(line, "\n{:TIME_CHARS$}  {}", "", faint(&allow, style));
+    }
+    line.push('\n');
+    line
+}
+
+/// Anything else: its name, and what it says as `key=value`.
+pub fn other(record: &Value, style: Style) -> String {
+    let mut line = format!("{}  {:>5}  {}", shown_time(&text(record, "time")), "-", text(record, "event"));
+    for (key, value) in record.as_object().into_iter().flatten() {
+        let shown = match value {
+            _ if ["seq", "prev", "time", "event"].contains(&key.as_str()) => continue,
+            Value::Array(items) => items.len().to_string(),
+            Value::String(text) => cut(text),
+            value => value.to_string(),
+        };
+        let _ = write!(line, " {key}={shown}");
+    }
+    format!("{}\n", faint(&sanitize::line(&line), style))
+}
+
+fn call_line(time: &str, record: &Value, tool: &str, amounts: [&str; 5], style: Style) -> String {
+    let outcome = text(record, "outcome");
+    let line = columns([&shown_time(time), &id(record), &outcome, tool], amounts);
+    let line = line.trim_end();
+    match outcome.as_str() {
+        "ok" => line.to_owned(),
+        "cancelled" | "tool_error" | "busy" | "rate_limited" | "invalid_input" => yellow(line, style),
+        _ => red(line, style),
+    }
+}
+
+fn columns([time, call, outcome, tool]: [&str; 4], [took, fuel, memory, input, output]: [&str; 5]) -> String {
+    format!(
+        "{time:TIME_CHARS$}  {call:>5}  {outcome:14} {tool:24} {took:>9} {fuel:>8} {memory:>9} {input:>9} {output:>9}"
+    )
+}
+
+fn push_detail(line: &mut String, detail: &str, style: Style) {
+    if !detail.is_empty() {
+        let _ = write!(line, "  {}", faint(&cut(detail), style));
+    }
+}
+
+/// A text of a record, fit for a terminal; empty where there is none.
+pub fn text(record: &Value, key: &str) -> String {
+    sanitize::line(record.get(key).and_then(Value::as_str).unwrap_or_default()).into_owned()
+}
+
+fn id(record: &Value) -> String {
+    record.get("id").and_then(Value::as_u64).unwrap_or_default().to_string()
+}
+
+fn shown_time(time: &str) -> String {
+    time.chars().take(TIME_CHARS).map(|character| if character == 'T' { ' ' } else { character }).collect()
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= DETAIL_CHARS {
+        return text.to_owned();
+    }
+    text.chars().take(DETAIL_CHARS).chain(['…']).collect()
+}
+
+fn bytes(bytes: u64) -> String {
+    scaled(bytes, 1_024, ["B", "KiB", "MiB", "GiB"])
+}
+
+fn count(count: u64) -> String {
+    scaled(count, 1_000, ["", "k", "M", "G"])
+}
+
+fn duration(micros: u64) -> String {
+    if micros < 1_000_000 { scaled(micros, 1_000, ["µs", "ms", "s", "s"]) } else { tenths(micros, 1_000_000, "s") }
+}
+
+/// In the largest unit that leaves at least one, with one decimal.
+fn scaled(value: u64, step: u64, units: [&str; 4]) -> String {
+    let mut factor = 1;
+    let mut named = "";
+    for (place, unit) in units.into_iter().enumerate() {
+        if place > 0 {
+            if value / factor < step {
+                break;
+            }
+            factor *= step;
+        }
+        named = unit;
+    }
+    if factor == 1 { format!("{value} {named}").trim_end().to_owned() } else { tenths(value, factor, named) }
+}
+
+fn tenths(value: u64, factor: u64, unit: &str) -> String {
+    let tenths = value / (factor / 10);
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_shown_in_a_unit_that_fits() {
+        for (shown, expected) in [
+            (bytes(0), "0 B"),
+            (bytes(1_023), "1023 B"),
+            (bytes(1_024), "1.0 KiB"),
+            (bytes(5 << 20), "5.0 MiB"),
+            (bytes(5 << 40), "5125.0 GiB"),
+            (count(999), "999"),
+            (count(1_234_567), "1.2 M"),
+            (duration(12), "12 µs"),
+            (duration(1_250), "1.2 ms"),
+            (duration(61_000_000), "61.0 s"),
+        ] {
+            assert_eq!(shown, expected);
+        }
+    }
+}

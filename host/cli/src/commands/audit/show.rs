@@ -1,0 +1,49 @@
+//! `toolcell audit show`: the records, oldest first.
+use toolcell_audit::{Archive, ArchivedFile};
+
+use super::filter::Filter;
+use super::printer::Printer;
+use super::{say_unreadable, unreadable, wrong_filter};
+use crate::args::AuditShowArgs;
+use crate::exit::Exit;
+
+/// Shows them.
+pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
+    let filter = match Filter::new(&args.filter) {
+        Ok(filter) => filter,
+        Err(problem) => return Ok(wrong_filter(&problem)),
+    };
+    let archive = match Archive::open(&args.file) {
+        Ok(archive) => archive,
+        Err(error) => return Ok(unreadable(&args.file, &error)),
+    };
+    let mut printer = Printer::new(filter, args.filter.json);
+    let files = archive.files();
+    for (place, file) in files.iter().enumerate() {
+        // A file is over when the next one begins.
+        let over = files.get(place + 1).and_then(begins);
+        if over.is_some_and(|time| !printer.filter().reaches(&time)) {
+            continue;
+        }
+        let mut lines = file.lines();
+        loop {
+            match lines.next_line() {
+                Ok(Some(line)) => printer.line(line)?,
+                Ok(None) => break,
+                Err(error) => {
+                    printer.flush()?;
+                    let problem = std::io::Error::other(format!("line {}: {error}", lines.number()));
+                    return Ok(unreadable(file.path(), &problem));
+                }
+            }
+        }
+    }
+    Ok(say_unreadable(&args.file, printer.end()?))
+}
+
+/// When the file's first record was written.
+fn begins(file: &ArchivedFile) -> Option<String> {
+    let mut lines = file.lines();
+    let record: serde_json::Value = serde_json::from_slice(lines.next_line().ok()??).ok()?;
+    Some(record.get("time")?.as_str()?.to_owned())
+}

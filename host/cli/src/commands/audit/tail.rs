@@ -1,0 +1,41 @@
+//! `toolcell audit tail`: the last records, and those that come.
+use std::time::Duration;
+
+use toolcell_audit::Archive;
+
+use super::filter::Filter;
+use super::printer::Printer;
+use super::{say_unreadable, unreadable, wrong_filter};
+use crate::args::AuditTailArgs;
+use crate::exit::Exit;
+
+/// How long to wait before looking for more: soon for a person, and seldom enough to cost nothing.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Shows them.
+pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
+    let filter = match Filter::new(&args.filter) {
+        Ok(filter) => filter,
+        Err(problem) => return Ok(wrong_filter(&problem)),
+    };
+    let followed = Archive::open(&args.file).and_then(|archive| archive.follow(&args.file, args.records));
+    let mut follower = match followed {
+        Ok(follower) => follower,
+        Err(error) => return Ok(unreadable(&args.file, &error)),
+    };
+    let mut printer = Printer::new(filter, args.filter.json);
+    loop {
+        match follower.next_line() {
+            Ok(Some(line)) => printer.line(line)?,
+            Ok(None) if args.follow => {
+                printer.flush()?;
+                std::thread::sleep(LOOK_AGAIN_AFTER);
+            }
+            Ok(None) => return Ok(say_unreadable(&args.file, printer.end()?)),
+            Err(error) => {
+                printer.flush()?;
+                return Ok(unreadable(&args.file, &error));
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `toolcell audit verify`: whether the chain is whole.
+use std::time::Duration;
+
+use serde_json::json;
+use toolcell_audit::{Archive, ArchivedFile, Break, Summary, Verifier};
+
+use super::unreadable;
+use crate::args::AuditVerifyArgs;
+use crate::exit::Exit;
+use crate::terminal;
+
+/// How long a record at the end may be half written by a server that runs: it is one write.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
+
+/// Checks every file.
+pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
+    let archive = match Archive::open(&args.file) {
+        Ok(archive) => archive,
+        Err(error) => return Ok(unreadable(&args.file, &error)),
+    };
+    let verifier = args.head.as_deref().map_or_else(Verifier::new, Verifier::looking_for);
+    let found = archive.verify_with(verifier);
+    let summary = match found {
+        Ok(summary) => summary,
+        Err((file, broken)) => return broken_at(args, file, &broken),
+    };
+    if let Some(torn) = archive.files().last().filter(|file| is_torn(file)) {
+        return torn_at(args, torn, &summary);
+    }
+    if let Some(head) = args.head.as_deref().filter(|_| summary.found.is_none()) {
+        return head_missing(args, head);
+    }
+    let text = if args.json { as_json(&archive, &summary) } else { as_text(args, &archive, &summary) };
+    terminal::print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Whether what follows the last whole line stays as it is.
+fn is_torn(file: &ArchivedFile) -> bool {
+    if file.torn_bytes() == 0 {
+        return false;
+    }
+    std::thread::sleep(WRITTEN_WITHIN);
+    file.is_unchanged().unwrap_or(true)
+}
+
+fn broken_at(args: &AuditVerifyArgs, file: &ArchivedFile, broken: &Break) -> anyhow::Result<Exit> {
+    let Break { line, record, reason } = broken;
+    let place = file.path().display();
+    if args.json {
+        let reason = reason.to_string();
+        let found = json!({"ok": false, "file": place.to_string(), "line": line, "record": record, "reason": reason});
+        terminal::print(&format!("{found}\n"))?;
+    } else {
+        let hint = "what stands before it is as it was written; what stands behind it may not be";
+        terminal::error(&format!("{place}:{line}: the chain breaks at record {record}: {reason}"), Some(hint));
+    }
+    Ok(Exit::AtFault)
+}
+
+fn torn_at(args: &AuditVerifyArgs, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
+    let reason = format!("the last record is torn: {} bytes of it are there", file.torn_bytes());
+    let place = file.path().display();
+    if args.json {
+        let record = summary.last + 1;
+        let found = json!({"ok": false, "file": place.to_string(), "record": record, "reason": reason});
+        terminal::print(&format!("{found}\n"))?;
+    } else {
+        let hint =
+            "the process or the machine ended while writing it; the next `toolcell serve` cuts it off and records that";
+        terminal::error(&format!("{place}: {reason}"), Some(hint));
+    }
+    Ok(Exit::AtFault)
+}
+
+fn head_missing(args: &AuditVerifyArgs, head: &str) -> anyhow::Result<Exit> {
+    let reason = format!("no record has the hash {head}");
+    if args.json {
+        terminal::print(&format!("{}\n", json!({"ok": false, "reason": reason})))?;
+    } else {
+        let hint = "the end was cut off or written anew, or the record is in a file that rotation has removed";
+        terminal::error(&format!("{}: {reason}", args.file.display()), Some(hint));
+    }
+    Ok(Exit::AtFault)
+}
+
+fn as_json(archive: &Archive, summary: &Summary) -> String {
+    let Summary { records, first, last, head, times, found } = summary;
+    let files: Vec<_> = archive.files().iter().map(|file| file.path().display().to_string()).collect();
+    let (from, to) = times.as_ref().map_or((None, None), |(from, to)| (Some(from), Some(to)));
+    let found = json!({
+        "ok": true, "records": records, "first": first, "last": last, "from": from, "to": to, "head": head,
+        "found": found, "files": files,
+    });
+    format!("{found}\n")
+}
+
+fn as_text(args: &AuditVerifyArgs, archive: &Archive, summary: &Summary) -> String {
+    let Summary { records, first, last, head, times, found } = summary;
+    let mut text = format!("{}: ok; records: {records}, files: {}\n", args.file.display(), archive.files().len());
+    if let Some((from, to)) = times {
+        text.push_str(&format!("from:  {from}, record {first}\nto:    {to}, record {last}\n"));
+    }
+    if *first > 1 {
+        text.push_str("       what was recorded before is in files that rotation has removed\n");
+    }
+    if let Some(found) = found {
+        text.push_str(&format!("found: the hash that was asked for is record {found}'s\n"));
+    }
+    text.push_str(&format!("head:  {head}\n"));
+    text
+}

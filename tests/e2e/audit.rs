@@ -1,0 +1,195 @@
+//! Nothing hidden: what is recorded of each call, and the commands that check and show it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Finished, Folder, TestHost, manifest_of};
+
+const AUDIT: &str = "audit.jsonl";
+
+fn audit(folder: &Folder, arguments: &[&str]) -> Finished {
+    Command::in_folder(folder, &[&["audit"], arguments].concat()).run()
+}
+
+fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
+    records.iter().filter(|record| record["event"] == event).collect()
+}
+
+/// A host with an audit that has one call of each kind: run, and refused by the input schema.
+fn recorded() -> TestHost {
+    let mut host = TestHost::recording(&manifest_of(&["good"]));
+    assert_eq!(host.call("echo", json!({"text": "hello"})).text(), "hello");
+    host.call("echo", json!({"text": 5})).error_text();
+    host
+}
+
+/// The manifest of fixtures with an `[audit]` section.
+fn with_audit(section: &str) -> String {
+    let manifest = manifest_of(&["good"]);
+    let (head, components) = manifest.split_at(manifest.find("[components").unwrap());
+    format!("{head}[audit]\n{section}\n\n{components}")
+}
+
+#[test]
+fn a_call_that_the_input_schema_refuses_is_one_record() {
+    let host = recorded();
+    let records = host.audit();
+    let refused = of_event(&records, "call.refused");
+    assert_eq!(refused.len(), 1);
+    assert_eq!((&refused[0]["outcome"], &refused[0]["tool"]), (&json!("invalid_input"), &json!("echo")));
+    assert_eq!(refused[0]["detail"], "- /text: must be of type string");
+    assert!(refused[0]["arguments_digest"].as_str().unwrap().starts_with("sha256:"));
+    assert_eq!(of_event(&records, "call.started").len(), 1);
+    let finished = of_event(&records, "call.finished");
+    assert_eq!((&finished[0]["outcome"], &finished[0]["tool"]), (&json!("ok"), &json!("echo")));
+    assert_ne!(finished[0]["id"], refused[0]["id"]);
+}
+
+#[test]
+fn arguments_past_their_limit_are_one_record() {
+    let manifest = manifest_of(&["good"]).replace("\noutput =", "\narguments = \"1KiB\"\noutput =");
+    let mut host = TestHost::recording(&manifest);
+    host.call("echo", json!({"text": "x".repeat(2_000)})).error_text();
+    let records = host.audit();
+    assert_eq!(of_event(&records, "call.refused")[0]["outcome"], "limit_exceeded");
+    assert!(of_event(&records, "call.started").is_empty());
+}
+
+#[test]
+fn a_result_that_the_output_schema_refuses_is_not_recorded_as_ok() {
+    let mut host = TestHost::recording(&manifest_of(&["liar"]));
+    for (tool, why) in [
+        ("not_json", ""),
+        ("number_too_large", "its structured content is a number at byte 9 is too large for a 64-bit float"),
+        ("wrong_type", "its structured content does not fit its output schema:\n- (root): must be of type object"),
+        ("nothing_structured", "its output schema asks for structured content, and there is none"),
+    ] {
+        host.call(tool, json!({})).error_text();
+        let records = host.audit();
+        let finished = of_event(&records, "call.finished");
+        let last = finished.last().unwrap();
+        assert_eq!((&last["outcome"], &last["usage"]["output_bytes"]), (&json!("invalid_output"), &json!(0)), "{tool}");
+        assert_eq!(last["detail"].as_str().unwrap_or_default(), why, "{tool}");
+    }
+}
+
+#[test]
+fn verify_says_whether_the_chain_is_whole_and_where_it_breaks() {
+    let host = recorded();
+    let folder = host.folder();
+    let whole = audit(folder, &["verify"]);
+    let records = host.audit().len();
+    assert!(whole.succeeded().starts_with(&format!("audit.jsonl: ok; records: {records}, files: 1\n")), "{whole:?}");
+    let found: Value = serde_json::from_str(audit(folder, &["verify", "--json"]).succeeded()).unwrap();
+    assert_eq!((&found["ok"], &found["records"]), (&json!(true), &json!(records)));
+    let head = found["head"].as_str().unwrap().to_owned();
+    assert_eq!(audit(folder, &["verify", "--head", &head]).code(), 0);
+    assert_eq!(audit(folder, &["verify", "--head", &"0".repeat(64)]).code(), 1);
+
+    let path = folder.path().join(AUDIT);
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(folder.path().join("forged.jsonl"), text.replace("\"echo\"", "\"ohce\"")).unwrap();
+    let forged = audit(folder, &["verify", "forged.jsonl"]);
+    assert_eq!((forged.code(), forged.stdout.as_str()), (1, ""));
+    assert!(forged.stderr.contains("the chain breaks at record"), "{}", forged.stderr);
+    let found = audit(folder, &["verify", "forged.jsonl", "--json"]);
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(found["ok"], false);
+    assert!(found["line"].as_u64().unwrap() > 1, "{found}");
+
+    std::fs::write(folder.path().join("torn.jsonl"), &text[..text.len() - 9]).unwrap();
+    let torn = audit(folder, &["verify", "torn.jsonl"]);
+    assert_eq!(torn.code(), 1);
+    assert!(torn.stderr.contains("the last record is torn"), "{}", torn.stderr);
+    assert_eq!(audit(folder, &["verify", "missing.jsonl"]).code(), 1);
+}
+
+#[test]
+fn show_has_a_line_for_each_call_and_filters() {
+    let host = recorded();
+    let folder = host.folder();
+    let lines = |arguments: &[&str]| {
+        let shown = audit(folder, &[&["show"], arguments].concat());
+        shown.succeeded().lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = lines(&[]);
+    assert!(all[0].starts_with("TIME (UTC)"), "{all:?}");
+    assert!(all.iter().any(|line| line.contains("host.started")));
+    for (arguments, expected) in [
+        (&["--outcome", "ok"][..], Some("ok")),
+        (&["--outcome", "invalid_input"], Some("invalid_input")),
+        (&["--call", "2", "--since", "1h"], Some("must be of type string")),
+        (&["--tool", "echo", "--call", "1"], Some("echo")),
+        (&["--tool", "nothing"], None),
+        (&["--since", "2999-01-01"], None),
+        (&["--denials"], None),
+    ] {
+        let found = lines(arguments);
+        match expected {
+            Some(text) => assert!(found.len() == 2 && found[1].contains(text), "{arguments:?}: {found:?}"),
+            None => assert!(found.is_empty(), "{arguments:?}: {found:?}"),
+        }
+    }
+    let json = lines(&["--json", "--outcome", "ok"]);
+    let record: Value = serde_json::from_str(&json[0]).unwrap();
+    assert_eq!((json.len(), &record["event"]), (1, &json!("call.finished")));
+    assert_eq!(audit(folder, &["show", "--since", "yesterday"]).code(), 2);
+    assert_eq!(audit(folder, &["show", "--outcome", "no_such"]).code(), 2);
+    assert!(!audit(folder, &["show"]).stdout.contains('\u{1b}'));
+}
+
+/// `toolcell audit tail`, ended when dropped.
+struct Tail {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Tail {
+    fn following(folder: &Folder) -> Self {
+        let mut child = std::process::Command::new(toolcell_tests::toolcell())
+            .args(["audit", "tail", "-n", "1000", "--follow", "--json"])
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    fn next_number(&mut self) -> u64 {
+        let line = self.lines.next().unwrap().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["seq"].as_u64().unwrap()
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn the_manifest_names_the_audit_and_tail_follows_it_from_file_to_file() {
+    let manifest = with_audit("file = \"audit.jsonl\"\nrotate = \"64KiB\"\nkeep = 100\narguments = \"values\"");
+    let mut host = TestHost::with_manifest(&manifest);
+    assert_eq!(host.call("echo", json!({"text": "first"})).text(), "first");
+    let mut tail = Tail::following(host.folder());
+    assert_eq!(tail.next_number(), 1);
+    for _ in 0..200 {
+        host.call("echo", json!({"text": "hello"}));
+    }
+    let last = host.audit().last().unwrap()["seq"].as_u64().unwrap();
+    for number in 2..=last {
+        assert_eq!(tail.next_number(), number);
+    }
+    assert!(host.folder().path().join("audit.jsonl.1").exists());
+    let verified = audit(host.folder(), &["verify"]);
+    assert!(verified.succeeded().contains(&format!("records: {last}")), "{verified:?}");
+    let started = audit(host.folder(), &["show", "--json", "--call", "1"]);
+    let started: Value = serde_json::from_str(started.succeeded().lines().next().unwrap()).unwrap();
+    assert_eq!(started["arguments"], r#"{"text":"first"}"#);
+    let end = audit(host.folder(), &["tail", "-n", "2"]);
+    assert_eq!(end.succeeded().lines().count(), 2, "{}", end.stdout);
+}

@@ -139,6 +139,22 @@ fn twenty_progress_reports_a_second_reach_the_caller_by_default() {
 }
 
 #[test]
+fn calls_of_the_host_cost_fuel() {
+    let mut host = serving("hungry", "fuel = 50_000_000");
+    let mut fuel = |reports: u32| {
+        let answer = host.request("tools/call", json!({"name": "progress_reports", "arguments": {"reports": reports}}));
+        assert_eq!(answer["result"]["content"][0]["text"], "reported");
+        answer["result"]["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap()
+    };
+    let (few, many) = (fuel(10), fuel(1_010));
+    assert!((1_000_000..1_200_000).contains(&(many - few)), "a thousand calls cost {}", many - few);
+    assert_eq!(fuel(1_010), many, "the same calls cost the same");
+    let text = "out of fuel: the call used its whole budget of 50_000_000 units (limit \"fuel\")";
+    assert_eq!(host.call("progress_reports", json!({"reports": 60_000})).error_text(), text);
+    host.still_works();
+}
+
+#[test]
 fn pollables_are_handles() {
     // The timer that a pollable waits for is one of its own.
     let mut host = serving("hungry", "handles = 50");

@@ -125,6 +125,9 @@ const HOSTILE: [(&str, &str, &str); 19] = [
     ("says_error", "{}", "the shop is closed"),
 ];
 
+/// The hostile tools that take the most of what the host keeps ready: memories, tables and stacks.
+const GREEDY: [&str; 5] = ["grow_steadily", "grow_at_once", "many_memories_run", "recurse", "pollables"];
+
 /// Tools that burn all their fuel.
 const SPINNING: [&str; 5] = ["spin", "call_host", "progress_forever", "realloc_spins_run", "post_return_spins_run"];
 
@@ -146,6 +149,17 @@ impl Request {
             80..92 => Self::other(random),
             _ => Self::refused(random),
         }
+    }
+
+    /// Every call that takes much of what the host keeps ready.
+    pub fn greedy(random: &mut Random) -> Vec<Self> {
+        let greedy = HOSTILE.iter().filter(|(tool, ..)| GREEDY.contains(tool));
+        greedy.map(|hostile| Self::of_hostile(random, *hostile)).collect()
+    }
+
+    fn of_hostile(random: &mut Random, (tool, arguments, text): (&str, &str, &'static str)) -> Self {
+        let arguments = serde_json::from_str(arguments).unwrap_or_default();
+        Self::call(random, Kind::Hostile, tool, arguments, Wanted::Error(text.into()))
     }
 
     /// A call that never ends.
@@ -186,8 +200,8 @@ impl Request {
                 (tool, arguments, Wanted::Text(text.to_owned()))
             }
             _ => {
-                let (tool, arguments, text) = random.of(&HOSTILE).copied().unwrap_or_default();
-                (tool, arguments, Wanted::Error(text.into()))
+                let hostile = random.of(&HOSTILE).copied().unwrap_or_default();
+                return Self::of_hostile(random, hostile);
             }
         };
         let arguments = serde_json::from_str(arguments).unwrap_or_default();

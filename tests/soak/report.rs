@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::calls::Kind;
 use crate::ledger::Ledger;
 use crate::process::Held;
-use crate::trend::{DRIFT_PERCENT_MAX, JUDGED_FROM, Trend};
+use crate::trend::{DRIFT_PERCENT_MAX, JUDGED_FROM, Trend, warm_up_rounds};
 
 /// What a run found.
 pub struct Report {
@@ -43,6 +43,11 @@ impl Report {
             && self.watched().iter().all(|watched| watched.is_flat != Some(false))
     }
 
+    /// How long it took until what is watched counted.
+    fn warm_up(&self) -> Duration {
+        self.took.mul_f64(warm_up_rounds(self.held.len()) as f64 / self.held.len().max(1) as f64)
+    }
+
     fn watched(&self) -> [Watched; 3] {
         let memory = Trend::of(&self.held, |held| held.resident_bytes);
         let threads = Trend::of(&self.held, |held| held.threads);
@@ -63,9 +68,10 @@ impl Report {
         let seconds = took.as_secs_f64();
         let sent: u64 = ledger.sent.values().sum();
         let mut text = format!(
-            "soak: {sent} requests in {seconds:.0} s ({:.0}/s), {} rounds, seed {seed}\n",
+            "soak: {sent} requests in {seconds:.0} s ({:.0}/s), {} rounds, the first {:.0} s warm-up, seed {seed}\n",
             sent as f64 / seconds,
-            held.len()
+            held.len(),
+            self.warm_up().as_secs_f64()
         );
         // A string takes all that is written to it.
         for kind in Kind::ALL {
@@ -99,6 +105,7 @@ impl Report {
             None => writeln!(text, "  ended by a signal"),
         };
         let _ = writeln!(text, "  findings        {}", ledger.found);
+        let _ = writeln!(text, "  verdict         {}", if self.is_good() { "good" } else { "NOT GOOD" });
         for finding in &ledger.findings {
             let _ = writeln!(text, "  - {finding}");
         }
@@ -119,6 +126,7 @@ impl Report {
             "good": self.is_good(),
             "seed": self.seed,
             "seconds": self.took.as_secs_f64(),
+            "warm_up_seconds": self.warm_up().as_secs_f64(),
             "sent": sent,
             "answered": self.ledger.answered,
             "cancelled": self.ledger.cancelled,

@@ -26,6 +26,10 @@ const ROUND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 /// Requests that wait for their answer at most. Below what the host takes on at once, so that no call is turned away.
 const WINDOW: usize = 40;
 
+/// How many times the greediest calls are made at once before the first round. The host keeps a hundred memories ready, half of
+/// them for each of two threads, and they are filled by what runs at once.
+const FILLS: usize = 4;
+
 /// Endless calls that are open at once: four for each of two workers.
 const ENDLESS_MAX: usize = 8;
 
@@ -147,6 +151,7 @@ impl Client<'_> {
         let opening = Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo"), "initialize");
         self.shared.ledger().enter(OPENING, opening);
         self.input.write_all(&calls::opening(OPENING))?;
+        self.fill()?;
         let mut held = Vec::new();
         while begun.elapsed() < options.duration {
             let end = Instant::now() + round;
@@ -161,6 +166,23 @@ impl Client<'_> {
             held.push(Held::by(process)?);
         }
         Ok(held)
+    }
+
+    /// Fills what the host keeps ready for later calls, so that it does not fill for as long as chance brings more greedy calls
+    /// together than before.
+    fn fill(&mut self) -> anyhow::Result<()> {
+        for _ in 0..FILLS {
+            for kind in 0..Request::greedy(&mut self.random).len() {
+                for _ in 0..WINDOW {
+                    let id = self.next;
+                    self.next += 1;
+                    let request = Request::greedy(&mut self.random).into_iter().nth(kind);
+                    self.send(request.context("no such call")?, id)?;
+                }
+                self.shared.wait_until(|ledger| ledger.owed() == 0);
+            }
+        }
+        Ok(())
     }
 
     /// Sends one request, once there is room for it. False where there never is.

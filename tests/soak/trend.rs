@@ -10,9 +10,14 @@ pub const DRIFT_PERCENT_MAX: f64 = 5.0;
 /// One in this many rounds is warm-up.
 const WARM_UP_OF: usize = 4;
 
-/// The shortest run whose memory is judged. A quarter of it, two minutes, is what a busy machine takes until each of the
-/// hundred idle slots that the host keeps has been used by a greedy call once and holds what it may hold.
+/// The shortest run whose memory is judged. A quarter of it, two minutes, is warm-up: what the host keeps ready is filled before
+/// the first round, and tables, code and what the allocator keeps in these two minutes.
 pub const JUDGED_FROM: Duration = Duration::from_secs(480);
+
+/// How many of so many rounds are warm-up.
+pub const fn warm_up_rounds(rounds: usize) -> usize {
+    rounds.div_ceil(WARM_UP_OF)
+}
 
 /// One figure over the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,7 +33,7 @@ pub struct Trend {
 impl Trend {
     /// Of one figure of all rounds, in their order. `None` where they are too few.
     pub fn of(rounds: &[Held], figure: fn(&Held) -> u64) -> Option<Self> {
-        let counted: Vec<u64> = rounds.iter().skip(rounds.len().div_ceil(WARM_UP_OF)).map(figure).collect();
+        let counted: Vec<u64> = rounds.iter().skip(warm_up_rounds(rounds.len())).map(figure).collect();
         let third = (counted.len() / 3).max(1);
         let last = counted.len().checked_sub(third)?;
         Some(Self {

@@ -63,7 +63,7 @@ pub struct CallReport<T> {
     pub captured: Captured,
     /// What it asked for and did not get: the first of it.
     pub denials: Vec<Denial>,
-    /// Its instance, where no later call has it. Dropping it takes as long as making it: best done once the answer is out.
+    /// Its instance, where that is small and no later call has it. Dropping it takes as long as making it: best done once the answer is out.
     pub remains: Remains,
 }
 
@@ -80,6 +80,10 @@ impl std::fmt::Debug for Remains {
 
 impl Remains {
     fn of(mut instance: Instance) -> Self {
+        // What took much gives it back before anything follows.
+        if !instance.is_small() {
+            return Self(None);
+        }
         instance.rest();
         Self(Some(Box::new(instance)))
     }
@@ -155,6 +159,10 @@ pub(crate) async fn run<T>(
         Err(stop) => Err(stop),
     };
     let mut usage = instance.usage(limits, started.elapsed());
+    // An answer that cost too much is none, or the same call would pass or not by where a tick fell.
+    let outcome =
+        if outcome.is_ok() && usage.fuel > limits.fuel() { Err(Failure::over(Limit::Fuel, limits)) } else { outcome };
+    usage.fuel = usage.fuel.min(limits.fuel());
     let (denials, count) = instance.store.data().denials.take();
     usage.denials = count;
     let captured = instance.store.data().log.take();

@@ -20,7 +20,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     add_cli(linker)?;
     add_files(linker)?;
     add_sockets(linker)?;
-    bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, |state| state)
+    bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)
 }
 
 fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {

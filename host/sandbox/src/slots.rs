@@ -18,13 +18,13 @@ const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
 const INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a used memory that stay resident between calls, where the kernel can tell which pages were touched. Zeroing what a
-/// small guest touches is cheaper than giving the pages back and faulting them in again: the examples touch 50 to 200 KiB, and
-/// one that touches megabytes computes for so long that the faults are some percent of it.
-const KEEP_MEMORY_BYTES: usize = 256 * 1024;
+/// small guest touches, 20 to 100 KiB, is cheaper than giving the pages back and faulting them in again. One that touches
+/// megabytes computes for so long that the faults are some percent of it.
+const KEEP_MEMORY_BYTES: usize = 128 * 1024;
 /// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
 /// Memories that stay ready for their component with what they keep, of which those unused for longest are given to others first.
-/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 25 MiB at most after a burst of calls.
+/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 13 MiB at most after a burst of calls.
 const READY_MEMORIES: u32 = 100;
 /// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch; the rest is given back.
 /// Without this, each stack that was ever overrun would keep its half megabyte.

@@ -23,6 +23,8 @@ pub(crate) struct CallState {
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) denials: Denials,
     reach: Arc<Reach>,
+    /// Calls of host functions since the budgets were last filled up.
+    pub(crate) host_calls: u64,
 }
 
 impl CallState {
@@ -35,7 +37,13 @@ impl CallState {
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
-        Self { wasi, table, limiter, log, caller, denials, reach }
+        Self { wasi, table, limiter, log, caller, denials, reach, host_calls: 0 }
+    }
+
+    /// Every host function comes by here for its state, once for each call of it.
+    pub(crate) fn called(&mut self) -> &mut Self {
+        self.host_calls = self.host_calls.saturating_add(1);
+        self
     }
 
     /// From now on, this is whom the guest's progress, log and denials reach.
@@ -84,6 +92,7 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> WasiCtx {
 
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.called();
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
     }
 }

@@ -19,10 +19,6 @@ const IDLE: Duration = Duration::from_secs(10);
 /// long.
 const STRETCH: Duration = Duration::from_micros(100);
 
-/// Bytes of memories and tables up to which a used instance may wait to be dropped. Most guests that did not grow have
-/// little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
-const SPENT_BYTES_MAX: u64 = 2 << 20;
-
 /// Runs a piece of work on the threads of guests, when these have nothing else to do.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
@@ -126,7 +122,7 @@ impl Warm {
     /// looks after them: nothing that a call used stays for longer than the next look.
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
-        let small = instance.held_bytes() <= SPENT_BYTES_MAX && self.watched.load(Ordering::Acquire);
+        let small = instance.is_small() && self.watched.load(Ordering::Acquire);
         let charged = small.then(|| self.budget.charge(instance.held_bytes())).flatten();
         let Some(charge) = charged else { return Some(instance) };
         let mut spent = lock(&self.spent);

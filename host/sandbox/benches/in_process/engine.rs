@@ -22,7 +22,7 @@ const FUEL: u64 = 10_000_000_000;
 const TICK: Duration = Duration::from_millis(1);
 
 /// Bytes of a used slot that stay resident, as in the sandbox.
-const KEEP_RESIDENT_BYTES: usize = 256 * 1024;
+const KEEP_RESIDENT_BYTES: usize = 128 * 1024;
 
 /// How guests are metered.
 #[derive(Clone, Copy)]

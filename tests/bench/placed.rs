@@ -15,8 +15,8 @@ use crate::serving::Serving;
 const NOTE: &str = "\
 one CPU: client and process share it; what is above the bare pipe is CPU time and nothing else.
 two CPUs: the client has one, the process another; every wake-up crosses over. A process that finds one CPU starts one worker.
-prewarm = 0: no instance is made before its call comes. Otherwise the next one is made after an answer: on one CPU, where
-the client would run.";
+prewarm = 0: no instance is made before its call comes. Otherwise several are made after an answer once the last is gone: on one CPU,
+one call in as many as are made ahead waits for all of them.";
 
 /// The names of the lanes of one placement.
 struct Names {

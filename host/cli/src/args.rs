@@ -51,6 +51,8 @@ pub enum Command {
     Compile(CompileArgs),
     /// Check or show what `serve` has recorded
     Audit(AuditArgs),
+    /// Ask what the manifest allows, without running anything
+    Policy(PolicyArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -104,6 +106,9 @@ pub struct ServeArgs {
     /// cannot be recorded is refused, unless the manifest says otherwise
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
+    /// Write down in this file what tools try and are denied, for `toolcell policy suggest`. Nothing is allowed by it
+    #[arg(long, value_name = "FILE")]
+    pub observe: Option<PathBuf>,
     /// What to write to stderr
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
     pub log: LogFilter,
@@ -127,7 +132,7 @@ pub enum LogFilter {
 /// `toolcell check`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-Prints nothing but problems, each with its place and what to do about it, and a line that sums up.
+Prints every problem with its place and what to do about it, a line that sums up, and what each tool can reach.
 With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
 pub struct CheckArgs {
     /// The manifest
@@ -366,6 +371,87 @@ pub struct AuditTailArgs {
 
 fn outcomes() -> clap::builder::PossibleValuesParser {
     clap::builder::PossibleValuesParser::new(toolcell_audit::Outcome::ALL.map(toolcell_audit::Outcome::name))
+}
+
+/// `toolcell policy`.
+#[derive(Debug, ClapArgs)]
+pub struct PolicyArgs {
+    /// What to ask.
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+/// What to ask of a manifest.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Say whether a tool may do something, and by which line
+    Explain(ExplainArgs),
+    /// Hold a table of expectations against the manifest
+    Test(PolicyTestArgs),
+    /// Write the lines that would allow what tools tried and were denied
+    Suggest(SuggestArgs),
+}
+
+/// `toolcell policy explain`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell policy explain weather_now \"GET https://api.example.com/v1/now\"
+  toolcell policy explain notes/append \"write /notes/a.txt\"
+  toolcell policy explain search \"read /data/x\" --json
+
+What can be asked: a request as above, \"read PATH\", \"write PATH\", \"tcp HOST:PORT\", \"udp HOST:PORT\", \"lookup NAME\",
+\"env NAME\", \"config KEY\", \"keyvalue\", \"secret NAME\". The exit code is 0 for either answer: see `policy test`.")]
+pub struct ExplainArgs {
+    /// The tool, as `toolcell list` shows it, or as COMPONENT/TOOL
+    pub tool: String,
+    /// What it would do
+    pub ask: String,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell policy test`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+The file holds one table for each expectation:
+
+  [[expect]]
+  tool = \"weather/now\"                    # as `toolcell list` shows it, or COMPONENT/TOOL
+  ask = \"GET https://api.example.com/v1/now\"
+  allowed = true
+
+Exits with 1 where one is not met: run it in continuous integration, next to the manifest.")]
+pub struct PolicyTestArgs {
+    /// The expectations
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell policy suggest`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell serve --observe tried.jsonl      then use the tools for a while; they are denied as ever
+  toolcell policy suggest tried.jsonl       prints tables for the manifest
+
+Read them before you add them: they allow what was tried, whoever made the tools try it.")]
+pub struct SuggestArgs {
+    /// What `toolcell serve --observe` wrote, or an audit
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
 }
 
 /// `toolcell completions`.

@@ -23,6 +23,7 @@ use toolcell_sandbox::{
     CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, ToolComponent, contract,
 };
 
+use crate::observe::Observation;
 use admission::Admission;
 pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
@@ -42,6 +43,7 @@ pub struct Catalog {
     components: Vec<Arc<Loaded>>,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
+    observation: Option<Arc<Observation>>,
 }
 
 /// A loaded component and what the manifest says of it.
@@ -68,6 +70,7 @@ struct Begun<'a> {
     entry: &'a Entry,
     tool: &'a Tool,
     record: CallRecord,
+    observation: Option<&'a Arc<Observation>>,
 }
 
 /// What one call came to, for the audit.
@@ -126,6 +129,12 @@ impl Loaded {
 }
 
 impl Catalog {
+    /// Has what its calls are denied noted.
+    #[must_use]
+    pub fn observed(self, observation: Option<Arc<Observation>>) -> Self {
+        Self { observation, ..self }
+    }
+
     /// The components, in the manifest's order.
     pub fn components(&self) -> &[Arc<Loaded>] {
         &self.components
@@ -191,7 +200,7 @@ impl Catalog {
             tracing::error!(tool = start.tool.definition().name, "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        Ok(Begun { entry, tool: start.tool, record })
+        Ok(Begun { entry, tool: start.tool, record, observation: self.observation.as_ref() })
     }
 
     /// Numbers the call. Nothing where its index is not from this catalog's own list.
@@ -236,7 +245,11 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         arguments_json: arguments.get(),
         limits: &entry.limits,
         reach: &entry.reach,
-        caller: Arc::new(McpCaller::new(&entry.limits, context, begun.record.denials(&entry.component))),
+        caller: Arc::new(McpCaller::new(
+            &entry.limits,
+            context,
+            begun.record.denials(&entry.component, begun.observation),
+        )),
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;

@@ -8,5 +8,6 @@ pub mod compile;
 pub mod completions;
 pub mod inspect;
 pub mod list;
+pub mod policy;
 mod sample;
 pub mod serve;

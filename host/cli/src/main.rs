@@ -10,6 +10,7 @@ mod commands;
 mod exit;
 mod logging;
 mod machine;
+mod observe;
 mod project;
 mod secrets;
 mod terminal;
@@ -32,6 +33,7 @@ fn main() -> std::process::ExitCode {
         Command::Inspect(args) => commands::inspect::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
+        Command::Policy(args) => commands::policy::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()

@@ -63,6 +63,11 @@ impl ManifestFile {
         &self.text
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The path as it was given.
     pub fn name(&self) -> &str {
         &self.name

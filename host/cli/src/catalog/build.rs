@@ -91,13 +91,33 @@ impl Builder {
         match ToolList::new(generation, tools) {
             Ok(tools) => {
                 let (sink, calls) = (Arc::clone(&self.sink), Arc::clone(&self.calls));
-                Built { catalog: Some(Catalog { tools, entries, components, sink, calls }), problems }
+                Built {
+                    catalog: Some(Catalog { tools, entries, components, sink, calls, observation: None }),
+                    problems,
+                }
             }
             Err(collisions) => {
                 problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
                 Built { catalog: None, problems }
             }
         }
+    }
+
+    /// The tools that the components list: of each, the component's name, the tool's own, and the one that clients see.
+    /// What cannot be loaded is a problem, and has none.
+    pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
+        let (mut names, mut problems) = (Vec::new(), Vec::new());
+        let listed = self.load_all(manifest.components(), folder, &|_| {});
+        for (policy, listed) in manifest.components().iter().zip(listed) {
+            match listed {
+                Ok(listed) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                    let exposed = policy.exposed_name(&tool.name).ok()?;
+                    Some([policy.name().to_owned(), tool.name, exposed])
+                })),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (names, problems)
     }
 
     /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
@@ -305,6 +325,7 @@ impl Draft {
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
         let (reaches, kept) = (Reaches::new(policy, site), Vec::new());
         let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming };
         for tool in tools {

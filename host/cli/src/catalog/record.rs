@@ -10,6 +10,7 @@ use toolcell_policy::Denial;
 use toolcell_sandbox::Digest;
 
 use super::Loaded;
+use crate::observe::Observation;
 
 /// What is known when a call starts.
 pub struct Start<'a> {
@@ -38,9 +39,9 @@ impl CallRecord {
     }
 
     /// Records what the call is denied, where anything is recorded.
-    pub fn denials(&self, component: &Arc<Loaded>) -> DenialRecords {
+    pub fn denials(&self, component: &Arc<Loaded>, observation: Option<&Arc<Observation>>) -> DenialRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(component));
-        DenialRecords { sink, id: self.id, tool, component }
+        DenialRecords { sink, id: self.id, tool, component, observation: observation.cloned() }
     }
 
     /// Records the end.
@@ -73,6 +74,7 @@ pub struct DenialRecords {
     id: u64,
     tool: Arc<Tool>,
     component: Arc<Loaded>,
+    observation: Option<Arc<Observation>>,
 }
 
 impl DenialRecords {
@@ -83,6 +85,9 @@ impl DenialRecords {
 
     /// Records one.
     pub fn write(&self, denial: &Denial) {
+        if let Some(observation) = &self.observation {
+            observation.note(self.component.name(), denial);
+        }
         let reason = denial.to_string();
         let allow = denial.allow();
         let event = || {

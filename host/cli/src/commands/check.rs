@@ -1,4 +1,5 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
+mod reach;
 
 use serde_json::json;
 
@@ -28,6 +29,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         project.show_problems();
         let separator = if project.problems.is_empty() { "" } else { "\n" };
         terminal::print(&format!("{separator}{}\n", sum_up(&project)))?;
+        if let Some(ready) = &project.ready {
+            terminal::print(&reach::table(&ready.catalog, &project.file.source(), terminal::stdout_style()))?;
+        }
     }
     Ok(if project.ready.is_some() { Exit::Done } else { Exit::AtFault })
 }
@@ -61,5 +65,6 @@ fn report(project: &Project) -> serde_json::Value {
         .flat_map(|ready| toolcell_mcp::Catalog::tools(&ready.catalog).tools())
         .map(|tool| tool.definition().name.clone())
         .collect();
-    json!({"ok": project.ready.is_some(), "problems": problems, "components": components, "tools": tools})
+    let reach = project.ready.as_ref().map(|ready| reach::to_json(&ready.catalog, &source));
+    json!({"ok": project.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": reach})
 }

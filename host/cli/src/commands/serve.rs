@@ -14,10 +14,12 @@ use toolcell_policy::{AuditArguments, AuditPolicy, Manifest};
 use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, plain};
 use crate::exit::Exit;
 use crate::logging;
+use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
+use crate::terminal;
 
 /// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
 const IO_ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
@@ -42,6 +44,14 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     };
     let Ready { manifest, catalog, machine, sink } = ready;
     record_start(&sink, &file, &catalog)?;
+    let observation = match args.observe.as_deref().map(Observation::open).transpose() {
+        Ok(observation) => observation.map(Arc::new),
+        Err(error) => {
+            terminal::error(&format!("the observation cannot be written: {}", plain(&error)), None);
+            return Ok(Exit::AtFault);
+        }
+    };
+    let catalog = catalog.observed(observation.clone());
     let host = Arc::new(Current(ArcSwap::from_pointee(catalog)));
     let (info, options) = described(&manifest);
     let server = Arc::new(Server::new(Arc::clone(&host), info, options));
@@ -59,6 +69,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let calls = host.snapshot().calls_started();
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {
         tracing::error!("the end is missing in the audit: {error}");
+    }
+    if let (Some(observation), Some(path)) = (observation, &args.observe) {
+        let (count, path) = (observation.count(), path.display());
+        terminal::say(&format!("observed {count} denied attempts; see: toolcell policy suggest {path}\n"));
     }
     drop(machine.workers);
     machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);

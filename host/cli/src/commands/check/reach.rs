@@ -1,0 +1,66 @@
+//! What each tool can reach, as a table and as JSON.
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use toolcell_mcp::Catalog as _;
+use toolcell_policy::{ReachRow, Source, Style};
+
+use crate::catalog::Catalog;
+use crate::terminal::{bold, faint};
+
+/// Rows of one tool that are shown; the rest is counted. `--json` has them all.
+const ROWS_MAX: usize = 40;
+
+/// One block a tool: its name, then a line for each thing that it can reach, with the manifest's line. Tools that reach
+/// nothing share the last line.
+pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
+    let (mut text, mut sealed) = (String::new(), Vec::new());
+    for (name, rows) in by_tool(catalog) {
+        if rows.is_empty() {
+            sealed.push(name);
+            continue;
+        }
+        // Writing to a text does not fail.
+        let _ = write!(text, "\n{}\n", bold(&name, style));
+        let width = rows.iter().map(|row| row.capability().name().len()).max().unwrap_or(0);
+        for row in rows.iter().take(ROWS_MAX) {
+            let kind = row.capability().name();
+            let place =
+                row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));
+            let _ = writeln!(text, "  {kind:<width$}  {}  {}", row.text(), faint(&place, style));
+        }
+        if rows.len() > ROWS_MAX {
+            let _ = writeln!(text, "  and {} more", rows.len() - ROWS_MAX);
+        }
+    }
+    if !sealed.is_empty() {
+        let _ = write!(text, "\nreach nothing: {}\n", sealed.join(", "));
+    }
+    text
+}
+
+/// By tool: what it can reach, each with `capability`, `text`, `line` and `column`.
+pub fn to_json(catalog: &Catalog, source: &Source<'_>) -> Value {
+    let row_json = |row: &ReachRow| {
+        let place = row.span().map(|span| source.position(span.start));
+        json!({
+            "capability": row.capability().name(),
+            "text": row.text(),
+            "line": place.map(|place| place.line),
+            "column": place.map(|place| place.column),
+        })
+    };
+    let tools: Map<String, Value> =
+        by_tool(catalog).into_iter().map(|(name, rows)| (name, rows.iter().map(row_json).collect())).collect();
+    Value::Object(tools)
+}
+
+fn by_tool(catalog: &Catalog) -> Vec<(String, Vec<ReachRow>)> {
+    let tools = catalog.tools().tools().iter().enumerate();
+    tools
+        .map(|(index, tool)| {
+            let rows = catalog.tool_grants(index).map(toolcell_policy::Grants::reach).unwrap_or_default();
+            (tool.definition().name.clone(), rows)
+        })
+        .collect()
+}

@@ -1,0 +1,55 @@
+//! `toolcell policy explain`: whether a tool may do something, and by which line.
+use serde_json::{Value, json};
+use toolcell_policy::{Ask, Explanation, Source};
+
+use super::subjects::Subjects;
+use crate::args::ExplainArgs;
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Answers. A denial is an answer as good as a permission: only what cannot be answered is an error.
+pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
+    let ask = match Ask::parse(&args.ask) {
+        Ok(ask) => ask,
+        Err(error) => {
+            terminal::error(&error.to_string(), Some(error.hint()));
+            return Ok(Exit::Usage);
+        }
+    };
+    let Some(mut subjects) = Subjects::open_or_say(&args.manifest.manifest, &args.code) else {
+        return Ok(Exit::AtFault);
+    };
+    let Some(grants) = subjects.grants(&args.tool)? else {
+        let message = format!("{} has no tool {:?}", subjects.file.name(), args.tool);
+        terminal::error(&message, Some("name it as `toolcell list` shows it, or as COMPONENT/TOOL"));
+        return Ok(Exit::AtFault);
+    };
+    let explanation = grants.explain(&ask);
+    let source = subjects.file.source();
+    if args.json {
+        terminal::print(&format!("{:#}\n", to_json(&args.tool, &explanation, &source)))?;
+    } else {
+        terminal::print(&format!("{}\n", explanation.render(&source)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn to_json(tool: &str, explanation: &Explanation, source: &Source<'_>) -> Value {
+    let rule = explanation.rule().map(|rule| {
+        let place = source.position(rule.span().start);
+        json!({"text": rule.text(), "file": source.name, "line": place.line, "column": place.column})
+    });
+    let denial = explanation.denial().map(|denial| {
+        let allows: Vec<Value> =
+            denial.allows().iter().map(|allow| json!({"section": allow.section(), "line": allow.line()})).collect();
+        json!({"text": denial.to_string(), "capability": denial.capability().name(), "allowed_by": allows})
+    });
+    json!({
+        "tool": tool,
+        "ask": explanation.asked(),
+        "allowed": explanation.is_allowed(),
+        "rule": rule,
+        "denial": denial,
+        "notes": explanation.notes(),
+    })
+}

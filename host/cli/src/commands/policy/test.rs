@@ -1,0 +1,58 @@
+//! `toolcell policy test`: a table of expectations held against the manifest.
+use serde_json::{Value, json};
+use toolcell_policy::{Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
+
+use super::subjects::Subjects;
+use crate::args::PolicyTestArgs;
+use crate::exit::Exit;
+use crate::project::ManifestFile;
+use crate::terminal;
+
+/// Checks every expectation and shows those that are not met.
+pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
+    let file = match ManifestFile::read(&args.file) {
+        Ok(file) => file,
+        Err(problem) => {
+            terminal::error(&problem, Some("name a file of [[expect]] tables: toolcell policy test --help"));
+            return Ok(Exit::AtFault);
+        }
+    };
+    let source = file.source();
+    let expectations = match parse_expectations(&source) {
+        Ok(expectations) => expectations,
+        Err(problems) => {
+            terminal::say(&render_all(&source, &problems, terminal::stderr_style()));
+            return Ok(Exit::AtFault);
+        }
+    };
+    let Some(mut subjects) = Subjects::open_or_say(&args.manifest.manifest, &args.code) else {
+        return Ok(Exit::AtFault);
+    };
+    let mut results = Vec::with_capacity(expectations.len());
+    for expectation in &expectations {
+        let grants = subjects.grants(expectation.tool())?;
+        results.push(expectation.check(grants.as_ref()));
+    }
+    let differing: Vec<Diagnostic> = results.iter().filter_map(|result| result.problem().cloned()).collect();
+    if args.json {
+        let rows: Vec<Value> = expectations.iter().zip(&results).map(|(asked, came)| row(asked, came)).collect();
+        let problems: Vec<Value> = differing.iter().map(|problem| problem.to_json(&source)).collect();
+        let report = json!({"ok": differing.is_empty(), "expectations": rows, "problems": problems});
+        terminal::print(&format!("{report:#}\n"))?;
+    } else {
+        terminal::say(&render_all(&source, &differing, terminal::stderr_style()));
+        let met = results.len() - differing.len();
+        terminal::print(&format!("{}: {met} of {} expectations met\n", source.name, results.len()))?;
+    }
+    Ok(if differing.is_empty() { Exit::Done } else { Exit::AtFault })
+}
+
+fn row(expectation: &Expectation, result: &ExpectationResult) -> Value {
+    json!({
+        "tool": expectation.tool(),
+        "ask": expectation.ask().to_string(),
+        "expected": expectation.allowed(),
+        "allowed": result.explanation().map(toolcell_policy::Explanation::is_allowed),
+        "met": result.is_met(),
+    })
+}

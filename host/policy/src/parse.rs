@@ -6,7 +6,7 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::manifest::Manifest;
-use crate::read::{Problems, Section, audit, component, keys, limits, server};
+use crate::read::{Problems, Section, audit, component, enclosure, keys, limits, server};
 
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
@@ -68,6 +68,7 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     }
     let audit = audit::read(root, problems);
     let components = component::read_all(root, &defaults, problems);
+    enclosure::check(&server, &audit, &components, problems);
     Manifest { server, audit, defaults: defaults.limits, components }
 }
 

@@ -48,11 +48,10 @@ impl Grants {
         for (capability, rules) in [(Capability::Tcp, network.tcp_rules()), (Capability::Udp, network.udp_rules())] {
             rows.extend(rules.iter().map(|rule| row(capability, rule.to_string(), Some(rule.rule().span()))));
         }
-        if !network.is_empty() {
-            rows.extend(network.private().iter().map(|entry| {
-                row(Capability::Private, format!("{entry}, where a rule leads there"), Some(entry.rule().span()))
-            }));
-        }
+        rows.extend(network.private().iter().filter(|entry| network.leads_to(entry)).map(|entry| {
+            let text = format!("{entry}, where a rule leads there");
+            row(Capability::Private, text, Some(entry.rule().span()))
+        }));
         rows.extend(self.env().iter().map(|variable| {
             let text = match variable.source() {
                 EnvSource::Text(_) => variable.name().to_owned(),

@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod component;
+pub(crate) mod enclosure;
 mod files;
 mod grants;
 mod instance;

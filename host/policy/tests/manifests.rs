@@ -302,3 +302,41 @@ fn problems_come_in_the_order_of_the_file_with_warnings_among_them() {
         ]
     );
 }
+
+#[test]
+fn the_grants_that_the_readme_shows_are_a_manifest() {
+    let readme = include_str!("../../../README.md");
+    let (_, section) = readme.split_once("### What a tool may reach").unwrap();
+    let (_, block) = section.split_once("```toml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let manifest = manifest(&format!("version = 1\n[components.weather]\nsource = 'weather.wasm'\n{block}"));
+    let weather = manifest.component("weather").unwrap();
+    assert_eq!(weather.grants().files().len(), 3);
+    assert_eq!(weather.tool_grants("weather_find").reach().len(), 4);
+    let (_, table) = section.split_once("| rule | allows |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    for line in table.lines().skip(2) {
+        let rules = line.split('|').nth(1).unwrap().split('`').skip(1).step_by(2);
+        for rule in rules.filter(|rule| !matches!(*rule, "tcp" | "udp")) {
+            let key = if rule.contains("://") { "http" } else { "tcp" };
+            let private =
+                if rule.contains("192.0.2") { ", private = ['192.0.2.0/24']" } else { ", private = ['2001:db8::/32']" };
+            let private = if rule.contains("192.0.2") || rule.contains("2001") { private } else { "" };
+            component(&format!("network = {{ {key} = ['{rule}']{private} }}"));
+        }
+    }
+}
+
+#[test]
+fn a_wait_within_a_request_that_outlasts_it_is_pointed_out() {
+    for (lines, expected) in [
+        ("http_time = '10s'", 0),
+        ("http_first_byte = '40s'", 1),
+        ("http_first_byte = '40s'\nhttp_time = '1m'", 0),
+        ("http_connect = '2m'\nhttp_first_byte = '2m'", 2),
+    ] {
+        let text = format!("version = 1\n[components.a]\nsource = 'a'\n[components.a.limits]\n{lines}\n");
+        let warnings = parse(&Source { name: "m", text: &text }).unwrap().warnings;
+        assert_eq!(warnings.len(), expected, "{lines}");
+    }
+}

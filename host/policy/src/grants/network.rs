@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Subject;
 use super::denial::{Capability, Denial, Reason};
-use super::host::Host;
+use super::host::{Host, HostPattern};
 use super::http::{AskError, HttpAsk, HttpPermit, HttpRule};
 use super::private::{self, PrivateRule};
 use super::proxy::ProxyUrl;
@@ -142,6 +142,18 @@ impl Network {
     #[must_use]
     pub fn private(&self) -> &[PrivateRule] {
         &self.private
+    }
+
+    /// Whether some rule may lead to what an entry of `private` names.
+    pub(crate) fn leads_to(&self, entry: &PrivateRule) -> bool {
+        let http = self.http.iter().any(|rule| {
+            let host = match rule.host() {
+                HostPattern::Exact(Host::Addr(address)) => entry.net().contains(address),
+                pattern => pattern.has_names(),
+            };
+            host && entry.ports().contains(rule.port())
+        });
+        http || self.tcp.iter().chain(&self.udp).any(|rule| rule.meets(entry))
     }
 
     /// Files of certificates that TLS trusts besides the platform's.

@@ -23,6 +23,7 @@
 //! }
 //! ```
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -74,7 +75,11 @@ pub struct LookupPermit {
 
 /// Which address came from which name in a call. Only a [`LookupPermit`] adds to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Resolved(Vec<(IpAddr, Arc<str>)>);
+pub struct Resolved {
+    names: HashMap<IpAddr, Vec<Arc<str>>>,
+    /// Of all addresses together.
+    count: usize,
+}
 
 impl SocketRule {
     /// Reads a rule of the table above; `span` is where the manifest has it.
@@ -149,6 +154,15 @@ impl SocketRule {
             (SocketTarget::Name(_), SocketTarget::Net(_)) | (SocketTarget::Net(_), SocketTarget::Name(_)) => false,
         };
         target && self.ports.lies_within(wider.ports)
+    }
+
+    /// Whether it may lead to what an entry of `private` names: a name may lead anywhere.
+    pub(crate) fn meets(&self, entry: &PrivateRule) -> bool {
+        let addresses = match &self.target {
+            SocketTarget::Name(_) => true,
+            SocketTarget::Net(net) => net.contains(&entry.net()) || entry.net().contains(net),
+        };
+        addresses && entry.ports().overlaps(self.ports)
     }
 
     pub(crate) fn matches_name(&self, host: &Host) -> bool {
@@ -227,16 +241,17 @@ impl Resolved {
         let Host::Name(name) = &permit.host else { return };
         let name: Arc<str> = Arc::from(name.as_str());
         for address in addresses {
-            let known = self.0.iter().any(|(other, of)| other == address && *of == name);
-            if !known && self.0.len() < RESOLVED_MAX {
-                self.0.push((*address, Arc::clone(&name)));
+            let known = self.names.get(address).is_some_and(|names| names.contains(&name));
+            if !known && self.count < RESOLVED_MAX {
+                self.names.entry(*address).or_default().push(Arc::clone(&name));
+                self.count += 1;
             }
         }
     }
 
     /// The names that led to an address.
     pub fn names_of(&self, address: IpAddr) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(move |(other, _)| *other == address).map(|(_, name)| &**name)
+        self.names.get(&address).into_iter().flatten().map(|name| &**name)
     }
 }
 

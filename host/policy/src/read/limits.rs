@@ -16,6 +16,9 @@ pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Prob
         limits.set(limit, value);
     }
     warn_of_unreachable_output(&section, &limits, problems);
+    for limit in [Limit::HttpConnect, Limit::HttpFirstByte] {
+        warn_of_unreachable_wait(&section, &limits, limit, problems);
+    }
     limits
 }
 
@@ -46,6 +49,19 @@ fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: 
                 .hint("a result counts against host_data as well: raise host_data or lower output"),
         );
     }
+}
+
+/// A part of a request takes no longer than the request.
+fn warn_of_unreachable_wait(section: &Section<'_>, limits: &Limits, limit: Limit, problems: &mut Problems) {
+    let key = limit.spec().key;
+    let Some(entry) = section.get(key) else { return };
+    if limits.get(limit) <= limits.get(Limit::HttpTime) {
+        return;
+    }
+    let (wait, whole) = (limits.show(limit), limits.show(Limit::HttpTime));
+    let message = format!("{key} of {wait} can never be reached: http_time is {whole}");
+    let problem = Diagnostic::warning("limits::unreachable", message).at(entry.span);
+    problems.add(problem.hint(format!("raise http_time or lower {key}")));
 }
 
 /// A value in its unit and within its bounds.

@@ -140,7 +140,7 @@ fn refuse_unreachable(network: &Network, own_private: bool, problems: &mut Probl
             let SocketTarget::Net(net) = rule.target() else { continue };
             let ends = (AddressClass::of(net.network()), AddressClass::of(net.broadcast()));
             let (Some(class), Some(_)) = ends else { continue };
-            let named = network.private.iter().any(|entry| meets(entry, rule));
+            let named = network.private.iter().any(|entry| rule.meets(entry));
             if !named {
                 problems.add(not_private(key, class, &rule.to_string(), rule.rule().span()));
             }
@@ -151,7 +151,7 @@ fn refuse_unreachable(network: &Network, own_private: bool, problems: &mut Probl
             let problem = Diagnostic::error("grants::unreachable", "the private entry names public addresses only");
             problems
                 .add(problem.at(entry.rule().span()).hint("remove it: http, tcp and udp rules are enough for them"));
-        } else if !leads_to(network, entry) {
+        } else if !network.leads_to(entry) {
             let problem =
                 Diagnostic::error("grants::unreachable", "no http, tcp or udp rule leads to this private entry");
             problems.add(problem.at(entry.rule().span()).hint("add a rule for the host and the port, or remove it"));
@@ -168,23 +168,6 @@ fn not_private(key: &str, class: AddressClass, entry: &str, span: Span) -> Diagn
         AddressClass::Unspecified => problem.at(span).hint("name 127.0.0.1 or [::1] for this host"),
         _ => problem.at(span).hint(format!("add private = [\"{entry}\"] beside it")),
     }
-}
-
-fn meets(entry: &PrivateRule, rule: &SocketRule) -> bool {
-    let SocketTarget::Net(net) = rule.target() else { return entry.ports().overlaps(rule.ports()) };
-    let addresses = net.contains(&entry.net()) || entry.net().contains(net);
-    addresses && entry.ports().overlaps(rule.ports())
-}
-
-fn leads_to(network: &Network, entry: &PrivateRule) -> bool {
-    let http = network.http.iter().any(|rule| {
-        let host = match rule.host() {
-            HostPattern::Exact(Host::Addr(address)) => entry.net().contains(address),
-            pattern => pattern.has_names(),
-        };
-        host && entry.ports().contains(rule.port())
-    });
-    http || network.tcp.iter().chain(&network.udp).any(|rule| meets(entry, rule))
 }
 
 fn ca(entry: &Entry<'_>, problems: &mut Problems) -> Vec<CaFile> {

@@ -4,6 +4,16 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Delivery;
 use crate::manifest::ComponentPolicy;
 
+const FILES: &[&str] = &["wasi:filesystem/"];
+const HTTP: &[&str] = &["wasi:http/outgoing-handler@", "wasi:http/client@"];
+const TCP: &[&str] = &["wasi:sockets/tcp", "wasi:sockets/types@"];
+const UDP: &[&str] = &["wasi:sockets/udp", "wasi:sockets/types@"];
+const ENVIRONMENT: &[&str] = &["wasi:cli/environment@"];
+const STDIN: &[&str] = &["wasi:cli/stdin@"];
+const CONFIG: &[&str] = &["wasi:config/"];
+const KEYVALUE: &[&str] = &["wasi:keyvalue/"];
+const EXPOSED: &[&str] = &["wasi:config/", "wasi:cli/environment@"];
+
 /// A grant, where it stands, and the imports of which one uses it.
 struct Use {
     what: &'static str,
@@ -33,59 +43,32 @@ impl ComponentPolicy {
         problems.collect()
     }
 
+    /// What is granted, each with the imports that can use it; without a place where it is not granted.
     fn uses(&self) -> Vec<Use> {
         let grants = self.grants();
         let (places, network) = (&grants.places, grants.network());
-        let first = |span: Option<Span>, is_granted: bool| span.filter(|_| is_granted);
+        let granted = |span: &Option<Span>, is_granted: bool| span.clone().filter(|_| is_granted);
         let http = network.http_rules().first().map(|rule| rule.rule().span());
         let tcp = network.tcp_rules().first().map(|rule| rule.rule().span());
         let udp = network.udp_rules().first().map(|rule| rule.rule().span());
+        let keyvalue = grants.keyvalue().map(crate::grants::KeyValue::span);
+        let used = |what, span, imports| Use { what, span, imports };
         let mut uses = vec![
-            Use {
-                what: "files",
-                span: first(places.files.clone(), !grants.files().is_empty()),
-                imports: &["wasi:filesystem/"],
-            },
-            Use { what: "HTTP requests", span: http, imports: &["wasi:http/outgoing-handler@", "wasi:http/client@"] },
-            Use { what: "TCP", span: tcp, imports: &["wasi:sockets/tcp", "wasi:sockets/types@"] },
-            Use { what: "UDP", span: udp, imports: &["wasi:sockets/udp", "wasi:sockets/types@"] },
-            Use {
-                what: "environment variables",
-                span: first(places.env.clone(), !grants.env().is_empty()),
-                imports: &["wasi:cli/environment@"],
-            },
-            Use {
-                what: "arguments",
-                span: first(places.args.clone(), !grants.args().is_empty()),
-                imports: &["wasi:cli/environment@"],
-            },
-            Use {
-                what: "standard input",
-                span: first(places.stdin.clone(), grants.stdin().is_some()),
-                imports: &["wasi:cli/stdin@"],
-            },
-            Use {
-                what: "settings",
-                span: first(places.config.clone(), !grants.config().is_empty()),
-                imports: &["wasi:config/"],
-            },
-            Use {
-                what: "state between calls",
-                span: grants.keyvalue().map(crate::grants::KeyValue::span),
-                imports: &["wasi:keyvalue/"],
-            },
+            used("files", granted(&places.files, !grants.files().is_empty()), FILES),
+            used("HTTP requests", http, HTTP),
+            used("TCP", tcp, TCP),
+            used("UDP", udp, UDP),
+            used("environment variables", granted(&places.env, !grants.env().is_empty()), ENVIRONMENT),
+            used("arguments", granted(&places.args, !grants.args().is_empty()), ENVIRONMENT),
+            used("standard input", granted(&places.stdin, grants.stdin().is_some()), STDIN),
+            used("settings", granted(&places.config, !grants.config().is_empty()), CONFIG),
+            used("state between calls", keyvalue, KEYVALUE),
         ];
         uses.extend(grants.secrets().iter().map(|secret| match secret.delivery() {
-            Delivery::Expose => Use {
-                what: "a secret that is given to it",
-                span: Some(secret.span()),
-                imports: &["wasi:config/", "wasi:cli/environment@"],
-            },
-            Delivery::Header { .. } | Delivery::Query { .. } => Use {
-                what: "a secret of HTTP requests",
-                span: Some(secret.span()),
-                imports: &["wasi:http/outgoing-handler@", "wasi:http/client@"],
-            },
+            Delivery::Expose => used("a secret that is given to it", Some(secret.span()), EXPOSED),
+            Delivery::Header { .. } | Delivery::Query { .. } => {
+                used("a secret of HTTP requests", Some(secret.span()), HTTP)
+            }
         }));
         uses
     }

@@ -245,7 +245,8 @@ impl Grants {
             && self.keyvalue.is_none()
     }
 
-    /// The mount a guest path belongs to, and the permit to do something there.
+    /// The permit to do something at a guest path, by the mount it belongs to. A path with `..` belongs to none: it has to
+    /// be resolved first.
     ///
     /// # Errors
     /// [`Denial`] where no mount leads there, or the mount does not allow it.
@@ -261,6 +262,7 @@ impl Grants {
 
     /// The mount a guest path belongs to: the longest that leads to it.
     pub(crate) fn mount_of(&self, path: &str) -> Option<&Mount> {
-        self.files.iter().find(|mount| mount.rest_of(path).is_some())
+        let resolved = !path.split('/').any(|part| part == "..");
+        self.files.iter().find(|mount| resolved && mount.rest_of(path).is_some())
     }
 }

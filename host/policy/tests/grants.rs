@@ -135,6 +135,15 @@ fn each_kind_of_grant_allows_what_it_says_and_no_more() {
 }
 
 #[test]
+fn a_path_that_is_not_resolved_belongs_to_no_mount() {
+    let grants = grants("t");
+    for (path, allowed) in [("/data/a", true), ("/data/..", false), ("/data/../etc/passwd", false), ("/data/..a", true)]
+    {
+        assert_eq!(grants.file(FileAccess::Read, path).is_ok(), allowed, "{path}");
+    }
+}
+
+#[test]
 fn getters_give_what_the_manifest_says() {
     let grants = grants("t");
     let mounts: Vec<_> = grants.files().iter().map(|mount| (mount.guest(), mount.access())).collect();

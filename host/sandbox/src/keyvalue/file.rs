@@ -1,0 +1,105 @@
+//! A component's state file on disk: its folder, its rights, its lock and its checksums. Nothing of what is in it.
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::backends::FileBackend;
+use redb::{Database, DatabaseError, StorageError};
+
+use super::error::OpenError;
+use super::tables;
+
+/// Rights of the folder where it is made: its owner alone.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Rights of a state file: its owner alone.
+const FILE_MODE: u32 = 0o600;
+
+/// The right of every user to write.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Bytes of a state file that redb keeps in memory: four times the default quota, so that an ordinary component's state
+/// is read from the disk once.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// Bytes of a file whose every checksum is verified while loading (about 10 ms). Larger ones are verified after a crash
+/// only: reading a gigabyte at each start would keep a host from serving for seconds.
+const VERIFIED_BYTES_MAX: u64 = 64 << 20;
+
+/// Whether a file's checksums are verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// They are: nobody knows what became of it.
+    Verify,
+    /// They are after a crash: this process verified it, and it was closed in good order since.
+    AsClosed,
+}
+
+/// The file that holds a component's state.
+pub(super) fn path(folder: &Path, component: &str) -> PathBuf {
+    folder.join(format!("{component}.redb"))
+}
+
+/// Opens the file, or makes it, with its folder; it is this process's until it is dropped.
+pub(super) fn open(path: &Path, trust: Trust) -> Result<Database, OpenError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    ready_folder(folder)?;
+    let shown = || path.display().to_string();
+    let file = open_file(path).map_err(|source| OpenError::File { file: shown(), source })?;
+    let small = file.metadata().is_ok_and(|about| about.len() <= VERIFIED_BYTES_MAX);
+    let verify = small && trust == Trust::Verify;
+    let opened = catch_unwind(AssertUnwindSafe(|| {
+        let backend = FileBackend::new(file)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(verify).create_with_backend(backend)
+    }));
+    let damaged = |reason: String| OpenError::Damaged { file: shown(), reason };
+    let database = match opened {
+        Ok(Ok(database)) => database,
+        Ok(Err(DatabaseError::DatabaseAlreadyOpen)) => return Err(OpenError::Taken { file: shown() }),
+        Ok(Err(DatabaseError::Storage(StorageError::Io(source)))) if source.kind() != io::ErrorKind::InvalidData => {
+            return Err(OpenError::File { file: shown(), source });
+        }
+        Ok(Err(error)) => return Err(damaged(error.to_string())),
+        Err(_) => return Err(damaged("its pages contradict each other".to_owned())),
+    };
+    match catch_unwind(AssertUnwindSafe(|| tables::ready(&database))) {
+        Ok(ready) => ready?,
+        Err(_) => return Err(damaged("its tables contradict each other".to_owned())),
+    }
+    Ok(database)
+}
+
+fn ready_folder(folder: &Path) -> Result<(), OpenError> {
+    let shown = || folder.display().to_string();
+    let failed = |source: io::Error| OpenError::Folder { folder: shown(), source };
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder).map_err(failed)?;
+    let about = folder.metadata().map_err(failed)?;
+    if about.mode() & OTHERS_WRITE != 0 {
+        return Err(OpenError::Open { folder: shown() });
+    }
+    Ok(())
+}
+
+/// Opens a regular file, not what a link points to; makes it, readable by its owner alone, where it is missing.
+fn open_file(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(FILE_MODE)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    if about.permissions().mode() & 0o777 != FILE_MODE {
+        file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    }
+    Ok(file)
+}

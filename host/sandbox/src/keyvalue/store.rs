@@ -1,0 +1,328 @@
+//! What can be done with a component's state, within bounds: read, write, delete, count up, list. No WASI, no manifest.
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
+
+use super::database::{Mark, StateFile, Visit};
+use super::error::{Fault, OpenError, Refusal};
+use super::file;
+use super::tables::{self, ENTRIES, ORDER, USAGE};
+
+/// Bytes of a key. Twice what names of files and most identifiers need, and still far below a page of the file.
+pub(crate) const KEY_BYTES_MAX: usize = 512;
+
+/// Callers whose state one component keeps at once, where each has its own: bounds the file at so many quotas.
+pub(crate) const CALLERS_MAX: u64 = 1_000;
+
+/// Keys in one answer to a listing.
+pub(crate) const PAGE_KEYS_MAX: usize = 1_000;
+
+/// Bytes of keys in one answer to a listing: what a small guest takes into its memory without noticing.
+pub(crate) const PAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// How much a namespace holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Bytes of all keys and values together.
+    pub(crate) bytes: u64,
+    /// Entries.
+    pub(crate) entries: u64,
+    /// Bytes of one value.
+    pub(crate) value_bytes: u64,
+}
+
+/// A bucket of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Whose state it is: nobody's in particular (empty), or one caller's.
+    pub(crate) namespace: String,
+    /// The bucket's name.
+    pub(crate) bucket: String,
+}
+
+/// One answer to a listing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Keys, in the order in which they were first set.
+    pub(crate) keys: Vec<String>,
+    /// Where the next page begins, if there is one.
+    pub(crate) cursor: Option<u64>,
+}
+
+/// What a namespace holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Held {
+    bytes: u64,
+    entries: u64,
+}
+
+/// A component's state.
+#[derive(Debug)]
+pub(crate) struct Store {
+    file: Arc<StateFile>,
+}
+
+impl Store {
+    /// Opens and verifies the component's file in `folder`, or makes both. Waits for another process to close it, up to
+    /// `lock_wait`, then and whenever it is opened again.
+    pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, OpenError> {
+        StateFile::open(file::path(folder, component), lock_wait).map(|file| Self { file })
+    }
+
+    /// Keeps the file open, so that no operation waits for another process. Waits for one itself.
+    pub(crate) fn enter(&self) -> Result<Visit, Refusal> {
+        self.file.enter()
+    }
+
+    /// The value of `key`.
+    pub(crate) fn get(&self, place: &Place, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
+        check_key(key)?;
+        self.file.read(|transaction| {
+            let entries = transaction.open_table(ENTRIES)?;
+            let found = entries.get((place.namespace.as_str(), place.bucket.as_str(), key))?;
+            Ok(found.map(|entry| entry.value().1.to_vec()))
+        })
+    }
+
+    /// Whether there is an entry of this key.
+    pub(crate) fn exists(&self, place: &Place, key: &str) -> Result<bool, Refusal> {
+        check_key(key)?;
+        self.file.read(|transaction| {
+            let entries = transaction.open_table(ENTRIES)?;
+            Ok(entries.get((place.namespace.as_str(), place.bucket.as_str(), key))?.is_some())
+        })
+    }
+
+    /// The entries of `keys`, in their order, as they all were at one time; refused where keys and values together are
+    /// more than `bytes_max`.
+    pub(crate) fn get_many(
+        &self,
+        place: &Place,
+        keys: Vec<String>,
+        bytes_max: u64,
+    ) -> Result<Vec<Option<(String, Vec<u8>)>>, Refusal> {
+        keys.iter().try_for_each(|key| check_key(key))?;
+        self.file.read(|transaction| {
+            let entries = transaction.open_table(ENTRIES)?;
+            let mut bytes = 0_u64;
+            let mut found = Vec::with_capacity(keys.len());
+            for key in keys {
+                let entry = entries.get((place.namespace.as_str(), place.bucket.as_str(), key.as_str()))?;
+                let Some(entry) = entry else {
+                    found.push(None);
+                    continue;
+                };
+                let value = entry.value().1;
+                bytes = bytes.saturating_add(size(&key, value));
+                if bytes > bytes_max {
+                    return Err(Refusal::Answer { max: bytes_max });
+                }
+                found.push(Some((key, value.to_vec())));
+            }
+            Ok(found)
+        })
+    }
+
+    /// Sets every key, or none.
+    pub(crate) fn set_many(
+        &self,
+        place: &Place,
+        bounds: &Bounds,
+        pairs: &[(String, Vec<u8>)],
+    ) -> Result<Mark, Refusal> {
+        let mut bytes = 0_u64;
+        for (key, value) in pairs {
+            check_key(key)?;
+            check_value(value, bounds)?;
+            bytes = bytes.saturating_add(size(key, value));
+        }
+        let ((), mark) = self.file.write(bytes, |transaction| {
+            let mut writer = Writer::begin(transaction, place, bounds)?;
+            for (key, value) in pairs {
+                writer.set(key, value)?;
+            }
+            writer.finish()
+        })?;
+        Ok(mark)
+    }
+
+    /// Deletes every key, or none. Keys without an entry are passed over.
+    pub(crate) fn delete_many(&self, place: &Place, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
+        keys.iter().try_for_each(|key| check_key(key))?;
+        let bytes = keys.iter().map(|key| key.len() as u64).sum();
+        let ((), mark) = self.file.write(bytes, |transaction| {
+            let mut writer = Writer::begin(transaction, place, bounds)?;
+            for key in keys {
+                writer.delete(key)?;
+            }
+            writer.finish()
+        })?;
+        Ok(mark)
+    }
+
+    /// Adds `delta` to the decimal number that `key` holds, 0 where it holds nothing, in one step.
+    pub(crate) fn increment(
+        &self,
+        place: &Place,
+        bounds: &Bounds,
+        key: &str,
+        delta: u64,
+    ) -> Result<(u64, Mark), Refusal> {
+        check_key(key)?;
+        self.file.write(key.len() as u64, |transaction| {
+            let mut writer = Writer::begin(transaction, place, bounds)?;
+            let number = writer.number(key)?.checked_add(delta).ok_or(Refusal::Overflow)?;
+            let text = number.to_string();
+            check_value(text.as_bytes(), bounds)?;
+            writer.set(key, text.as_bytes())?;
+            writer.finish()?;
+            Ok(number)
+        })
+    }
+
+    /// The keys that were first set after the one at `cursor`; all of them, where there is no cursor.
+    pub(crate) fn keys(&self, place: &Place, cursor: Option<u64>) -> Result<Page, Refusal> {
+        let (namespace, bucket) = (place.namespace.as_str(), place.bucket.as_str());
+        let Some(first) = cursor.unwrap_or(0).checked_add(1) else {
+            return Ok(Page { keys: Vec::new(), cursor: None });
+        };
+        self.file.read(|transaction| {
+            let order = transaction.open_table(ORDER)?;
+            let mut page = Page { keys: Vec::new(), cursor: None };
+            let (mut bytes, mut last) = (0, 0);
+            for row in order.range((namespace, bucket, first)..=(namespace, bucket, u64::MAX))? {
+                let (at, key) = row?;
+                let (_, _, serial) = at.value();
+                let key = key.value();
+                bytes += key.len();
+                if page.keys.len() == PAGE_KEYS_MAX || bytes > PAGE_BYTES_MAX {
+                    page.cursor = Some(last);
+                    break;
+                }
+                page.keys.push(key.to_owned());
+                last = serial;
+            }
+            Ok(page)
+        })
+    }
+
+    /// Returns once all that was written up to `mark` survives the host and the machine. Waits for the disk.
+    pub(crate) fn settle(&self, mark: Mark) -> Result<(), Fault> {
+        self.file.settle(mark)
+    }
+}
+
+/// The writes of one transaction to one bucket, with the namespace's account kept beside them.
+struct Writer<'t> {
+    transaction: &'t WriteTransaction,
+    entries: Table<'t, (&'static str, &'static str, &'static str), (u64, &'static [u8])>,
+    usage: Table<'t, &'static str, (u64, u64)>,
+    place: &'t Place,
+    bounds: &'t Bounds,
+    before: Held,
+    held: Held,
+}
+
+impl<'t> Writer<'t> {
+    fn begin(transaction: &'t WriteTransaction, place: &'t Place, bounds: &'t Bounds) -> Result<Self, Refusal> {
+        let entries = transaction.open_table(ENTRIES)?;
+        let usage = transaction.open_table(USAGE)?;
+        let row = usage.get(place.namespace.as_str())?.map(|row| row.value());
+        let before = row.map_or(Held::default(), |(bytes, entries)| Held { bytes, entries });
+        Ok(Self { transaction, entries, usage, place, bounds, before, held: before })
+    }
+
+    fn at<'k>(&'k self, key: &'k str) -> (&'k str, &'k str, &'k str) {
+        (&self.place.namespace, &self.place.bucket, key)
+    }
+
+    /// The serial of an entry and the bytes it holds.
+    fn entry(&self, key: &str) -> Result<Option<(u64, u64)>, Refusal> {
+        let found = self.entries.get(self.at(key))?;
+        Ok(found.map(|entry| {
+            let (serial, value) = entry.value();
+            (serial, size(key, value))
+        }))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, Refusal> {
+        let Some(entry) = self.entries.get(self.at(key))? else { return Ok(0) };
+        let text = std::str::from_utf8(entry.value().1).map_err(|_| Refusal::NoNumber)?;
+        // `parse` alone takes a plus sign, which nothing here writes.
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(Refusal::NoNumber);
+        }
+        text.parse().map_err(|_| Refusal::NoNumber)
+    }
+
+    fn set(&mut self, key: &str, value: &[u8]) -> Result<(), Refusal> {
+        let serial = match self.entry(key)? {
+            Some((serial, bytes)) => {
+                self.held.bytes = self.held.bytes.saturating_sub(bytes);
+                serial
+            }
+            None => {
+                let serial = tables::next_serial(self.transaction)?;
+                let mut order = self.transaction.open_table(ORDER)?;
+                order.insert((self.place.namespace.as_str(), self.place.bucket.as_str(), serial), key)?;
+                self.held.entries = self.held.entries.saturating_add(1);
+                serial
+            }
+        };
+        self.held.bytes = self.held.bytes.saturating_add(size(key, value));
+        let at = (self.place.namespace.as_str(), self.place.bucket.as_str(), key);
+        self.entries.insert(at, (serial, value))?;
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &str) -> Result<(), Refusal> {
+        let Some((serial, bytes)) = self.entry(key)? else { return Ok(()) };
+        let (namespace, bucket) = (self.place.namespace.as_str(), self.place.bucket.as_str());
+        self.entries.remove((namespace, bucket, key))?;
+        self.transaction.open_table(ORDER)?.remove((namespace, bucket, serial))?;
+        self.held.bytes = self.held.bytes.saturating_sub(bytes);
+        self.held.entries = self.held.entries.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Holds what is there now to the bounds, and notes it. What was there before a quota was lowered stays, and may
+    /// shrink.
+    fn finish(mut self) -> Result<(), Refusal> {
+        let Self { before, held, bounds, .. } = self;
+        if held.bytes > bounds.bytes && held.bytes > before.bytes {
+            return Err(Refusal::Bytes { held: before.bytes, wanted: held.bytes, max: bounds.bytes });
+        }
+        if held.entries > bounds.entries && held.entries > before.entries {
+            return Err(Refusal::Entries { wanted: held.entries, max: bounds.entries });
+        }
+        let namespace = self.place.namespace.as_str();
+        if held.entries == 0 {
+            self.usage.remove(namespace)?;
+            return Ok(());
+        }
+        if before.entries == 0 && self.usage.len()? >= CALLERS_MAX {
+            return Err(Refusal::Callers { max: CALLERS_MAX });
+        }
+        self.usage.insert(namespace, (held.bytes, held.entries))?;
+        Ok(())
+    }
+}
+
+/// What an entry counts towards the quota: its key and its value, in bytes.
+fn size(key: &str, value: &[u8]) -> u64 {
+    (key.len() as u64).saturating_add(value.len() as u64)
+}
+
+fn check_key(key: &str) -> Result<(), Refusal> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(Refusal::Key { bytes: key.len(), max: KEY_BYTES_MAX });
+    }
+    Ok(())
+}
+
+fn check_value(value: &[u8], bounds: &Bounds) -> Result<(), Refusal> {
+    let bytes = value.len() as u64;
+    if bytes > bounds.value_bytes { Err(Refusal::Value { bytes, max: bounds.value_bytes }) } else { Ok(()) }
+}

@@ -1,0 +1,139 @@
+//! `wasi:sockets`: TCP and UDP to where the policy permits, and look-ups of names that its rules name.
+//!
+//! wasmtime-wasi has the sockets; this stands before it, so that each address is decided on where it is asked for, with a
+//! denial that names it, each byte is charged to its call, and each socket and look-up is counted. `check` stands behind
+//! it as well: wasmtime-wasi asks it before every system call, and it decides from the same rules.
+//!
+//! | asked for | what happens |
+//! |---|---|
+//! | a socket | given where there is a rule of its protocol; counted |
+//! | bind to the unspecified address and port 0 | done: what every client does, and it receives from permitted addresses only |
+//! | bind to anything else, listen, accept | denied, always |
+//! | TCP connect, UDP connect, each UDP packet out | the address is decided on |
+//! | each UDP packet in | dropped unless its sender could be sent to |
+//! | look-up | the name is decided on, then each address it leads to |
+//!
+//! Must not hold: rules.
+mod bindings;
+mod create;
+mod lookup;
+mod streams;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod udp;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use toolcell_policy::{Capability, Grants};
+use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::p2::bindings::sockets as wasi;
+use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
+use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
+use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView as _};
+use wasi::network::Host as _;
+use wasmtime_wasi::WasiCtxBuilder;
+
+use crate::net::CallNet;
+use crate::state::CallState;
+
+/// Everything of `wasi:sockets`.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type State = CallState;
+    type Own = HasSelf<CallState>;
+    wasi::tcp::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::udp::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
+    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    let options = wasi::network::LinkOptions::default();
+    wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
+}
+
+/// What the interfaces here need of it; guests are linked to wasmtime-wasi's.
+impl wasi::network::Host for CallState {
+    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn network_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
+        self.sockets().network_error_code(error)
+    }
+}
+
+impl wasi::network::HostNetwork for CallState {
+    fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
+        wasi::network::HostNetwork::drop(&mut self.sockets(), network)
+    }
+}
+
+/// Gives a call's WASI context the protocols that the grants have rules of, behind [`permits`].
+pub(crate) fn allow(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>, net: &Arc<CallNet>) {
+    let network = grants.network();
+    let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
+    builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
+    if !tcp && !udp {
+        return;
+    }
+    let (grants, net) = (Arc::clone(grants), Arc::clone(net));
+    builder.socket_addr_check(move |address, asked| {
+        let permitted = permits(&grants, &net, address, asked);
+        Box::pin(async move { permitted })
+    });
+}
+
+/// The last word before a system call. What it refuses was denied before, with a record of it; nothing is recorded here.
+fn permits(grants: &Grants, net: &CallNet, address: SocketAddr, asked: SocketAddrUse) -> bool {
+    let network = grants.network();
+    match asked {
+        SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
+        SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
+        SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
+        SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
+    }
+}
+
+/// What the system would bind to by itself.
+fn is_implicit(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() && address.port() == 0
+}
+
+impl CallState {
+    /// Binding is for clients: to nowhere in particular.
+    fn may_bind(&self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
+        if is_implicit(address) {
+            return Ok(());
+        }
+        self.denials.add(self.reach().grants().network().never_listens(capability, "bind", address));
+        Err(denied())
+    }
+
+    /// A TCP connection to this address, or the denial of it.
+    fn may_connect(&self, address: SocketAddr) -> SocketResult<()> {
+        let decision = self.reach().grants().network().tcp(address, &self.net.resolved());
+        decision.map(drop).map_err(|denial| {
+            self.denials.add(denial);
+            denied()
+        })
+    }
+
+    /// UDP packets to and from this address, or the denial of it.
+    fn may_send(&self, address: SocketAddr) -> SocketResult<()> {
+        let decision = self.reach().grants().network().udp(address, &self.net.resolved());
+        decision.map(drop).map_err(|denial| {
+            self.denials.add(denial);
+            denied()
+        })
+    }
+
+    /// Counts a socket towards its limit.
+    fn count_socket(&self) -> SocketResult<()> {
+        if self.net.socket() { Ok(()) } else { Err(ErrorCode::NewSocketLimit.into()) }
+    }
+}
+
+fn denied() -> SocketError {
+    ErrorCode::AccessDenied.into()
+}

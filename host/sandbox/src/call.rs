@@ -158,6 +158,11 @@ pub(crate) async fn run<T>(
         Ok(Err(error)) => Err(Failure::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
+    // An answer never speaks of what the disk does not have.
+    let outcome = match (outcome, instance.store.data_mut().keyvalue.settle().await) {
+        (Ok(_), Err(fault)) => Err(Failure::Host { detail: fault.to_string() }),
+        (outcome, _) => outcome,
+    };
     let mut usage = instance.usage(limits, started.elapsed());
     // An answer that cost too much is none, or the same call would pass or not by where a tick fell.
     let outcome =

@@ -4,6 +4,7 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
+use crate::keyvalue::Fault;
 use crate::state::CallState;
 
 /// Why a call gave no result.
@@ -117,6 +118,9 @@ impl Failure {
         }
         if let Some(trap) = error.downcast_ref::<Trap>() {
             return Self::sort_trap(*trap, error, state, limits);
+        }
+        if let Some(fault) = error.downcast_ref::<Fault>() {
+            return Self::Host { detail: fault.to_string() };
         }
         if state.limiter.refused() {
             return Self::over(Limit::Memory, limits);

@@ -10,6 +10,7 @@ use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
 use crate::state::CallState;
+use crate::{config, keyvalue};
 
 type State = CallState;
 
@@ -20,6 +21,8 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     add_cli(linker)?;
     add_files(linker)?;
     add_sockets(linker)?;
+    config::add_to_linker(linker)?;
+    keyvalue::add_to_linker(linker)?;
     bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)
 }
 

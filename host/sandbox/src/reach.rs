@@ -5,8 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_policy::{EnvSource, Grants, SecretSource, Span};
+use wasmtime_wasi_config::WasiConfigVariables;
 
+use crate::config;
 use crate::engine::Sandbox;
+use crate::keyvalue::{self, GrantedState};
 use crate::secrets::SecretValue;
 
 /// What a tool's grants are made ready with.
@@ -40,6 +43,8 @@ pub struct ReachProblem {
 pub struct Reach {
     grants: Arc<Grants>,
     environment: Vec<(String, String)>,
+    config: WasiConfigVariables,
+    keyvalue: Option<GrantedState>,
 }
 
 impl Reach {
@@ -50,19 +55,36 @@ impl Reach {
     pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
         let mut problems = Vec::new();
         let environment = environment(grants, setting, &mut problems);
-        if problems.is_empty() { Ok(Arc::new(Self { grants: Arc::clone(grants), environment })) } else { Err(problems) }
+        let config = config::variables(grants, []);
+        let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Arc::new(Self { grants: Arc::clone(grants), environment, config, keyvalue }))
     }
 
     /// Nothing: no files, network, environment, configuration or state.
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
-        Arc::new(Self { grants: Arc::new(Grants::sealed(component, None)), environment: Vec::new() })
+        let grants = Arc::new(Grants::sealed(component, None));
+        let config = config::variables(&grants, []);
+        Arc::new(Self { grants, environment: Vec::new(), config, keyvalue: None })
     }
 
     /// What the manifest grants.
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
+    }
+
+    /// What `wasi:config` tells the guest.
+    pub(crate) fn config(&self) -> &WasiConfigVariables {
+        &self.config
+    }
+
+    /// The state that the tool keeps.
+    pub(crate) fn keyvalue(&self) -> Option<&GrantedState> {
+        self.keyvalue.as_ref()
     }
 
     /// The guest's environment.

@@ -42,11 +42,11 @@ use crate::state::CallState;
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type State = CallState;
     type Own = HasSelf<CallState>;
-    wasi::tcp::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::udp::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
-    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::tcp::add_to_linker::<State, Own>(linker, State::called)?;
+    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, State::called)?;
+    wasi::udp::add_to_linker::<State, Own>(linker, State::called)?;
+    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, State::called)?;
+    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();
     wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)

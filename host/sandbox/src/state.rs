@@ -11,6 +11,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use crate::caller::Caller;
 use crate::capture::LogBudget;
 use crate::denials::Denials;
+use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
 use crate::reach::Reach;
 
@@ -22,6 +23,7 @@ pub(crate) struct CallState {
     pub(crate) log: LogBudget,
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) denials: Denials,
+    pub(crate) keyvalue: keyvalue::Session,
     reach: Arc<Reach>,
     /// Calls of host functions since the budgets were last filled up.
     pub(crate) host_calls: u64,
@@ -37,7 +39,8 @@ impl CallState {
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
-        Self { wasi, table, limiter, log, caller, denials, reach, host_calls: 0 }
+        let keyvalue = keyvalue::Session::default();
+        Self { wasi, table, limiter, log, caller, denials, keyvalue, reach, host_calls: 0 }
     }
 
     /// Every host function comes by here for its state, once for each call of it.

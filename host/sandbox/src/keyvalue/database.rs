@@ -79,7 +79,11 @@ struct Users {
 
 /// Keeps the file open.
 #[derive(Debug)]
-pub(crate) struct Visit(Arc<StateFile>);
+pub(crate) struct Visit {
+    file: Arc<StateFile>,
+    /// How long after it the file stays open for the next.
+    linger: Duration,
+}
 
 impl StateFile {
     /// Opens and verifies it, waiting up to `lock_wait` for another process to close it.
@@ -96,14 +100,14 @@ impl StateFile {
             unsettled_bytes: AtomicU64::new(0),
             settling: Mutex::new(()),
         });
-        // Nobody may ever come: this closes it like any other pause.
-        drop(file.visit());
+        // Loading verified it; whether anybody comes is not known, and another host may wait.
+        drop(file.visit(Duration::ZERO));
         Ok(file)
     }
 
     /// Opens it, where it is closed, and keeps it open. May wait for another process, and for the disk.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Visit, Refusal> {
-        let visit = self.visit();
+        let visit = self.visit(IDLE);
         self.ensure_open()?;
         Ok(visit)
     }
@@ -171,11 +175,11 @@ impl StateFile {
         self.unsettled_bytes.store(0, Ordering::Relaxed);
     }
 
-    fn visit(self: &Arc<Self>) -> Visit {
+    fn visit(self: &Arc<Self>, linger: Duration) -> Visit {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         users.count += 1;
         users.visits = users.visits.wrapping_add(1);
-        Visit(Arc::clone(self))
+        Visit { file: Arc::clone(self), linger }
     }
 
     /// Runs `work` on the open file. Where the file fails, it is opened again for whoever comes next: redb does nothing
@@ -259,7 +263,7 @@ impl StateFile {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        let file = &self.0;
+        let file = &self.file;
         let visits = {
             let mut users = file.users.lock().unwrap_or_else(PoisonError::into_inner);
             users.count = users.count.saturating_sub(1);
@@ -271,7 +275,7 @@ impl Drop for Visit {
         // Without a runtime nothing serves: a command that loads, says what it found and ends.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let held = file.now.read().unwrap_or_else(PoisonError::into_inner).since.elapsed();
-        let pause = if held > HOLD_MAX { Duration::ZERO } else { IDLE };
+        let pause = if held > HOLD_MAX { Duration::ZERO } else { self.linger };
         let file = Arc::clone(file);
         runtime.spawn(async move {
             tokio::time::sleep(pause).await;

@@ -58,13 +58,19 @@ impl OpenError {
         match self {
             Self::Folder { .. } => "name a folder that the host may write in [server]: state = \"…\"",
             Self::Open { .. } => "take that right away (chmod o-w), or name another folder in [server]: state = \"…\"",
-            Self::File { .. } | Self::Storage(_) => "check that the host may read and write it, and that the disk has room",
+            Self::File { .. } | Self::Storage(_) => {
+                "check that the host may read and write it, and that the disk has room"
+            }
             Self::Taken { .. } => {
                 "hosts take turns with a state folder, and that one has it all the time: stop it, or give this one its own in \
                  [server]: state = \"…\""
             }
-            Self::Damaged { .. } => "put a backup in its place, or move it away: the component then starts with nothing",
-            Self::Format { .. } => "use the version that wrote it, or move it away: the component then starts with nothing",
+            Self::Damaged { .. } => {
+                "put a backup in its place, or move it away: the component then starts with nothing"
+            }
+            Self::Format { .. } => {
+                "use the version that wrote it, or move it away: the component then starts with nothing"
+            }
         }
     }
 }
@@ -108,13 +114,7 @@ macro_rules! fault_of {
     )*};
 }
 
-fault_of!(
-    redb::TransactionError,
-    redb::TableError,
-    redb::StorageError,
-    redb::CommitError,
-    redb::SetDurabilityError
-);
+fault_of!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CommitError, redb::SetDurabilityError);
 
 /// Why one operation was not done. `Display` is for the guest and the model behind it: no paths.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +129,9 @@ pub(crate) enum Refusal {
         max: usize,
     },
     /// The value is larger than any may be.
-    #[error("quota: one value is at most {max} bytes, and this one is {bytes}; split it over several keys or store less")]
+    #[error(
+        "quota: one value is at most {max} bytes, and this one is {bytes}; split it over several keys or store less"
+    )]
     Value {
         /// Its length, in bytes.
         bytes: u64,

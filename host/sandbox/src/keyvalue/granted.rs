@@ -46,8 +46,7 @@ impl GrantedState {
 
 /// Opens the component's state in the state folder, or takes it where it is open already.
 fn grant(policy: &KeyValue, folder: &Path, component: &str) -> Result<GrantedState, OpenError> {
-    let bounds =
-        Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
+    let bounds = Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
     Ok(GrantedState { store: shared(folder, component)?, bounds, per_caller: policy.per_caller() })
 }
 

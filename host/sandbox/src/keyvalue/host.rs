@@ -53,9 +53,9 @@ impl From<ResourceTableError> for Trouble {
 
 /// `wasi:keyvalue/store`, `atomics` and `batch`.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    store::add_to_linker::<CallState, HasSelf<CallState>>(linker, |state| state)?;
-    atomics::add_to_linker::<CallState, HasSelf<CallState>>(linker, |state| state)?;
-    batch::add_to_linker::<CallState, HasSelf<CallState>>(linker, |state| state)
+    store::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)?;
+    atomics::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)?;
+    batch::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)
 }
 
 impl CallState {
@@ -87,7 +87,7 @@ impl store::Host for CallState {
         let granted = match (reach.grants().open_keyvalue(), reach.keyvalue()) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
-                self.denials.add(denial);
+                self.deny(denial);
                 return Err(Trouble::Guest(Error::AccessDenied));
             }
             (Ok(_), None) => return Err(Trouble::Guest(Error::AccessDenied)),

@@ -87,11 +87,20 @@ fn each_bound_holds_to_the_last_byte_and_entry() {
     let refused = |key: &str, length: usize, why: &'static str| (key.to_owned(), "v".repeat(length), Some(why));
     let cases: [(&str, Vec<(String, String, Option<&str>)>); 7] = [
         ("value", vec![fits("a", 60), refused("a", 61, "quota: one value is at most 60 bytes")]),
-        ("bytes", vec![fits("a", 59), fits("b", 39), refused("c", 0, "quota: keys and values together are at most 100")]),
-        ("bytes, replaced", vec![fits("a", 59), fits("a", 60), fits("b", 38), refused("b", 39, "quota: keys and values")]),
+        (
+            "bytes",
+            vec![fits("a", 59), fits("b", 39), refused("c", 0, "quota: keys and values together are at most 100")],
+        ),
+        (
+            "bytes, replaced",
+            vec![fits("a", 59), fits("a", 60), fits("b", 38), refused("b", 39, "quota: keys and values")],
+        ),
         ("entries", vec![fits("a", 1), fits("b", 1), fits("c", 1), refused("d", 1, "quota: at most 3 entries")]),
         ("entries, replaced", vec![fits("a", 1), fits("b", 1), fits("c", 1), fits("c", 2)]),
-        ("key", vec![refused("", 1, "a key is 1 to 512 bytes long"), refused(&long_key, 1, "a key is 1 to 512 bytes long")]),
+        (
+            "key",
+            vec![refused("", 1, "a key is 1 to 512 bytes long"), refused(&long_key, 1, "a key is 1 to 512 bytes long")],
+        ),
         ("nothing is too little", vec![fits("a", 0), fits("b", 0)]),
     ];
     for (name, steps) in cases {
@@ -458,22 +467,23 @@ async fn two_hosts_with_one_folder_take_turns_and_see_what_the_other_wrote() {
     }
 }
 
-#[test]
-fn a_host_that_does_not_get_its_turn_tells_the_guest_to_try_again() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_does_not_get_its_turn_tells_the_guest_to_try_again() {
     let folder = tempfile::tempdir().unwrap();
-    let second = store(folder.path());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    // The first pause of a file that nobody uses closes it: paused time passes at once.
-    runtime.block_on(async {
-        drop(second.enter().unwrap());
-        tokio::time::sleep(Duration::from_secs(5)).await;
+    let path = folder.path().to_owned();
+    let turns = tokio::task::spawn_blocking(move || {
+        let second = store(&path);
+        // Waits until the second has closed it, as nobody uses it there.
+        let first = Store::open(&path, "notes", Duration::from_secs(20)).unwrap();
+        let visit = first.enter().unwrap();
+        let refusal = second.enter().unwrap_err();
+        assert!(refusal.to_string().starts_with("busy: "), "{refusal}");
+        drop((visit, first));
+        set(&second, &shared(), &ROOMY, "a", "1")
     });
-    drop(runtime);
-    let first = store(folder.path());
-    let refusal = second.enter().unwrap_err();
-    assert!(refusal.to_string().starts_with("busy: "), "{refusal}");
-    drop(first);
-    set(&second, &shared(), &ROOMY, "a", "1").unwrap();
+    // The first closes it when it is dropped, or a moment later where that is under way already.
+    let last = turns.await.unwrap();
+    assert!(matches!(last, Ok(()) | Err(Refusal::Busy)), "{last:?}");
 }
 
 #[test]

@@ -2,13 +2,13 @@
 //! it is called.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
-use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView as _};
-use wasmtime_wasi::p2::bindings::{cli, filesystem, random, sockets};
+use wasmtime_wasi::p2::bindings::{cli, random, sockets};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
+use crate::files;
 use crate::state::CallState;
 use crate::{config, keyvalue};
 
@@ -19,7 +19,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     // wasi:io, clocks, random, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     add_cli(linker)?;
-    add_files(linker)?;
+    files::add_to_linker(linker, State::files)?;
     add_sockets(linker)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker)?;
@@ -36,11 +36,6 @@ fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_stdout::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_stderr::add_to_linker::<State, WasiCli>(linker, State::cli)
-}
-
-fn add_files(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    filesystem::preopens::add_to_linker::<State, WasiFilesystem>(linker, State::filesystem)?;
-    filesystem::types::add_to_linker::<State, WasiFilesystem>(linker, State::filesystem)
 }
 
 fn add_sockets(linker: &mut Linker<State>) -> wasmtime::Result<()> {

@@ -9,6 +9,7 @@ use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::config;
 use crate::engine::Sandbox;
+use crate::files::{Note, Prepared, Surroundings};
 use crate::keyvalue::{self, GrantedState};
 use crate::secrets::SecretValue;
 
@@ -45,6 +46,7 @@ pub struct Reach {
     environment: Vec<(String, String)>,
     config: WasiConfigVariables,
     keyvalue: Option<GrantedState>,
+    files: Arc<Prepared>,
 }
 
 impl Reach {
@@ -57,10 +59,15 @@ impl Reach {
         let environment = environment(grants, setting, &mut problems);
         let config = config::variables(grants, []);
         let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
+        let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
+        let files = Prepared::new(grants.files(), &around).unwrap_or_else(|found| {
+            problems.extend(found);
+            Arc::default()
+        });
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Arc::new(Self { grants: Arc::clone(grants), environment, config, keyvalue }))
+        Ok(Arc::new(Self { grants: Arc::clone(grants), environment, config, keyvalue, files }))
     }
 
     /// Nothing: no files, network, environment, configuration or state.
@@ -68,7 +75,7 @@ impl Reach {
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = config::variables(&grants, []);
-        Arc::new(Self { grants, environment: Vec::new(), config, keyvalue: None })
+        Arc::new(Self { grants, environment: Vec::new(), config, keyvalue: None, files: Arc::default() })
     }
 
     /// What the manifest grants.
@@ -85,6 +92,17 @@ impl Reach {
     /// The state that the tool keeps.
     pub(crate) fn keyvalue(&self) -> Option<&GrantedState> {
         self.keyvalue.as_ref()
+    }
+
+    /// What is as the manifest says, but may not be what its author meant.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.files.notes()
+    }
+
+    /// The mounts, opened.
+    pub(crate) fn files(&self) -> &Arc<Prepared> {
+        &self.files
     }
 
     /// The guest's environment.

@@ -11,6 +11,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use crate::caller::Caller;
 use crate::capture::LogBudget;
 use crate::denials::Denials;
+use crate::files::{Files, FilesView};
 use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
 use crate::reach::Reach;
@@ -19,6 +20,7 @@ use crate::reach::Reach;
 pub(crate) struct CallState {
     wasi: WasiCtx,
     table: ResourceTable,
+    files: Files,
     pub(crate) limiter: MemoryLimiter,
     pub(crate) log: LogBudget,
     pub(crate) caller: Arc<dyn Caller>,
@@ -40,7 +42,8 @@ impl CallState {
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
         let keyvalue = keyvalue::Session::default();
-        Self { wasi, table, limiter, log, caller, denials, keyvalue, reach, host_calls: 0 }
+        let files = Files::new(Arc::clone(reach.files()));
+        Self { wasi, table, files, limiter, log, caller, denials, keyvalue, reach, host_calls: 0 }
     }
 
     /// Every host function comes by here for its state, once for each call of it.
@@ -51,6 +54,7 @@ impl CallState {
 
     /// From now on, this is whom the guest's progress, log and denials reach.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+        self.files.end_call();
         self.denials.hand_to(Arc::clone(&caller));
         self.caller = caller;
     }
@@ -62,7 +66,13 @@ impl CallState {
 
     /// A call of another tool begins, which reaches the same.
     pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
+        self.files.set_prepared(reach.files());
         self.reach = Arc::clone(reach);
+    }
+
+    /// `wasi:filesystem` of this call.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
     }
 
     /// What the tool can reach.

@@ -1,0 +1,205 @@
+//! The files of one call: its mounts, its scratch space, and what it has open. Made with the call's store and dropped with it.
+use std::sync::Arc;
+
+use cap_std::fs::Dir;
+use toolcell_policy::{FileAccess, FilePermit};
+
+use super::bindings::types::ErrorCode;
+use super::handle::{Handle, single};
+use super::ledger::Account;
+use super::mount::{Mount, Place, Source, Spot, What, names, well_formed};
+use super::open::{Asked, open_seen};
+use super::permits::{Permit, Permits};
+use super::prepared::Prepared;
+use super::refused::{Refused, code};
+use super::scratch::Scratch;
+
+/// What one call can do with files.
+pub(crate) struct Files {
+    prepared: Arc<Prepared>,
+    /// Scratch space by the number of its mount, made when first used.
+    scratch: Vec<(usize, Scratch)>,
+    permits: Permits,
+}
+
+/// What a guest holds of a file or folder.
+pub enum Descriptor {
+    /// A folder.
+    Folder(Folder),
+    /// A regular file.
+    File(Opened),
+}
+
+/// A folder that a guest holds.
+#[derive(Clone)]
+pub struct Folder {
+    pub(super) mount: usize,
+    /// Names that lead here from the mount.
+    pub(super) at: Vec<String>,
+    /// Open, where it is neither a mount itself nor in a mount that has others inside it.
+    pub(super) open: Option<(Arc<Dir>, Arc<Permit>)>,
+}
+
+/// A regular file that a guest holds.
+pub struct Opened {
+    pub(super) mount: usize,
+    pub(super) at: Vec<String>,
+    pub(super) handle: Arc<Handle>,
+    pub(super) reads: bool,
+    pub(super) writes: bool,
+}
+
+impl Files {
+    /// Nothing is opened or made yet.
+    pub(crate) fn new(prepared: Arc<Prepared>) -> Self {
+        Self { prepared, scratch: Vec::new(), permits: Permits::default() }
+    }
+
+    /// The call ended though its store stays: what is private to it goes now.
+    pub(crate) fn end_call(&mut self) {
+        self.scratch.clear();
+    }
+
+    /// A call of another tool begins, with the same mounts.
+    pub(crate) fn set_prepared(&mut self, prepared: &Arc<Prepared>) {
+        self.prepared = Arc::clone(prepared);
+    }
+
+    pub(crate) fn prepared(&self) -> &Arc<Prepared> {
+        &self.prepared
+    }
+
+    pub(super) fn permits(&self) -> &Permits {
+        &self.permits
+    }
+
+    pub(super) fn mount(&self, number: usize) -> Result<&Mount, Refused> {
+        self.prepared.mounts().get(number).ok_or_else(|| ErrorCode::BadDescriptor.into())
+    }
+
+    /// Whether the manifest allows it at this place.
+    pub(super) fn permit(&self, mount: usize, want: FileAccess, at: &[String]) -> Result<FilePermit, Refused> {
+        self.mount(mount)?.permit(want, at)
+    }
+
+    /// Whether a folder may be listed; what is on no disk may.
+    pub(super) fn permit_to_look(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
+        let mount = self.mount(mount)?;
+        if mount.grant.is_some() {
+            mount.permit(FileAccess::Read, at)?;
+        }
+        Ok(())
+    }
+
+    /// Sets times of a file or folder. Those of links are not set: that takes a way around what opens things.
+    pub(super) fn set_times(
+        &self,
+        spot: &Spot,
+        follow: bool,
+        times: std::fs::FileTimes,
+        _permit: FilePermit,
+    ) -> Result<(), ErrorCode> {
+        let account = spot.account()?;
+        let _permit = self.permits.take(1)?;
+        let _turn = account.names();
+        let facts = spot.facts(follow)?;
+        if facts.is_link() {
+            return Err(ErrorCode::Unsupported);
+        }
+        let (file, _) = open_seen(spot, Asked::to_look(follow), Some(&facts))?;
+        single(&facts)?;
+        file.set_times(times).map_err(|error| code(&error))
+    }
+
+    /// The place that a path leads to from a folder.
+    pub(super) fn place(&mut self, folder: &Folder, path: &str) -> Result<Place, Refused> {
+        well_formed(path)?;
+        let mount = self.mount(folder.mount)?;
+        if mount.is_plain() {
+            let names = names(&folder.at, path)?;
+            return self.place_of_names(folder.mount, names, path.ends_with('/'));
+        }
+        // For a denial and for the folders opened from here; nothing is decided by it, as links may lead elsewhere.
+        let at = names(&folder.at, path).unwrap_or_default();
+        let account = mount.account.clone();
+        if let Some((dir, _)) = &folder.open {
+            let account = match mount.source {
+                Source::Scratch(_) => self.scratch_of(folder.mount)?.1,
+                _ => account,
+            };
+            let dir = Arc::clone(dir);
+            return Ok(Place::Spot(Spot { mount: folder.mount, dir, path: path.to_owned(), account, at, plain: false, pinned: false }));
+        }
+        let (dir, account) = self.root(folder.mount)?;
+        Ok(Place::Spot(Spot { mount: folder.mount, dir, path: path.to_owned(), account, at, plain: false, pinned: false }))
+    }
+
+    /// The place of names in a mount that has others inside it.
+    fn place_of_names(&mut self, number: usize, names: Vec<String>, slash: bool) -> Result<Place, Refused> {
+        let mount = self.mount(number)?;
+        match mount.inner_at(&names) {
+            Some((What::Hidden, _)) => return Err(ErrorCode::NoEntry.into()),
+            Some((What::Mount(inner), rest)) => {
+                let rest = rest.to_vec();
+                return self.place_in_inner(inner, rest, slash);
+            }
+            None => {}
+        }
+        let pinned = mount.holds_inner(&names);
+        if matches!(mount.source, Source::Virtual) {
+            return if pinned { Ok(Place::Virtual(number, names)) } else { Err(ErrorCode::NoEntry.into()) };
+        }
+        let (dir, account) = self.root(number)?;
+        let path = joined(&names, slash);
+        Ok(Place::Spot(Spot { mount: number, dir, path, account, at: names, plain: true, pinned }))
+    }
+
+    /// `rest` leads to nothing mounted further inside: the longest path was taken.
+    fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<Place, Refused> {
+        let mount = self.mount(number)?;
+        let pinned = rest.is_empty() || mount.holds_inner(&rest);
+        if let Source::File { folder, name } = &mount.source {
+            if !rest.is_empty() || slash {
+                return Err(ErrorCode::NotDirectory.into());
+            }
+            let path = name.to_str().ok_or(ErrorCode::IllegalByteSequence)?.to_owned();
+            let (dir, account) = (Arc::clone(folder), mount.account.clone());
+            return Ok(Place::Spot(Spot { mount: number, dir, path, account, at: rest, plain: true, pinned }));
+        }
+        let plain = mount.is_plain();
+        let (dir, account) = self.root(number)?;
+        let path = joined(&rest, slash);
+        Ok(Place::Spot(Spot { mount: number, dir, path, account, at: rest, plain, pinned }))
+    }
+
+    /// The folder of a mount, and what is written to it is charged to.
+    pub(super) fn root(&mut self, number: usize) -> Result<(Arc<Dir>, Option<Account>), Refused> {
+        let mount = self.mount(number)?;
+        match &mount.source {
+            Source::Folder(dir) => Ok((Arc::clone(dir), mount.account.clone())),
+            Source::Scratch(_) => self.scratch_of(number),
+            Source::File { .. } => Err(ErrorCode::NotDirectory.into()),
+            Source::Virtual => Err(ErrorCode::NoEntry.into()),
+        }
+    }
+
+    fn scratch_of(&mut self, number: usize) -> Result<(Arc<Dir>, Option<Account>), Refused> {
+        if let Some((_, scratch)) = self.scratch.iter().find(|(mount, _)| *mount == number) {
+            return Ok((Arc::clone(&scratch.dir), Some(scratch.account.clone())));
+        }
+        let Source::Scratch(quota) = self.mount(number)?.source else { return Err(ErrorCode::BadDescriptor.into()) };
+        let home = self.prepared.home().ok_or(ErrorCode::Io)?;
+        let scratch = Scratch::make(home, quota)?;
+        let made = (Arc::clone(&scratch.dir), Some(scratch.account.clone()));
+        self.scratch.push((number, scratch));
+        Ok(made)
+    }
+}
+
+fn joined(names: &[String], slash: bool) -> String {
+    match names {
+        [] => ".".to_owned(),
+        names if slash => format!("{}/", names.join("/")),
+        names => names.join("/"),
+    }
+}

@@ -1,0 +1,103 @@
+//! Names in folders: made, removed, renamed, linked. Each changes what the mount's quota counts, and does so in its turn.
+use std::sync::PoisonError;
+
+use toolcell_policy::FilePermit;
+
+use super::bindings::types::ErrorCode;
+use super::ledger::Reservation;
+use super::mount::{PATH_BYTES_MAX, Spot};
+use super::refused::code;
+
+pub(super) fn create_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+    made(spot, 0, || spot.dir.create_dir(&spot.path))
+}
+
+/// A link leads to where its folder is or below: whoever else follows it, before or after it is moved, stays in the mount.
+pub(super) fn create_link(spot: &Spot, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
+    if target.is_empty() {
+        return Err(ErrorCode::NoEntry);
+    }
+    if target.len() > PATH_BYTES_MAX {
+        return Err(ErrorCode::NameTooLong);
+    }
+    if target.contains('\0') {
+        return Err(ErrorCode::Invalid);
+    }
+    if target.starts_with('/') || target.split('/').any(|name| name == "..") {
+        return Err(ErrorCode::NotPermitted);
+    }
+    made(spot, target.len() as u64, || spot.dir.symlink(target, &spot.path))
+}
+
+fn made(spot: &Spot, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+    let account = spot.account()?;
+    account.with_room(|| {
+        let _turn = account.names();
+        spot.check()?;
+        let room = account.reserve(bytes, 1)?;
+        make().map_err(|error| code(&error))?;
+        room.keep();
+        Ok(())
+    })
+}
+
+pub(super) fn remove_file(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+    removed(spot, || spot.dir.remove_file(&spot.path))
+}
+
+pub(super) fn remove_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+    removed(spot, || spot.dir.remove_dir(&spot.path))
+}
+
+fn removed(spot: &Spot, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+    let account = spot.account()?;
+    let turn = account.names();
+    let facts = spot.facts_of_name()?;
+    if spot.pinned {
+        return Err(ErrorCode::Busy);
+    }
+    remove().map_err(|error| code(&error))?;
+    turn.removed(&facts);
+    Ok(())
+}
+
+/// Both are in the same mount.
+pub(super) fn rename(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+    let turn = old.account()?.names();
+    let moved = old.facts_of_name()?;
+    let replaced = match new.facts_of_name() {
+        Ok(facts) => Some(facts),
+        Err(ErrorCode::NoEntry) => None,
+        Err(code) => return Err(code),
+    };
+    if old.pinned || new.pinned {
+        return Err(ErrorCode::Busy);
+    }
+    old.dir.rename(&old.path, &new.dir, &new.path).map_err(|error| code(&error))?;
+    // Two names of one file: renaming one to the other does nothing.
+    if let Some(replaced) = replaced.filter(|replaced| replaced.identity != moved.identity) {
+        turn.removed(&replaced);
+    }
+    Ok(())
+}
+
+/// A further name for a file of the same mount. The quota counts a file with each of its names.
+pub(super) fn link(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+    let account = old.account()?;
+    account.with_room(|| {
+        let turn = account.names();
+        new.check()?;
+        let seen = old.facts_of_name()?;
+        if !seen.is_file() {
+            return Err(ErrorCode::NotPermitted);
+        }
+        // Its size stays as it is from here on: a file of two names is not written.
+        let writing = turn.writing(seen.identity).unwrap_or_default();
+        let _alone = writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let facts = old.facts_of_name()?;
+        let room: Reservation = account.reserve(facts.charged_bytes(), 1)?;
+        old.dir.hard_link(&old.path, &new.dir, &new.path).map_err(|error| code(&error))?;
+        room.keep();
+        Ok(())
+    })
+}

@@ -1,0 +1,193 @@
+//! An open regular file: reads and writes in bounded pieces, each write against the quota of its mount.
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::bindings::types::ErrorCode;
+use super::facts::{Facts, Identity};
+use super::ledger::Account;
+use super::permits::Permit;
+use super::refused::code;
+
+/// Bytes that one host call moves: what WASI hosts commonly permit. A guest that moves more asks again, and in between
+/// its deadline and its caller are heard.
+pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest file that the operating system can name positions in.
+const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+
+/// Where a write goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Position {
+    At(u64),
+    End,
+}
+
+/// An open regular file, closed when the last descriptor and stream on it is dropped.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    file: std::fs::File,
+    held: Option<Held>,
+    _permit: Permit,
+}
+
+/// What a file of a writable mount has besides.
+#[derive(Debug)]
+struct Held {
+    account: Account,
+    identity: Identity,
+    writing: Arc<Mutex<()>>,
+}
+
+impl Handle {
+    /// A file of a mount that nothing is written to.
+    pub(crate) fn reading(file: std::fs::File, permit: Permit) -> Arc<Self> {
+        Arc::new(Self { file, held: None, _permit: permit })
+    }
+
+    /// A file of a writable mount, which is in its account's book from now on.
+    pub(crate) fn held(file: std::fs::File, facts: &Facts, account: &Account, permit: Permit) -> HandleSeed {
+        HandleSeed { file, identity: facts.identity, account: account.clone(), permit }
+    }
+
+    pub(crate) fn file(&self) -> &std::fs::File {
+        &self.file
+    }
+
+    pub(crate) fn facts(&self) -> Result<Facts, ErrorCode> {
+        Facts::of(&self.file).map_err(|error| code(&error))
+    }
+
+    /// Bytes that are there though no name leads to them any more.
+    pub(super) fn nameless_bytes(&self) -> u64 {
+        Facts::of(&self.file).map_or(0, |facts| if facts.links == 0 { facts.size } else { 0 })
+    }
+
+    /// Up to `bytes_max` bytes, fewer where the file ends or that is more than a piece; none at the end.
+    pub(crate) fn read(&self, bytes_max: u64, offset: u64) -> Result<Vec<u8>, ErrorCode> {
+        let length = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(PIECE_BYTES_MAX);
+        let mut bytes = vec![0; length];
+        let count = retried(|| self.file.read_at(&mut bytes, offset)).map_err(|error| code(&error))?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
+    /// Writes all of `bytes`, or nothing where the quota has no room for all of it.
+    pub(crate) fn write(&self, bytes: &[u8], position: Position) -> Result<(), ErrorCode> {
+        let held = self.held.as_ref().ok_or(ErrorCode::ReadOnly)?;
+        held.account.with_room(|| self.write_once(held, bytes, position))
+    }
+
+    fn write_once(&self, held: &Held, bytes: &[u8], position: Position) -> Result<(), ErrorCode> {
+        let _alone = held.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.facts()?;
+        single(&before)?;
+        let start = match position {
+            Position::At(offset) => offset,
+            Position::End => before.size,
+        };
+        let end = start.checked_add(bytes.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
+        let end = end.ok_or(ErrorCode::FileTooLarge)?;
+        let growth = if bytes.is_empty() { 0 } else { end.saturating_sub(before.size) };
+        let room = held.account.reserve(growth, 0)?;
+        let written = self.write_all(bytes, start, position);
+        if growth == 0 {
+            return written;
+        }
+        // What is there counts, not what was meant: the disk may have been full before the quota was.
+        let after = self.facts()?;
+        room.keep_bytes(after.size.saturating_sub(before.size));
+        written
+    }
+
+    fn write_all(&self, bytes: &[u8], start: u64, position: Position) -> Result<(), ErrorCode> {
+        let (mut rest, mut at) = (bytes, start);
+        while !rest.is_empty() {
+            let count = retried(|| match position {
+                Position::At(_) => self.file.write_at(rest, at),
+                Position::End => append(&self.file, rest, at),
+            });
+            let count = count.map_err(|error| code(&error))?;
+            if count == 0 {
+                return Err(ErrorCode::Io);
+            }
+            rest = rest.get(count..).unwrap_or_default();
+            at = at.saturating_add(count as u64);
+        }
+        Ok(())
+    }
+
+    /// Makes the file this long. Its whole length counts, however little of it is on the disk.
+    pub(crate) fn set_size(&self, size: u64) -> Result<(), ErrorCode> {
+        let held = self.held.as_ref().ok_or(ErrorCode::ReadOnly)?;
+        if size > FILE_BYTES_MAX {
+            return Err(ErrorCode::FileTooLarge);
+        }
+        held.account.with_room(|| {
+            let _alone = held.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = self.facts()?;
+            single(&before)?;
+            let room = held.account.reserve(size.saturating_sub(before.size), 0)?;
+            self.file.set_len(size).map_err(|error| code(&error))?;
+            room.keep();
+            held.account.give_back_bytes(before.size.saturating_sub(size));
+            Ok(())
+        })
+    }
+
+    /// Sets times, which only a writable mount allows.
+    pub(crate) fn set_times(&self, times: std::fs::FileTimes) -> Result<(), ErrorCode> {
+        single(&self.facts()?)?;
+        self.file.set_times(times).map_err(|error| code(&error))
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(held) = &self.held {
+            held.account.closed(held.identity, &self.file);
+        }
+    }
+}
+
+/// An open file on its way into the book.
+pub(crate) struct HandleSeed {
+    file: std::fs::File,
+    identity: Identity,
+    account: Account,
+    permit: Permit,
+}
+
+impl HandleSeed {
+    /// Enters it; the caller has the turn of the same account.
+    pub(crate) fn enter(self, turn: &mut super::ledger::Turn<'_>) -> Arc<Handle> {
+        let Self { file, identity, account, permit } = self;
+        turn.open(identity, |writing| Handle { file, held: Some(Held { account, identity, writing }), _permit: permit })
+    }
+}
+
+/// A file of several names is not changed: another of them may lie outside of the mount.
+pub(crate) fn single(facts: &Facts) -> Result<(), ErrorCode> {
+    if facts.is_file() && facts.links > 1 { Err(ErrorCode::NotPermitted) } else { Ok(()) }
+}
+
+/// At the end of the file wherever that is by now, where the system can do so: other programs may append as well.
+fn append(file: &std::fs::File, bytes: &[u8], end: u64) -> std::io::Result<usize> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+        match pwritev2(file, &[std::io::IoSlice::new(bytes)], 0, ReadWriteFlags::APPEND) {
+            Err(Errno::NOSYS | Errno::NOTSUP) => {}
+            other => return Ok(other?),
+        }
+    }
+    file.write_at(bytes, end)
+}
+
+fn retried(mut attempt: impl FnMut() -> std::io::Result<usize>) -> std::io::Result<usize> {
+    loop {
+        match attempt() {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}

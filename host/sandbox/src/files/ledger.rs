@@ -1,0 +1,259 @@
+//! Quotas: what a writable folder holds, reserved before it is written and given back when it is removed. One ledger for
+//! a folder of the host, whoever mounts it; it opens and names nothing by itself.
+//!
+//! Order of locks: `names`, then the `writing` of one file. A writer takes the second alone.
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use cap_std::fs::Dir;
+use toolcell_policy::Quota;
+
+use super::bindings::types::ErrorCode;
+use super::facts::{Facts, Identity};
+use super::handle::Handle;
+use super::measure::{self, Amount};
+
+/// Other programs may add and remove files as well. What they do is seen when a guest is refused room, but not more often
+/// than this: a guest that asks in a loop must not keep the host counting.
+const RECOUNT_EVERY: Duration = Duration::from_secs(10);
+
+/// A folder that holds more than was counted: nothing is added until it has been.
+const UNCOUNTED: u64 = u64::MAX;
+
+/// What one folder of the host holds, and which of its files are open.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    bytes: AtomicU64,
+    files: AtomicU64,
+    /// The largest number of files that any mount of the folder allows: how far a count goes.
+    files_max: AtomicU64,
+    names: Mutex<Names>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    open: HashMap<Identity, Open>,
+    counted: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    writing: Arc<Mutex<()>>,
+    handles: Vec<Weak<Handle>>,
+}
+
+/// Where a count begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Counted {
+    Folder(Arc<Dir>),
+    File(Arc<Dir>, OsString),
+    /// No other program writes here.
+    Never,
+}
+
+/// A ledger with what one mount allows.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    ledger: Arc<Ledger>,
+    quota: Quota,
+    counted: Counted,
+}
+
+impl Account {
+    /// The account of something new and empty, which nobody else has.
+    pub(crate) fn private(quota: Quota) -> Self {
+        Self { ledger: Arc::new(Ledger::new()), quota, counted: Counted::Never }
+    }
+
+    /// The account of what is at `path`, already resolved: shared by all mounts of it in this process, and counted now.
+    pub(crate) fn shared(path: &Path, quota: Quota, counted: Counted) -> std::io::Result<Self> {
+        static LEDGERS: LazyLock<Mutex<HashMap<PathBuf, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
+        let ledger = {
+            let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+            ledgers.retain(|_, ledger| ledger.strong_count() > 0);
+            match ledgers.get(path).and_then(Weak::upgrade) {
+                Some(ledger) => ledger,
+                None => {
+                    let ledger = Arc::new(Ledger::new());
+                    ledgers.insert(path.to_owned(), Arc::downgrade(&ledger));
+                    ledger
+                }
+            }
+        };
+        let account = Self { ledger, quota, counted };
+        account.count(Duration::ZERO)?;
+        Ok(account)
+    }
+
+    /// What is used, where it could be counted.
+    pub(crate) fn used(&self) -> Option<Amount> {
+        let (bytes, files) = (self.ledger.bytes.load(Ordering::Acquire), self.ledger.files.load(Ordering::Acquire));
+        (files != UNCOUNTED).then_some(Amount { bytes, files })
+    }
+
+    /// Sets room aside, or says that there is none. Adding nothing is always possible.
+    pub(crate) fn reserve(&self, bytes: u64, files: u64) -> Result<Reservation, ErrorCode> {
+        let ledger = Arc::clone(&self.ledger);
+        let mut reservation = Reservation { ledger, bytes: 0, files: 0 };
+        take(&self.ledger.bytes, bytes, self.quota.bytes)?;
+        reservation.bytes = bytes;
+        take(&self.ledger.files, files, self.quota.files)?;
+        reservation.files = files;
+        Ok(reservation)
+    }
+
+    /// Names change and files are opened one at a time: what is counted is then what happened.
+    pub(crate) fn names(&self) -> Turn<'_> {
+        Turn { account: self, names: self.ledger.names() }
+    }
+
+    /// Does something that may need room; where there is none, counts again and tries once more.
+    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
+        match attempt() {
+            Err(ErrorCode::InsufficientSpace) if self.count(RECOUNT_EVERY).is_ok_and(|counted| counted) => attempt(),
+            other => other,
+        }
+    }
+
+    /// A file got shorter.
+    pub(crate) fn give_back_bytes(&self, bytes: u64) {
+        give_back(&self.ledger.bytes, bytes);
+    }
+
+    /// Counts anew, if the last count is older than `age`. Whoever calls holds no lock of the ledger.
+    fn count(&self, age: Duration) -> std::io::Result<bool> {
+        // Handles that are kept from closing in the meantime: closing takes the lock as well, so they outlive it.
+        let mut kept: Vec<Arc<Handle>> = Vec::new();
+        let ledger = &self.ledger;
+        let files_max = ledger.files_max.fetch_max(self.quota.files, Ordering::AcqRel).max(self.quota.files);
+        let mut names = ledger.names();
+        if names.counted.is_some_and(|at| at.elapsed() < age) {
+            return Ok(false);
+        }
+        names.counted = Some(Instant::now());
+        let writing: Vec<Arc<Mutex<()>>> = names.open.values().map(|open| Arc::clone(&open.writing)).collect();
+        let _still: Vec<MutexGuard<'_, ()>> =
+            writing.iter().map(|writing| writing.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+        let amount = match &self.counted {
+            Counted::Folder(root) => measure::folder(root, files_max)?,
+            Counted::File(folder, name) => measure::file(folder, name)?,
+            Counted::Never => return Ok(false),
+        };
+        kept.extend(names.open.values().filter_map(|open| open.handles.iter().find_map(Weak::upgrade)));
+        let nameless: u64 = kept.iter().map(|handle| handle.nameless_bytes()).sum();
+        let Amount { bytes, files } = amount.unwrap_or(Amount { bytes: UNCOUNTED, files: UNCOUNTED });
+        ledger.bytes.store(bytes.saturating_add(nameless), Ordering::Release);
+        ledger.files.store(files, Ordering::Release);
+        drop(names);
+        Ok(true)
+    }
+
+    /// The last of our handles on a file may have gone; if its last name went before, its bytes go now.
+    pub(super) fn closed(&self, identity: Identity, file: &std::fs::File) {
+        let mut names = self.ledger.names();
+        let Some(open) = names.open.get_mut(&identity) else { return };
+        open.handles.retain(|handle| handle.strong_count() > 0);
+        if !open.handles.is_empty() {
+            return;
+        }
+        names.open.remove(&identity);
+        if let Ok(facts) = Facts::of(file)
+            && facts.links == 0
+        {
+            give_back(&self.ledger.bytes, facts.charged_bytes());
+        }
+    }
+}
+
+impl Ledger {
+    fn new() -> Self {
+        let (bytes, files, files_max) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+        Self { bytes, files, files_max, names: Mutex::default() }
+    }
+
+    /// A panic under the lock leaves counts that the next count repairs.
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn take(counter: &AtomicU64, amount: u64, max: u64) -> Result<(), ErrorCode> {
+    if amount == 0 {
+        return Ok(());
+    }
+    let more = |used: u64| used.checked_add(amount).filter(|sum| *sum <= max);
+    counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).map_err(|_| ErrorCode::InsufficientSpace)?;
+    Ok(())
+}
+
+/// Never below nothing: another program may have made a file larger than was counted.
+fn give_back(counter: &AtomicU64, amount: u64) {
+    let less = |used: u64| Some(if used == UNCOUNTED { used } else { used.saturating_sub(amount) });
+    // The closure always gives a value, so this cannot fail.
+    let _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+}
+
+/// Room that was set aside; what is not kept is given back.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    ledger: Arc<Ledger>,
+    bytes: u64,
+    files: u64,
+}
+
+impl Reservation {
+    /// All of it is used.
+    pub(crate) fn keep(self) {
+        let bytes = self.bytes;
+        self.keep_bytes(bytes);
+    }
+
+    /// So many of the bytes are used, and all of the files.
+    pub(crate) fn keep_bytes(mut self, used: u64) {
+        self.bytes = self.bytes.saturating_sub(used);
+        self.files = 0;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        give_back(&self.ledger.bytes, self.bytes);
+        give_back(&self.ledger.files, self.files);
+    }
+}
+
+/// The one who may change names in a folder just now. A handle must not be dropped meanwhile: that takes the same lock.
+pub(crate) struct Turn<'a> {
+    account: &'a Account,
+    names: MutexGuard<'a, Names>,
+}
+
+impl Turn<'_> {
+    /// The lock under which this file, if it is open, changes its size.
+    pub(crate) fn writing(&self, identity: Identity) -> Option<Arc<Mutex<()>>> {
+        self.names.open.get(&identity).map(|open| Arc::clone(&open.writing))
+    }
+
+    /// Takes note of an open file.
+    pub(crate) fn open(&mut self, identity: Identity, make: impl FnOnce(Arc<Mutex<()>>) -> Handle) -> Arc<Handle> {
+        let open = self.names.open.entry(identity).or_default();
+        let handle = Arc::new(make(Arc::clone(&open.writing)));
+        open.handles.push(Arc::downgrade(&handle));
+        handle
+    }
+
+    /// A name is gone. Its bytes are as well, unless it was the last one of a file that is still open.
+    pub(crate) fn removed(&self, facts: &Facts) {
+        let ledger = &self.account.ledger;
+        give_back(&ledger.files, 1);
+        let held = facts.is_file() && facts.links <= 1 && self.names.open.contains_key(&facts.identity);
+        if !held {
+            give_back(&ledger.bytes, facts.charged_bytes());
+        }
+    }
+}

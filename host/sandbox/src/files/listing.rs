@@ -1,0 +1,93 @@
+//! What is in a folder, one entry at a time: as many are in memory as the operating system hands over at once.
+use std::collections::BTreeMap;
+
+use cap_std::fs::{FileType, FileTypeExt, ReadDir};
+
+use super::bindings::types::{DescriptorType, DirectoryEntry, ErrorCode};
+use super::mount::{Mount, Source, What};
+use super::permits::Permit;
+use super::refused::code;
+
+/// A folder that is being listed.
+pub struct Listing {
+    entries: Option<ReadDir>,
+    /// What lies in the folder without being the disk's: shown in the place of what has the same name there.
+    inner: BTreeMap<String, Option<DescriptorType>>,
+    /// Those of them that are still to be shown.
+    rest: std::vec::IntoIter<DirectoryEntry>,
+    _permit: Option<Permit>,
+}
+
+impl Listing {
+    pub(super) fn new(entries: Option<(ReadDir, Permit)>, inner: BTreeMap<String, Option<DescriptorType>>) -> Self {
+        let shown: Vec<DirectoryEntry> = inner
+            .iter()
+            .filter_map(|(name, kind)| kind.map(|type_| DirectoryEntry { type_, name: name.clone() }))
+            .collect();
+        let (entries, permit) = entries.unzip();
+        Self { entries, inner, rest: shown.into_iter(), _permit: permit }
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<DirectoryEntry>, ErrorCode> {
+        for entry in self.entries.iter_mut().flatten() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Err(code(&error)),
+            };
+            // WASI has no way to say a name that is not Unicode, nor to open it.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if self.inner.contains_key(&name) {
+                continue;
+            }
+            let type_ = match entry.file_type() {
+                Ok(kind) => kind_of(kind),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(code(&error)),
+            };
+            return Ok(Some(DirectoryEntry { type_, name }));
+        }
+        Ok(self.rest.next())
+    }
+}
+
+/// What lies directly in a folder of a mount without being the disk's: kinds by name, none for what is hidden.
+pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<String, Option<DescriptorType>> {
+    let mut inner = BTreeMap::new();
+    for one in &mount.inner {
+        let Some(rest) = one.at.strip_prefix(at) else { continue };
+        match (rest, one.what) {
+            ([name], What::Hidden) => inner.insert(name.clone(), None),
+            ([name], What::Mount(number)) => {
+                let is_file = mounts.get(number).is_some_and(|mount| matches!(mount.source, Source::File { .. }));
+                let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };
+                inner.insert(name.clone(), Some(kind))
+            }
+            // On the way to something deeper. On a disk, there is such a folder or there is none.
+            ([name, ..], What::Mount(_)) if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) => {
+                inner.insert(name.clone(), Some(DescriptorType::Directory))
+            }
+            _ => None,
+        };
+    }
+    inner
+}
+
+fn kind_of(kind: FileType) -> DescriptorType {
+    if kind.is_file() {
+        DescriptorType::RegularFile
+    } else if kind.is_dir() {
+        DescriptorType::Directory
+    } else if kind.is_symlink() {
+        DescriptorType::SymbolicLink
+    } else if kind.is_fifo() {
+        DescriptorType::Fifo
+    } else if kind.is_socket() {
+        DescriptorType::Socket
+    } else if kind.is_char_device() {
+        DescriptorType::CharacterDevice
+    } else if kind.is_block_device() {
+        DescriptorType::BlockDevice
+    } else {
+        DescriptorType::Unknown
+    }
+}

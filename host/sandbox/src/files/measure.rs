@@ -1,0 +1,61 @@
+//! How much a folder holds of what quotas count: a walk over names and sizes, bounded, that follows no link.
+use std::ffi::OsStr;
+
+use cap_std::fs::{Dir, ReadDir};
+
+use super::facts::Facts;
+
+/// Folders inside one another. Each is open while the walk is in it; the deepest trees of package managers stay below.
+const DEPTH_MAX: usize = 64;
+
+/// What quotas count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amount {
+    /// Bytes of regular files, as long as they are, and of the texts of links. A file of several names counts with each.
+    pub(crate) bytes: u64,
+    /// Names: of files, folders and links.
+    pub(crate) files: u64,
+}
+
+/// Counts what is in `root`; nothing, where there are more than `files_max` names or they lie too deep.
+pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
+    let mut amount = Amount::default();
+    let mut open: Vec<ReadDir> = vec![root.entries()?];
+    while let Some(entries) = open.last_mut() {
+        let Some(entry) = entries.next() else {
+            open.pop();
+            continue;
+        };
+        let entry = entry?;
+        let facts = match entry.metadata() {
+            Ok(data) => Facts::from(&data),
+            // Gone since it was listed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        amount.files += 1;
+        amount.bytes = amount.bytes.saturating_add(facts.charged_bytes());
+        if amount.files > files_max || open.len() > DEPTH_MAX {
+            return Ok(None);
+        }
+        if facts.is_folder() {
+            match entry.open_dir().and_then(|folder| folder.entries()) {
+                Ok(inner) => open.push(inner),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                // What the host cannot look into, a guest cannot write to.
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(Some(amount))
+}
+
+/// Counts one file, which may be missing.
+pub(crate) fn file(folder: &Dir, name: &OsStr) -> std::io::Result<Option<Amount>> {
+    match folder.symlink_metadata(name) {
+        Ok(data) => Ok(Some(Amount { bytes: Facts::from(&data).charged_bytes(), files: 1 })),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Some(Amount::default())),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,200 @@
+//! Opening: what a guest may hold is a regular file or a folder, and nothing else is ever opened for longer than it takes
+//! to see what it is.
+use std::sync::Arc;
+
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use toolcell_policy::{FileAccess, FilePermit};
+
+use super::bindings::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
+use super::call::{Descriptor, Files, Folder, Opened};
+use super::facts::Facts;
+use super::handle::{Handle, single};
+use super::ledger::{Account, Reservation, Turn};
+use super::mount::{Place, Spot};
+use super::permits::{Permit, Permits};
+use super::refused::{Refused, code};
+
+/// What a guest asks for when it opens.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are the flags of the interface")]
+pub(super) struct Asked {
+    follow: bool,
+    create: bool,
+    directory: bool,
+    exclusive: bool,
+    truncate: bool,
+    read: bool,
+    write: bool,
+    mutate: bool,
+}
+
+impl Asked {
+    pub(super) fn new(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Result<Self, ErrorCode> {
+        let synced = DescriptorFlags::FILE_INTEGRITY_SYNC
+            | DescriptorFlags::DATA_INTEGRITY_SYNC
+            | DescriptorFlags::REQUESTED_WRITE_SYNC;
+        if flags.intersects(synced) {
+            return Err(ErrorCode::Unsupported);
+        }
+        let made = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
+        if open.contains(OpenFlags::DIRECTORY) && open.intersects(made) {
+            return Err(ErrorCode::Invalid);
+        }
+        Ok(Self {
+            follow: path.contains(PathFlags::SYMLINK_FOLLOW),
+            create: open.contains(OpenFlags::CREATE),
+            directory: open.contains(OpenFlags::DIRECTORY),
+            exclusive: open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE),
+            truncate: open.contains(OpenFlags::TRUNCATE),
+            read: flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE),
+            write: flags.contains(DescriptorFlags::WRITE),
+            mutate: flags.contains(DescriptorFlags::MUTATE_DIRECTORY),
+        })
+    }
+
+    /// To set something of what is there.
+    pub(super) fn to_look(follow: bool) -> Self {
+        let read = true;
+        let (create, directory, exclusive, truncate, write, mutate) = (false, false, false, false, false, false);
+        Self { follow, create, directory, exclusive, truncate, read, write, mutate }
+    }
+
+    fn access(self) -> FileAccess {
+        if self.create {
+            FileAccess::Create
+        } else if self.write || self.truncate || self.mutate {
+            FileAccess::Write
+        } else {
+            FileAccess::Read
+        }
+    }
+
+    /// Whether what is there is something that may be opened so.
+    fn fits(self, facts: &Facts) -> Result<(), ErrorCode> {
+        if facts.is_link() {
+            return Err(ErrorCode::Loop);
+        }
+        if facts.is_folder() {
+            return if self.write || self.truncate { Err(ErrorCode::IsDirectory) } else { Ok(()) };
+        }
+        if self.directory {
+            return Err(ErrorCode::NotDirectory);
+        }
+        // A pipe or a device can wait forever, and does things when it is opened.
+        if !facts.is_file() {
+            return Err(ErrorCode::NotPermitted);
+        }
+        if self.write || self.truncate { single(facts) } else { Ok(()) }
+    }
+
+    fn options(self, existing: Option<&Facts>, plain: bool) -> OpenOptions {
+        let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        if !self.follow || plain {
+            flags |= OFlags::NOFOLLOW;
+        }
+        let mut options = OpenOptions::new();
+        options.read(self.read).custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
+        match existing {
+            Some(facts) if facts.is_folder() => options.read(true),
+            Some(_) => options.write(self.write || self.truncate),
+            None if self.exclusive => options.write(true).create_new(true),
+            None => options.write(true).create(true),
+        };
+        options
+    }
+}
+
+/// What was opened: a folder, or a file that is in its account's book already where it has one.
+enum Found {
+    Folder(std::fs::File, Permit),
+    File(Arc<Handle>),
+}
+
+impl Files {
+    pub(super) fn open(&mut self, folder: &Folder, path: &str, asked: Asked) -> Result<Descriptor, Refused> {
+        let spot = match self.place(folder, path)? {
+            Place::Spot(spot) => spot,
+            Place::Virtual(mount, at) => {
+                if asked.access() != FileAccess::Read {
+                    return Err(ErrorCode::ReadOnly.into());
+                }
+                return Ok(Descriptor::Folder(Folder { mount, at, open: None }));
+            }
+        };
+        let permit = self.permit(spot.mount, asked.access(), &spot.at)?;
+        let found = open(&spot, asked, self.permits(), permit)?;
+        let Spot { mount, at, plain, .. } = spot;
+        Ok(match found {
+            Found::File(handle) => {
+                Descriptor::File(Opened { mount, at, handle, reads: asked.read, writes: asked.write })
+            }
+            // Paths are resolved from the mount again each time.
+            Found::Folder(..) if plain => Descriptor::Folder(Folder { mount, at, open: None }),
+            Found::Folder(file, permit) => {
+                let open = Some((Arc::new(Dir::from_std_file(file)), Arc::new(permit)));
+                Descriptor::Folder(Folder { mount, at, open })
+            }
+        })
+    }
+}
+
+fn open(spot: &Spot, asked: Asked, permits: &Permits, _permit: FilePermit) -> Result<Found, ErrorCode> {
+    match &spot.account {
+        None => open_to_read(spot, asked, permits),
+        Some(account) => account.with_room(|| open_held(spot, asked, account, permits)),
+    }
+}
+
+fn open_to_read(spot: &Spot, asked: Asked, permits: &Permits) -> Result<Found, ErrorCode> {
+    let permit = permits.take(1)?;
+    let seen = spot.facts(asked.follow)?;
+    let (file, facts) = open_seen(spot, asked, Some(&seen))?;
+    if facts.is_folder() { Ok(Found::Folder(file, permit)) } else { Ok(Found::File(Handle::reading(file, permit))) }
+}
+
+fn open_held(spot: &Spot, asked: Asked, account: &Account, permits: &Permits) -> Result<Found, ErrorCode> {
+    let permit = permits.take(1)?;
+    let mut turn = account.names();
+    let seen = match spot.facts(asked.follow && !asked.exclusive) {
+        Ok(_) if asked.exclusive => return Err(ErrorCode::Exist),
+        Ok(facts) => Some(facts),
+        Err(ErrorCode::NoEntry) if asked.create => None,
+        Err(code) => return Err(code),
+    };
+    let room = if seen.is_none() { Some(account.reserve(0, 1)?) } else { None };
+    let (file, facts) = open_seen(spot, asked, seen.as_ref())?;
+    room.map(Reservation::keep);
+    if facts.is_folder() {
+        return Ok(Found::Folder(file, permit));
+    }
+    if asked.truncate {
+        truncate(&file, &facts, account, &turn)?;
+    }
+    Ok(Found::File(Handle::held(file, &facts, account, permit).enter(&mut turn)))
+}
+
+/// Opens what was seen there, and looks again at what it is now that it is open.
+pub(super) fn open_seen(spot: &Spot, asked: Asked, seen: Option<&Facts>) -> Result<(std::fs::File, Facts), ErrorCode> {
+    if let Some(seen) = seen {
+        asked.fits(seen)?;
+    }
+    let opened = spot.dir.open_with(&spot.path, &asked.options(seen, spot.plain));
+    let file = opened.map_err(|error| code(&error))?.into_std();
+    let facts = Facts::of(&file).map_err(|error| code(&error))?;
+    asked.fits(&facts)?;
+    // Another program put something else there in between, or a link that is not to be followed.
+    if seen.is_some_and(|seen| seen.identity != facts.identity) {
+        return Err(ErrorCode::Busy);
+    }
+    Ok((file, facts))
+}
+
+fn truncate(file: &std::fs::File, facts: &Facts, account: &Account, turn: &Turn<'_>) -> Result<(), ErrorCode> {
+    let writing = turn.writing(facts.identity).unwrap_or_default();
+    let _alone = writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let before = Facts::of(file).map_err(|error| code(&error))?;
+    file.set_len(0).map_err(|error| code(&error))?;
+    account.give_back_bytes(before.size);
+    Ok(())
+}

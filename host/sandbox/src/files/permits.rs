@@ -1,0 +1,54 @@
+//! How many files and folders guests have open. Descriptors belong to the whole process, so one call must not use them up.
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::process::{Resource, getrlimit};
+
+use super::bindings::types::ErrorCode;
+
+/// Files, folders and listings that one call has open: several times what programs that walk trees need.
+const OPEN_PER_CALL_MAX: u64 = 128;
+
+/// What is taken for the limit of the process where it has none.
+const OPEN_DEFAULT: u64 = 1 << 20;
+
+/// Open in the whole process, by all calls.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+
+/// Half of what the process may have open, each listing counted for the two that it takes: the rest is for connections,
+/// the audit and the host itself.
+static OPEN_MAX: LazyLock<u64> =
+    LazyLock::new(|| getrlimit(Resource::Nofile).current.unwrap_or(OPEN_DEFAULT).min(OPEN_DEFAULT) / 2);
+
+/// What one call has open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Permits(Arc<AtomicU64>);
+
+/// The right to have one thing open; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    call: Permits,
+    count: u64,
+}
+
+impl Permits {
+    /// For something that takes `count` descriptors.
+    pub(crate) fn take(&self, count: u64) -> Result<Permit, ErrorCode> {
+        let below = |max: u64| move |open: u64| open.checked_add(count).filter(|sum| *sum <= max);
+        let full = |_| ErrorCode::InsufficientMemory;
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, below(OPEN_PER_CALL_MAX)).map_err(full)?;
+        if OPEN.fetch_update(Ordering::AcqRel, Ordering::Acquire, below(*OPEN_MAX)).is_err() {
+            self.0.fetch_sub(count, Ordering::AcqRel);
+            return Err(ErrorCode::InsufficientMemory);
+        }
+        Ok(Permit { call: self.clone(), count })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.call.0.fetch_sub(self.count, Ordering::AcqRel);
+        OPEN.fetch_sub(self.count, Ordering::AcqRel);
+    }
+}

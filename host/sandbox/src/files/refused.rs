@@ -1,0 +1,90 @@
+//! Why an operation on files does not happen: WASI's error codes, and which of them the operating system's errors are.
+//! No texts: what a guest reads of a failure is the code alone, so no path of the host can be in it.
+use rustix::io::Errno;
+use toolcell_policy::Denial;
+use wasmtime::component::ResourceTableError;
+
+use super::bindings::types::ErrorCode;
+
+/// An operation that does not happen.
+#[derive(Debug)]
+pub enum Refused {
+    /// The guest is told why.
+    Code(ErrorCode),
+    /// The guest is told why, and the caller that the manifest does not allow it.
+    Denied(ErrorCode, Box<Denial>),
+    /// The guest broke the rules of the interface, and ends.
+    Trap(wasmtime::Error),
+}
+
+impl From<ErrorCode> for Refused {
+    fn from(code: ErrorCode) -> Self {
+        Self::Code(code)
+    }
+}
+
+impl From<std::io::Error> for Refused {
+    fn from(error: std::io::Error) -> Self {
+        Self::Code(code(&error))
+    }
+}
+
+impl From<ResourceTableError> for Refused {
+    fn from(error: ResourceTableError) -> Self {
+        Self::Trap(error.into())
+    }
+}
+
+/// WASI's name for an error of the operating system.
+pub(crate) fn code(error: &std::io::Error) -> ErrorCode {
+    let Some(raw) = error.raw_os_error() else {
+        return match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorCode::NoEntry,
+            // cap-std says so of a path that leads out.
+            std::io::ErrorKind::PermissionDenied => ErrorCode::NotPermitted,
+            std::io::ErrorKind::AlreadyExists => ErrorCode::Exist,
+            std::io::ErrorKind::InvalidInput => ErrorCode::Invalid,
+            _ => ErrorCode::Io,
+        };
+    };
+    match Errno::from_raw_os_error(raw) {
+        Errno::ACCESS => ErrorCode::Access,
+        Errno::AGAIN => ErrorCode::WouldBlock,
+        Errno::ALREADY => ErrorCode::Already,
+        Errno::BADF => ErrorCode::BadDescriptor,
+        Errno::BUSY => ErrorCode::Busy,
+        Errno::DEADLK => ErrorCode::Deadlock,
+        Errno::DQUOT => ErrorCode::Quota,
+        Errno::EXIST => ErrorCode::Exist,
+        Errno::FBIG => ErrorCode::FileTooLarge,
+        Errno::ILSEQ => ErrorCode::IllegalByteSequence,
+        Errno::INPROGRESS => ErrorCode::InProgress,
+        Errno::INTR => ErrorCode::Interrupted,
+        Errno::INVAL => ErrorCode::Invalid,
+        Errno::ISDIR => ErrorCode::IsDirectory,
+        Errno::LOOP => ErrorCode::Loop,
+        Errno::MLINK => ErrorCode::TooManyLinks,
+        Errno::MSGSIZE => ErrorCode::MessageSize,
+        Errno::NAMETOOLONG => ErrorCode::NameTooLong,
+        Errno::NODEV => ErrorCode::NoDevice,
+        Errno::NOENT => ErrorCode::NoEntry,
+        Errno::NOLCK => ErrorCode::NoLock,
+        // WASI has no name for a lack of descriptors; both are the host's room for the call.
+        Errno::NOMEM | Errno::MFILE | Errno::NFILE => ErrorCode::InsufficientMemory,
+        Errno::NOSPC => ErrorCode::InsufficientSpace,
+        Errno::NOTDIR => ErrorCode::NotDirectory,
+        Errno::NOTEMPTY => ErrorCode::NotEmpty,
+        Errno::NOTRECOVERABLE => ErrorCode::NotRecoverable,
+        Errno::NOTSUP | Errno::NOSYS => ErrorCode::Unsupported,
+        Errno::NOTTY => ErrorCode::NoTty,
+        Errno::NXIO => ErrorCode::NoSuchDevice,
+        Errno::OVERFLOW => ErrorCode::Overflow,
+        Errno::PERM => ErrorCode::NotPermitted,
+        Errno::PIPE => ErrorCode::Pipe,
+        Errno::ROFS => ErrorCode::ReadOnly,
+        Errno::SPIPE => ErrorCode::InvalidSeek,
+        Errno::TXTBSY => ErrorCode::TextFileBusy,
+        Errno::XDEV => ErrorCode::CrossDevice,
+        _ => ErrorCode::Io,
+    }
+}

@@ -72,6 +72,7 @@ impl CallState {
 
     /// `wasi:filesystem` of this call.
     pub(crate) fn files(&mut self) -> FilesView<'_> {
+        self.called();
         FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
     }
 

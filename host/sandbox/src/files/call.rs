@@ -128,10 +128,26 @@ impl Files {
                 _ => account,
             };
             let dir = Arc::clone(dir);
-            return Ok(Place::Spot(Spot { mount: folder.mount, dir, path: path.to_owned(), account, at, plain: false, pinned: false }));
+            return Ok(Place::Spot(Spot {
+                mount: folder.mount,
+                dir,
+                path: path.to_owned(),
+                account,
+                at,
+                plain: false,
+                pinned: false,
+            }));
         }
         let (dir, account) = self.root(folder.mount)?;
-        Ok(Place::Spot(Spot { mount: folder.mount, dir, path: path.to_owned(), account, at, plain: false, pinned: false }))
+        Ok(Place::Spot(Spot {
+            mount: folder.mount,
+            dir,
+            path: path.to_owned(),
+            account,
+            at,
+            plain: false,
+            pinned: false,
+        }))
     }
 
     /// The place of names in a mount that has others inside it.

@@ -6,12 +6,13 @@ use toolcell_policy::FileAccess;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
+use super::bindings::preopens;
 use super::bindings::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
     MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
-use super::bindings::preopens;
 use super::call::{Descriptor, Files, Folder, Opened};
+use super::entries;
 use super::facts::{self, Facts};
 use super::handle::{PIECE_BYTES_MAX, Position};
 use super::listing::{self, Listing};
@@ -19,7 +20,6 @@ use super::mount::{Place, Source, Spot};
 use super::open::Asked;
 use super::refused::{Refused, code};
 use super::streams::{Reader, Writer};
-use super::entries;
 use crate::denials::Denials;
 
 /// The files of a call with what else of its store the interface needs.
@@ -102,7 +102,8 @@ impl FilesView<'_> {
             Descriptor::File(file) if !file.writes => return Ok(()),
             Descriptor::File(file) => {
                 let handle = Arc::clone(&file.handle);
-                return aside(move || if data_only { handle.file().sync_data() } else { handle.file().sync_all() }).await;
+                return aside(move || if data_only { handle.file().sync_data() } else { handle.file().sync_all() })
+                    .await;
             }
             Descriptor::Folder(folder) => folder.clone(),
         };

@@ -34,8 +34,8 @@ mod tests;
 
 use wasmtime::component::Linker;
 
-pub(crate) use call::Files;
 pub use call::Descriptor;
+pub(crate) use call::Files;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
 pub use prepared::Note;

@@ -34,7 +34,10 @@ pub(crate) struct Mount {
 #[derive(Debug)]
 pub(crate) enum Source {
     Folder(Arc<Dir>),
-    File { folder: Arc<Dir>, name: OsString },
+    File {
+        folder: Arc<Dir>,
+        name: OsString,
+    },
     Scratch(Quota),
     /// A folder on no disk.
     Virtual,
@@ -139,11 +142,8 @@ impl Spot {
     /// What is there; of a link, what it leads to if `follow`.
     pub(crate) fn facts(&self, follow: bool) -> Result<Facts, ErrorCode> {
         self.check()?;
-        let data = if follow && !self.plain {
-            self.dir.metadata(&self.path)
-        } else {
-            self.dir.symlink_metadata(&self.path)
-        };
+        let data =
+            if follow && !self.plain { self.dir.metadata(&self.path) } else { self.dir.symlink_metadata(&self.path) };
         let facts = Facts::from(&data.map_err(|error| code(&error))?);
         if follow && self.plain && facts.is_link() { Err(ErrorCode::Loop) } else { Ok(facts) }
     }

@@ -108,7 +108,8 @@ impl Prepared {
     ) -> Result<Made, Box<ReachProblem>> {
         let real = site.resolve(path, create)?;
         if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
-            let message = format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
+            let message =
+                format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
             self.notes.push(Note { span: site.grant.span(), message });
         }
         site.rights(&real)?;
@@ -233,7 +234,8 @@ impl Site<'_> {
     fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<ReachProblem>> {
         let manifest = around.folder.canonicalize().unwrap_or_else(|_| around.folder.to_owned());
         if self.access == Access::Write && manifest.starts_with(real) {
-            let message = format!("{:?} holds the manifest: a tool that writes there grants itself anything", self.shown);
+            let message =
+                format!("{:?} holds the manifest: a tool that writes there grants itself anything", self.shown);
             return Err(problem(self.grant, message, "mount a folder beside or below the manifest".to_owned()));
         }
         if hidden(around).iter().any(|own| real.starts_with(own)) {
@@ -250,7 +252,11 @@ impl Site<'_> {
             return Err(problem(self.grant, message, "mount a copy, or grant it to be read".to_owned()));
         }
         let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else {
-            return Err(problem(self.grant, format!("{:?} has no folder", self.shown), "mount another file".to_owned()));
+            return Err(problem(
+                self.grant,
+                format!("{:?} has no folder", self.shown),
+                "mount another file".to_owned(),
+            ));
         };
         let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| self.unusable(&error))?;
         Ok(Source::File { folder: Arc::new(dir), name: name.to_owned() })

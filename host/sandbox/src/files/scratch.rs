@@ -137,7 +137,9 @@ fn open_lock(dir: &Dir) -> Result<File> {
 /// Removes homes that nobody holds. Whatever fails is left for another time.
 fn sweep(users: &Dir) {
     let Ok(entries) = users.entries() else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).take(STALE_HOMES_MAX) {
+    for entry in
+        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).take(STALE_HOMES_MAX)
+    {
         let Ok(name) = entry.file_name().into_string() else { continue };
         let Ok(home) = users.open_dir(&name) else { continue };
         if open_lock(&home).is_ok_and(|lock| lock.try_lock().is_ok()) {

@@ -1,2 +1,0 @@
-//! Tests.
-#![allow(clippy::unwrap_used)]

@@ -1,0 +1,208 @@
+//! The interface itself: what each function does for an honest guest, and what it says otherwise.
+use super::super::bindings::types::{Advice, DescriptorType, NewTimestamp};
+use super::*;
+
+fn guest(access: &str) -> (tempfile::TempDir, Guest, u32) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("data/sub")).unwrap();
+    std::fs::write(folder.path().join("data/file"), "hello").unwrap();
+    std::os::unix::fs::symlink("file", folder.path().join("data/link")).unwrap();
+    let mut guest = Guest::with(folder.path(), &format!(r#""/data" = {{ path = "data", access = "{access}" }}"#));
+    let data = guest.root("/data");
+    (folder, guest, data)
+}
+
+#[test]
+fn a_read_mount_reads_and_changes_nothing() {
+    let (folder, mut guest, data) = guest("read");
+    let file = guest.open(data, "file").unwrap();
+    assert_eq!(guest.read(file).unwrap(), b"hello");
+    assert_eq!(guest.list(data).unwrap(), ["file", "link", "sub"]);
+    let no = Err(ErrorCode::ReadOnly);
+    assert_eq!(guest.create(data, "new").map(|_| ()), no);
+    assert_eq!(guest.create(data, "file").map(|_| ()), no);
+    assert_eq!(guest.open_as(data, "file", (FOLLOW, OPEN, WRITE)).map(|_| ()), no);
+    assert_eq!(guest.open_as(data, "file", (FOLLOW, OpenFlags::TRUNCATE, READ)).map(|_| ()), no);
+    assert_eq!(guest.open_as(data, "sub", (FOLLOW, OPEN, DescriptorFlags::MUTATE_DIRECTORY)).map(|_| ()), no);
+    assert_eq!(guest.write(file, 1, 0).map(|_| ()), no);
+    assert_eq!(guest.ask(|view| view.set_size(at(file), 0)), no);
+    assert_eq!(guest.writer(file, 0).map(|_| ()), no);
+    assert_eq!(guest.appender(file).map(|_| ()), no);
+    assert_eq!(guest.ask(|view| view.set_times(at(file), NewTimestamp::Now, NewTimestamp::Now)), no);
+    assert_eq!(guest.ask(|view| view.set_times(at(data), NewTimestamp::Now, NewTimestamp::Now)), no);
+    let time = || NewTimestamp::Now;
+    assert_eq!(guest.ask(|view| view.set_times_at(at(data), STAY, "file".to_owned(), time(), time())), no);
+    assert_eq!(guest.mkdir(data, "new"), no);
+    assert_eq!(guest.unlink(data, "file"), no);
+    assert_eq!(guest.ask(|view| view.remove_directory_at(at(data), "sub".to_owned())), no);
+    assert_eq!(guest.rename(data, "file", "new"), no);
+    assert_eq!(guest.link(data, "file", "new"), no);
+    assert_eq!(guest.symlink(data, "file", "new"), no);
+    assert_eq!(guest.ask(|view| view.get_flags(at(file))), Ok(READ));
+    assert_eq!(guest.ask(|view| view.get_flags(at(data))), Ok(READ));
+    assert_eq!(std::fs::read(folder.path().join("data/file")).unwrap(), b"hello");
+    assert_eq!(guest.list(data).unwrap(), ["file", "link", "sub"]);
+    let host = folder.path().to_str().unwrap();
+    let denied = guest.denied();
+    assert_eq!(denied.len(), 16, "the first of them are kept");
+    for denial in &denied {
+        assert!(!denial.to_string().contains(host), "{denial}");
+    }
+    assert_eq!(denied[0].asked(), "create /data/new");
+    assert_eq!(denied[5].asked(), "write /data/file", "what was opened is named by its path");
+}
+
+#[test]
+fn a_write_mount_does_what_a_program_expects() {
+    let (_folder, mut guest, data) = guest("write");
+    assert_eq!(guest.ask(|view| view.get_flags(at(data))), Ok(READ | DescriptorFlags::MUTATE_DIRECTORY));
+    let file = guest.create(data, "sub/new").unwrap();
+    assert_eq!(guest.ask(|view| view.get_flags(at(file))), Ok(READ | WRITE));
+    assert_eq!(guest.write(file, 5, 3), Ok(5));
+    assert_eq!(guest.read(file).unwrap(), b"\0\0\0xxxxx");
+    assert_eq!(guest.ask(|view| view.read(at(file), 3, 8)), Ok((Vec::new(), true)));
+    assert_eq!(guest.ask(|view| view.read(at(file), 0, 0)), Ok((Vec::new(), false)));
+    assert_eq!(guest.write(file, 200_000, 0), Ok(65_536), "a piece at a time");
+    let sub = guest.open(data, "sub").unwrap();
+    guest.mkdir(sub, "deeper").unwrap();
+    guest.mkdir(sub, "slashed/").unwrap();
+    guest.rename(sub, "new", "deeper/moved").unwrap();
+    assert_eq!(guest.list(sub).unwrap(), ["deeper", "slashed"]);
+    guest.ask(|view| view.rename_at(at(sub), "deeper/moved".to_owned(), at(data), "top".to_owned())).unwrap();
+    assert_eq!(guest.size(file), 65_536);
+    assert_eq!(guest.ask(|view| view.remove_directory_at(at(data), "sub".to_owned())), Err(ErrorCode::NotEmpty));
+    assert_eq!(guest.unlink(data, "sub"), Err(ErrorCode::IsDirectory));
+    assert_eq!(guest.ask(|view| view.remove_directory_at(at(data), "top".to_owned())), Err(ErrorCode::NotDirectory));
+    guest.unlink(data, "top").unwrap();
+    assert_eq!(guest.open(data, "top"), Err(ErrorCode::NoEntry));
+    assert!(guest.denied().is_empty());
+}
+
+#[test]
+fn opening_says_what_is_wrong() {
+    let (_folder, mut guest, data) = guest("write");
+    let directory = OpenFlags::DIRECTORY;
+    let exclusive = CREATE | OpenFlags::EXCLUSIVE;
+    let table = [
+        ("missing", (FOLLOW, OPEN, READ), ErrorCode::NoEntry),
+        ("file/below", (FOLLOW, OPEN, READ), ErrorCode::NotDirectory),
+        ("file/", (FOLLOW, OPEN, READ), ErrorCode::NotDirectory),
+        ("file", (FOLLOW, directory, READ), ErrorCode::NotDirectory),
+        ("sub", (FOLLOW, OPEN, WRITE), ErrorCode::IsDirectory),
+        ("sub", (FOLLOW, OpenFlags::TRUNCATE, READ), ErrorCode::IsDirectory),
+        ("file", (FOLLOW, exclusive, WRITE), ErrorCode::Exist),
+        ("link", (FOLLOW, exclusive, WRITE), ErrorCode::Exist),
+        ("new", (FOLLOW, CREATE | directory, WRITE), ErrorCode::Invalid),
+        ("link", (STAY, OPEN, READ), ErrorCode::Loop),
+        ("link", (STAY, CREATE, WRITE), ErrorCode::Loop),
+        ("file", (FOLLOW, OPEN, READ | DescriptorFlags::FILE_INTEGRITY_SYNC), ErrorCode::Unsupported),
+        ("", (FOLLOW, OPEN, READ), ErrorCode::NoEntry),
+        ("/file", (FOLLOW, OPEN, READ), ErrorCode::NotPermitted),
+        ("../data/file", (FOLLOW, OPEN, READ), ErrorCode::NotPermitted),
+        ("fi\0le", (FOLLOW, OPEN, READ), ErrorCode::Invalid),
+    ];
+    for (path, how, code) in table {
+        assert_eq!(guest.open_as(data, path, how), Err(code), "{path:?} {how:?}");
+    }
+    for path in ["file", "./file", "sub/../file", "sub//..//file", "link"] {
+        let file = guest.open(data, path).unwrap();
+        assert_eq!(guest.read(file).unwrap(), b"hello", "{path}");
+    }
+    let file = guest.open(data, "file").unwrap();
+    assert_eq!(guest.open(file, "x"), Err(ErrorCode::NotDirectory));
+    assert_eq!(guest.write(file, 1, 0), Err(ErrorCode::BadDescriptor), "it was opened to be read");
+    assert_eq!(guest.read(data), Err(ErrorCode::IsDirectory));
+    let written = guest.open_as(data, "file", (FOLLOW, OPEN, WRITE)).unwrap();
+    assert_eq!(guest.read(written), Err(ErrorCode::BadDescriptor));
+    assert_eq!(guest.ask(|view| view.advise(at(file), 0, 5, Advice::WillNeed)), Ok(()));
+    assert_eq!(guest.ask(|view| view.advise(at(data), 0, 5, Advice::WillNeed)), Err(ErrorCode::BadDescriptor));
+}
+
+#[test]
+fn looking_tells_kinds_links_sizes_and_times() {
+    let (_folder, mut guest, data) = guest("write");
+    let look = |guest: &mut Guest, flags, path: &str| {
+        let path = path.to_owned();
+        guest.ask(|view| view.stat_at(at(data), flags, path)).map(|stat| (stat.type_, stat.link_count, stat.size))
+    };
+    assert_eq!(look(&mut guest, FOLLOW, "link"), Ok((DescriptorType::RegularFile, 1, 5)));
+    assert_eq!(look(&mut guest, STAY, "link"), Ok((DescriptorType::SymbolicLink, 1, 4)));
+    assert_eq!(look(&mut guest, STAY, "sub").unwrap().0, DescriptorType::Directory);
+    assert_eq!(look(&mut guest, STAY, ".").unwrap().0, DescriptorType::Directory);
+    assert_eq!(guest.ask(|view| view.readlink_at(at(data), "link".to_owned())).unwrap(), "file");
+    assert_eq!(guest.ask(|view| view.readlink_at(at(data), "file".to_owned())), Err(ErrorCode::Invalid));
+
+    let moment = super::super::super::files::bindings::types::Datetime { seconds: 1_000_000, nanoseconds: 5 };
+    let (stays, set) = (NewTimestamp::NoChange, NewTimestamp::Timestamp(moment));
+    guest.ask(|view| view.set_times_at(at(data), FOLLOW, "link".to_owned(), stays, set)).unwrap();
+    let stat = guest.ask(|view| view.stat_at(at(data), STAY, "file".to_owned())).unwrap();
+    let modified = stat.data_modification_timestamp.unwrap();
+    assert_eq!((modified.seconds, modified.nanoseconds), (1_000_000, 5));
+    let never = super::super::super::files::bindings::types::Datetime { seconds: u64::MAX, nanoseconds: 2_000_000_000 };
+    let file = guest.open(data, "file").unwrap();
+    let refused = guest.ask(|view| view.set_times(at(file), NewTimestamp::Timestamp(never), NewTimestamp::NoChange));
+    assert_eq!(refused, Err(ErrorCode::Overflow));
+
+    let hash = |guest: &mut Guest, path: &str| {
+        let path = path.to_owned();
+        let hash = guest.ask(|view| view.metadata_hash_at(at(data), FOLLOW, path)).unwrap();
+        (hash.lower, hash.upper)
+    };
+    assert_eq!(hash(&mut guest, "link"), hash(&mut guest, "file"));
+    assert_ne!(hash(&mut guest, "sub"), hash(&mut guest, "file"));
+    let again = guest.open(data, "link").unwrap();
+    let mut view = guest.view();
+    assert!(view.is_same_object(at(file), at(again)).unwrap());
+    assert!(!view.is_same_object(at(file), at(data)).unwrap());
+}
+
+#[tokio::test]
+async fn syncing_waits_for_the_disk() {
+    let (_folder, mut guest, data) = guest("write");
+    let file = guest.create(data, "new").unwrap();
+    guest.write(file, 10, 0).unwrap();
+    let mut view = guest.view();
+    for descriptor in [file, data] {
+        view.sync(at(descriptor)).await.unwrap();
+        view.sync_data(at(descriptor)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn streams_read_to_the_end_and_write_in_order() {
+    let (_folder, mut guest, data) = guest("write");
+    let file = guest.create(data, "big").unwrap();
+    let mut writer = guest.writer(file, 0).unwrap();
+    let bytes: Vec<u8> = (0..200_000_u32).map(|count| count as u8).collect();
+    for piece in bytes.chunks(65_536) {
+        writer.blocking_write_and_flush(piece.to_vec().into()).await.unwrap();
+    }
+    let mut reader = guest.reader(file, 10).unwrap();
+    let mut read = Vec::new();
+    loop {
+        match reader.blocking_read(1 << 20).await {
+            Ok(piece) => read.extend_from_slice(&piece),
+            Err(error) => {
+                assert!(matches!(error, wasmtime_wasi::p2::StreamError::Closed));
+                break;
+            }
+        }
+    }
+    assert_eq!(read, bytes[10..]);
+}
+
+#[test]
+fn one_call_has_only_so_much_open() {
+    let (_folder, mut guest, data) = guest("read");
+    let mut open = Vec::new();
+    let refused = loop {
+        match guest.open(data, "file") {
+            Ok(file) => open.push(file),
+            Err(code) => break code,
+        }
+    };
+    assert_eq!((refused, open.len()), (ErrorCode::InsufficientMemory, 128));
+    assert_eq!(guest.list(data), Err(ErrorCode::InsufficientMemory));
+    guest.close(open.pop().unwrap());
+    guest.open(data, "file").unwrap();
+}

@@ -21,6 +21,7 @@ CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 TEST = re.compile(r"`([a-z_]+)::([a-z0-9_]+)`")
+UNIT_TEST = re.compile(r"`([a-z0-9_]+)` in `([\w/.-]+\.rs)`")
 
 
 def pages():
@@ -57,6 +58,10 @@ def missing_tests():
         source = ROOT / "tests" / "e2e" / f"{module}.rs"
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
             yield f"SECURITY.md: no such test: {module}::{test}"
+    for test, path in UNIT_TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
+        source = ROOT / path
+        if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
+            yield f"SECURITY.md: no such test: {test} in {path}"
 
 
 def wrong_defaults():

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Server};
-use toolcell_sandbox::{Reach, ReachProblem, Sandbox, Setting};
+use toolcell_sandbox::{Note, Reach, ReachProblem, Sandbox, Setting};
 
 use crate::secrets;
 
@@ -39,15 +39,27 @@ impl<'a> Reaches<'a> {
             name_servers: server.dns(),
             sandbox,
         };
-        Reach::prepare(&grants, &setting).unwrap_or_else(|found| {
-            for problem in found.iter().map(|problem| self.problem(problem)) {
-                // Tools that inherit the same grant have the same problem.
-                if !problems.contains(&problem) {
-                    problems.push(problem);
-                }
+        // Tools that inherit the same grant have the same problem.
+        let mut add = |problem: Diagnostic| {
+            if !problems.contains(&problem) {
+                problems.push(problem);
             }
-            Reach::sealed(self.policy.name())
-        })
+        };
+        match Reach::prepare(&grants, &setting) {
+            Ok(reach) => {
+                reach.notes().iter().map(|note| self.note(note)).for_each(add);
+                reach
+            }
+            Err(found) => {
+                found.iter().map(|problem| self.problem(problem)).for_each(&mut add);
+                Reach::sealed(self.policy.name())
+            }
+        }
+    }
+
+    fn note(&self, note: &Note) -> Diagnostic {
+        let message = format!("component \"{}\": {}", self.policy.name(), note.message);
+        Diagnostic::warning("grants::note", message).at(note.span.clone())
     }
 
     fn problem(&self, problem: &ReachProblem) -> Diagnostic {

@@ -21,6 +21,9 @@ use super::measure::{self, Amount};
 /// than this: a guest that asks in a loop must not keep the host counting.
 const RECOUNT_EVERY: Duration = Duration::from_secs(10);
 
+/// The tools of a component are loaded one after the other, and count a folder that they share once.
+const LOAD_WITHIN: Duration = Duration::from_secs(1);
+
 /// A folder that holds more than was counted: nothing is added until it has been.
 const UNCOUNTED: u64 = u64::MAX;
 
@@ -69,7 +72,7 @@ impl Account {
         Self { ledger: Arc::new(Ledger::new()), quota, counted: Counted::Never }
     }
 
-    /// The account of what is at `path`, already resolved: shared by all mounts of it in this process, and counted now.
+    /// The account of what is at `path`, already resolved: shared by all mounts of it in this process, and counted.
     pub(crate) fn shared(path: &Path, quota: Quota, counted: Counted) -> std::io::Result<Self> {
         static LEDGERS: LazyLock<Mutex<HashMap<PathBuf, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
         let ledger = {
@@ -85,7 +88,7 @@ impl Account {
             }
         };
         let account = Self { ledger, quota, counted };
-        account.count(Duration::ZERO)?;
+        account.count(LOAD_WITHIN)?;
         Ok(account)
     }
 
@@ -125,7 +128,7 @@ impl Account {
     }
 
     /// Counts anew, if the last count is older than `age`. Whoever calls holds no lock of the ledger.
-    fn count(&self, age: Duration) -> std::io::Result<bool> {
+    pub(super) fn count(&self, age: Duration) -> std::io::Result<bool> {
         // Handles that are kept from closing in the meantime: closing takes the lock as well, so they outlive it.
         let mut kept: Vec<Arc<Handle>> = Vec::new();
         let ledger = &self.ledger;

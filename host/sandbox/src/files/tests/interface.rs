@@ -21,9 +21,9 @@ fn a_read_mount_reads_and_changes_nothing() {
     let no = Err(ErrorCode::ReadOnly);
     assert_eq!(guest.create(data, "new").map(|_| ()), no);
     assert_eq!(guest.create(data, "file").map(|_| ()), no);
-    assert_eq!(guest.open_as(data, "file", (FOLLOW, OPEN, WRITE)).map(|_| ()), no);
+    assert_eq!(guest.open_as(data, "file", (FOLLOW, as_is(), WRITE)).map(|_| ()), no);
     assert_eq!(guest.open_as(data, "file", (FOLLOW, OpenFlags::TRUNCATE, READ)).map(|_| ()), no);
-    assert_eq!(guest.open_as(data, "sub", (FOLLOW, OPEN, DescriptorFlags::MUTATE_DIRECTORY)).map(|_| ()), no);
+    assert_eq!(guest.open_as(data, "sub", (FOLLOW, as_is(), DescriptorFlags::MUTATE_DIRECTORY)).map(|_| ()), no);
     assert_eq!(guest.write(file, 1, 0).map(|_| ()), no);
     assert_eq!(guest.ask(|view| view.set_size(at(file), 0)), no);
     assert_eq!(guest.writer(file, 0).map(|_| ()), no);
@@ -31,7 +31,7 @@ fn a_read_mount_reads_and_changes_nothing() {
     assert_eq!(guest.ask(|view| view.set_times(at(file), NewTimestamp::Now, NewTimestamp::Now)), no);
     assert_eq!(guest.ask(|view| view.set_times(at(data), NewTimestamp::Now, NewTimestamp::Now)), no);
     let time = || NewTimestamp::Now;
-    assert_eq!(guest.ask(|view| view.set_times_at(at(data), STAY, "file".to_owned(), time(), time())), no);
+    assert_eq!(guest.ask(|view| view.set_times_at(at(data), stay(), "file".to_owned(), time(), time())), no);
     assert_eq!(guest.mkdir(data, "new"), no);
     assert_eq!(guest.unlink(data, "file"), no);
     assert_eq!(guest.ask(|view| view.remove_directory_at(at(data), "sub".to_owned())), no);
@@ -84,22 +84,22 @@ fn opening_says_what_is_wrong() {
     let directory = OpenFlags::DIRECTORY;
     let exclusive = CREATE | OpenFlags::EXCLUSIVE;
     let table = [
-        ("missing", (FOLLOW, OPEN, READ), ErrorCode::NoEntry),
-        ("file/below", (FOLLOW, OPEN, READ), ErrorCode::NotDirectory),
-        ("file/", (FOLLOW, OPEN, READ), ErrorCode::NotDirectory),
+        ("missing", (FOLLOW, as_is(), READ), ErrorCode::NoEntry),
+        ("file/below", (FOLLOW, as_is(), READ), ErrorCode::NotDirectory),
+        ("file/", (FOLLOW, as_is(), READ), ErrorCode::NotDirectory),
         ("file", (FOLLOW, directory, READ), ErrorCode::NotDirectory),
-        ("sub", (FOLLOW, OPEN, WRITE), ErrorCode::IsDirectory),
+        ("sub", (FOLLOW, as_is(), WRITE), ErrorCode::IsDirectory),
         ("sub", (FOLLOW, OpenFlags::TRUNCATE, READ), ErrorCode::IsDirectory),
         ("file", (FOLLOW, exclusive, WRITE), ErrorCode::Exist),
         ("link", (FOLLOW, exclusive, WRITE), ErrorCode::Exist),
         ("new", (FOLLOW, CREATE | directory, WRITE), ErrorCode::Invalid),
-        ("link", (STAY, OPEN, READ), ErrorCode::Loop),
-        ("link", (STAY, CREATE, WRITE), ErrorCode::Loop),
-        ("file", (FOLLOW, OPEN, READ | DescriptorFlags::FILE_INTEGRITY_SYNC), ErrorCode::Unsupported),
-        ("", (FOLLOW, OPEN, READ), ErrorCode::NoEntry),
-        ("/file", (FOLLOW, OPEN, READ), ErrorCode::NotPermitted),
-        ("../data/file", (FOLLOW, OPEN, READ), ErrorCode::NotPermitted),
-        ("fi\0le", (FOLLOW, OPEN, READ), ErrorCode::Invalid),
+        ("link", (stay(), as_is(), READ), ErrorCode::Loop),
+        ("link", (stay(), CREATE, WRITE), ErrorCode::Loop),
+        ("file", (FOLLOW, as_is(), READ | DescriptorFlags::FILE_INTEGRITY_SYNC), ErrorCode::Unsupported),
+        ("", (FOLLOW, as_is(), READ), ErrorCode::NoEntry),
+        ("/file", (FOLLOW, as_is(), READ), ErrorCode::NotPermitted),
+        ("../data/file", (FOLLOW, as_is(), READ), ErrorCode::NotPermitted),
+        ("fi\0le", (FOLLOW, as_is(), READ), ErrorCode::Invalid),
     ];
     for (path, how, code) in table {
         assert_eq!(guest.open_as(data, path, how), Err(code), "{path:?} {how:?}");
@@ -112,7 +112,7 @@ fn opening_says_what_is_wrong() {
     assert_eq!(guest.open(file, "x"), Err(ErrorCode::NotDirectory));
     assert_eq!(guest.write(file, 1, 0), Err(ErrorCode::BadDescriptor), "it was opened to be read");
     assert_eq!(guest.read(data), Err(ErrorCode::IsDirectory));
-    let written = guest.open_as(data, "file", (FOLLOW, OPEN, WRITE)).unwrap();
+    let written = guest.open_as(data, "file", (FOLLOW, as_is(), WRITE)).unwrap();
     assert_eq!(guest.read(written), Err(ErrorCode::BadDescriptor));
     assert_eq!(guest.ask(|view| view.advise(at(file), 0, 5, Advice::WillNeed)), Ok(()));
     assert_eq!(guest.ask(|view| view.advise(at(data), 0, 5, Advice::WillNeed)), Err(ErrorCode::BadDescriptor));
@@ -126,16 +126,16 @@ fn looking_tells_kinds_links_sizes_and_times() {
         guest.ask(|view| view.stat_at(at(data), flags, path)).map(|stat| (stat.type_, stat.link_count, stat.size))
     };
     assert_eq!(look(&mut guest, FOLLOW, "link"), Ok((DescriptorType::RegularFile, 1, 5)));
-    assert_eq!(look(&mut guest, STAY, "link"), Ok((DescriptorType::SymbolicLink, 1, 4)));
-    assert_eq!(look(&mut guest, STAY, "sub").unwrap().0, DescriptorType::Directory);
-    assert_eq!(look(&mut guest, STAY, ".").unwrap().0, DescriptorType::Directory);
+    assert_eq!(look(&mut guest, stay(), "link"), Ok((DescriptorType::SymbolicLink, 1, 4)));
+    assert_eq!(look(&mut guest, stay(), "sub").unwrap().0, DescriptorType::Directory);
+    assert_eq!(look(&mut guest, stay(), ".").unwrap().0, DescriptorType::Directory);
     assert_eq!(guest.ask(|view| view.readlink_at(at(data), "link".to_owned())).unwrap(), "file");
     assert_eq!(guest.ask(|view| view.readlink_at(at(data), "file".to_owned())), Err(ErrorCode::Invalid));
 
     let moment = super::super::super::files::bindings::types::Datetime { seconds: 1_000_000, nanoseconds: 5 };
     let (stays, set) = (NewTimestamp::NoChange, NewTimestamp::Timestamp(moment));
     guest.ask(|view| view.set_times_at(at(data), FOLLOW, "link".to_owned(), stays, set)).unwrap();
-    let stat = guest.ask(|view| view.stat_at(at(data), STAY, "file".to_owned())).unwrap();
+    let stat = guest.ask(|view| view.stat_at(at(data), stay(), "file".to_owned())).unwrap();
     let modified = stat.data_modification_timestamp.unwrap();
     assert_eq!((modified.seconds, modified.nanoseconds), (1_000_000, 5));
     let never = super::super::super::files::bindings::types::Datetime { seconds: u64::MAX, nanoseconds: 2_000_000_000 };

@@ -24,8 +24,6 @@ use crate::reach::ReachProblem;
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
-const STAY: PathFlags = PathFlags::empty();
-const OPEN: OpenFlags = OpenFlags::empty();
 const CREATE: OpenFlags = OpenFlags::CREATE;
 
 /// The mounts that a `filesystem` table grants.
@@ -71,7 +69,9 @@ impl Guest {
     }
 
     fn roots(&mut self) -> Vec<String> {
-        self.view().get_directories().unwrap().into_iter().map(|(_, at)| at).collect()
+        let mut roots: Vec<String> = self.view().get_directories().unwrap().into_iter().map(|(_, at)| at).collect();
+        roots.sort();
+        roots
     }
 
     /// Calls the interface; errors arrive as a guest sees them.
@@ -91,7 +91,7 @@ impl Guest {
     }
 
     fn open(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
-        self.open_as(folder, path, (FOLLOW, OPEN, READ))
+        self.open_as(folder, path, (FOLLOW, as_is(), READ))
     }
 
     fn create(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
@@ -123,7 +123,7 @@ impl Guest {
     }
 
     fn link(&mut self, folder: u32, old: &str, new: &str) -> Result<(), ErrorCode> {
-        self.ask(|view| view.link_at(at(folder), STAY, old.to_owned(), at(folder), new.to_owned()))
+        self.ask(|view| view.link_at(at(folder), stay(), old.to_owned(), at(folder), new.to_owned()))
     }
 
     fn symlink(&mut self, folder: u32, target: &str, path: &str) -> Result<(), ErrorCode> {
@@ -170,6 +170,16 @@ impl Guest {
     fn denied(&mut self) -> Vec<Denial> {
         self.denials.take().0
     }
+}
+
+/// Links at the end of a path are not followed.
+fn stay() -> PathFlags {
+    PathFlags::empty()
+}
+
+/// What is there is opened as it is.
+fn as_is() -> OpenFlags {
+    OpenFlags::empty()
 }
 
 fn at(descriptor: u32) -> Resource<Descriptor> {

@@ -57,15 +57,15 @@ fn a_read_only_mount_inside_a_writable_one_is_not_written_around() {
     let work = guest.root("/work");
     let deep = guest.open(work, "deep").unwrap();
     let no = Err(ErrorCode::ReadOnly);
-    assert_eq!(guest.open_as(work, "deep/config/key", (FOLLOW, OPEN, WRITE)), no);
-    assert_eq!(guest.open_as(deep, "config/key", (FOLLOW, OPEN, WRITE)), no);
+    assert_eq!(guest.open_as(work, "deep/config/key", (FOLLOW, as_is(), WRITE)), no);
+    assert_eq!(guest.open_as(deep, "config/key", (FOLLOW, as_is(), WRITE)), no);
     assert_eq!(guest.unlink(deep, "config/key").map(|()| 0), no);
     assert_eq!(guest.rename(work, "deep", "moved"), Err(ErrorCode::Busy));
     assert_eq!(guest.rename(work, "file", "deep"), Err(ErrorCode::Busy));
     assert_eq!(guest.rename(work, "deep/config", "moved").map(|()| 0), no);
     assert_eq!(guest.ask(|view| view.remove_directory_at(at(work), "deep".to_owned())), Err(ErrorCode::Busy));
     guest.symlink(work, "deep", "link").unwrap();
-    assert_eq!(guest.open_as(work, "link/config/key", (FOLLOW, OPEN, WRITE)), Err(ErrorCode::Loop));
+    assert_eq!(guest.open_as(work, "link/config/key", (FOLLOW, as_is(), WRITE)), Err(ErrorCode::Loop));
     assert_eq!(guest.link(work, "deep/config/key", "hard").map(|()| 0), no);
     assert_eq!(std::fs::read_to_string(folder.path().join("work/deep/config/key")).unwrap(), "kept");
     guest.rename(work, "file", "deep/file").unwrap();
@@ -80,7 +80,7 @@ fn a_single_file_is_mounted_without_its_neighbours() {
         "/log.txt" = { path = "log", access = "write", quota = "8B" }
     "#;
     let mut guest = Guest::with(folder.path(), table);
-    assert_eq!(guest.roots(), ["/etc", "/"]);
+    assert_eq!(guest.roots(), ["/", "/etc"]);
     let etc = guest.root("/etc");
     assert_eq!(guest.list(etc).unwrap(), ["app.conf"]);
     assert_eq!(text(&mut guest, etc, "app.conf").unwrap(), "conf");
@@ -96,7 +96,7 @@ fn a_single_file_is_mounted_without_its_neighbours() {
     assert!(guest.view().is_same_object(at(root), at(root)).unwrap());
     assert_eq!(guest.mkdir(root, "etc"), Err(ErrorCode::ReadOnly));
 
-    let log = guest.open_as(root, "log.txt", (FOLLOW, OPEN, READ | WRITE)).unwrap();
+    let log = guest.open_as(root, "log.txt", (FOLLOW, as_is(), READ | WRITE)).unwrap();
     assert_eq!(guest.write(log, 5, 3), Ok(5));
     assert_eq!(guest.write(log, 1, 8), Err(ErrorCode::InsufficientSpace));
     assert_eq!(guest.unlink(root, "log.txt"), Err(ErrorCode::Busy));
@@ -133,7 +133,7 @@ fn the_hosts_own_folders_are_shown_by_no_mount() {
     let above = format!(r#""/p" = {{ path = {:?}, access = "write" }}"#, folder.path().parent().unwrap());
     assert!(problem(&above).contains("holds the manifest"));
     let temporary = format!(r#""/t" = {{ path = {:?}, access = "read" }}"#, std::env::temp_dir());
-    let mut guest = Guest::with(folder.path(), &format!("{temporary}\n\"/tmp\" = {{ scratch = \"1KiB\" }}"));
+    let mut guest = Guest::with(folder.path(), &format!("{temporary}\n\"/tmp\" = {{ scratch = \"4KiB\" }}"));
     let (tmp, all) = (guest.root("/tmp"), guest.root("/t"));
     guest.create(tmp, "private").unwrap();
     let own = super::super::scratch::place();
@@ -191,7 +191,7 @@ fn mounts_are_apart() {
     let table = r#"
         "/a" = { path = "a", access = "write", create = true }
         "/b" = { path = "b", access = "write", create = true }
-        "/tmp" = { scratch = "1KiB" }
+        "/tmp" = { scratch = "4KiB" }
     "#;
     let mut guest = Guest::with(folder.path(), table);
     let (a, b, tmp) = (guest.root("/a"), guest.root("/b"), guest.root("/tmp"));
@@ -199,7 +199,7 @@ fn mounts_are_apart() {
     for other in [b, tmp] {
         let moved = guest.ask(|view| view.rename_at(at(a), "file".to_owned(), at(other), "file".to_owned()));
         assert_eq!(moved, Err(ErrorCode::CrossDevice));
-        let linked = guest.ask(|view| view.link_at(at(a), STAY, "file".to_owned(), at(other), "file".to_owned()));
+        let linked = guest.ask(|view| view.link_at(at(a), stay(), "file".to_owned(), at(other), "file".to_owned()));
         assert_eq!(linked, Err(ErrorCode::CrossDevice));
     }
 }
@@ -210,7 +210,7 @@ fn preopens_open_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let table = r#"
         "/a" = { path = ".", access = "read" }
-        "/tmp" = { scratch = "1KiB" }
+        "/tmp" = { scratch = "4KiB" }
     "#;
     let mut guest = Guest::with(folder.path(), table);
     for path in guest.roots() {
@@ -224,7 +224,7 @@ fn preopens_open_nothing() {
 fn mounts_cost_a_call_little() {
     let folder = tempfile::tempdir().unwrap();
     let table: String = (0..3).map(|number| format!("\"/m{number}\" = {{ path = \".\" }}\n")).collect();
-    let prepared = prepare(folder.path(), &format!("{table}\"/tmp\" = {{ scratch = \"1KiB\" }}")).unwrap();
+    let prepared = prepare(folder.path(), &format!("{table}\"/tmp\" = {{ scratch = \"4KiB\" }}")).unwrap();
     let best = (0..1_000).map(|_| {
         let started = std::time::Instant::now();
         let mut guest = Guest::of(&prepared);

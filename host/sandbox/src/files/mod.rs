@@ -43,13 +43,10 @@ pub(crate) use prepared::{Prepared, Surroundings};
 pub use refused::Refused;
 
 /// Offers `wasi:filesystem` to guests.
-pub(crate) fn add_to_linker<T: 'static>(
+pub(crate) fn add_to_linker<T: Send + 'static>(
     linker: &mut Linker<T>,
     view: fn(&mut T) -> FilesView<'_>,
-) -> wasmtime::Result<()>
-where
-    T: Send,
-{
+) -> wasmtime::Result<()> {
     bindings::types::add_to_linker::<T, WasiFiles>(linker, view)?;
     bindings::preopens::add_to_linker::<T, WasiFiles>(linker, view)
 }

@@ -10,7 +10,7 @@ use super::bindings::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::facts::Facts;
 use super::handle::{Handle, single};
-use super::ledger::{Account, Reservation, Turn};
+use super::ledger::{Account, Turn};
 use super::mount::{Place, Spot};
 use super::permits::{Permit, Permits};
 use super::refused::{Refused, code};
@@ -164,7 +164,9 @@ fn open_held(spot: &Spot, asked: Asked, account: &Account, permits: &Permits) ->
     };
     let room = if seen.is_none() { Some(account.reserve(0, 1)?) } else { None };
     let (file, facts) = open_seen(spot, asked, seen.as_ref())?;
-    room.map(Reservation::keep);
+    if let Some(room) = room {
+        room.keep();
+    }
     if facts.is_folder() {
         return Ok(Found::Folder(file, permit));
     }

@@ -74,6 +74,7 @@ fn over(limit: Limit, value: &str) -> String {
         Limit::Handles => format!("too many handles: the tool held more than {value} at once"),
         Limit::Random => format!("too many random bytes at once: the tool asked for more than {value}"),
         Limit::Arguments => format!("the arguments are larger than {value}"),
+        Limit::HttpHeaderBytes => format!("the tool made a list of HTTP headers that is larger than {value}"),
         _ => format!("more than {value}"),
     }
 }
@@ -136,6 +137,9 @@ impl Failure {
         }
         if says("requested len") {
             return Self::over(Limit::Random, limits);
+        }
+        if says("total size of fields exceeds limit") || says("too many fields in the field map") {
+            return Self::over(Limit::HttpHeaderBytes, limits);
         }
         if says("resource limit exceeded") {
             return Self::Parts;

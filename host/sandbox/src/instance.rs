@@ -51,11 +51,14 @@ impl Instance {
     pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
         let state = self.store.data();
         let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let (egress_bytes, ingress_bytes) = state.traffic_bytes();
         Usage {
             fuel: computed.saturating_add(engine::host_fuel(state)),
             memory_peak_bytes: state.limiter.peak_bytes(),
             duration,
             log_bytes: state.log.charged_bytes(),
+            egress_bytes,
+            ingress_bytes,
             ..Usage::default()
         }
     }
@@ -90,6 +93,7 @@ impl Instance {
         let state = self.store.data_mut();
         state.set_reach(terms.reach);
         state.limiter.set_limit(limits.memory_bytes());
+        state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
         engine::set_budgets(&mut self.store, limits)
     }

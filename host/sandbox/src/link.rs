@@ -23,6 +23,8 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     add_sockets(linker)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker)?;
+    // wasi:http, outgoing alone.
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)
 }
 

@@ -10,8 +10,10 @@ use wasmtime_wasi_config::WasiConfigVariables;
 use crate::config;
 use crate::engine::Sandbox;
 use crate::files::{Note, Prepared, Surroundings};
+use crate::http::HttpReach;
 use crate::keyvalue::{self, GrantedState};
-use crate::secrets::SecretValue;
+use crate::net::Resolver;
+use crate::secrets::{Redactor, SecretValue, Secrets};
 
 /// What a tool's grants are made ready with.
 pub struct Setting<'a> {
@@ -47,6 +49,8 @@ pub struct Reach {
     config: WasiConfigVariables,
     keyvalue: Option<GrantedState>,
     files: Arc<Prepared>,
+    secrets: Arc<Secrets>,
+    http: Arc<HttpReach>,
 }
 
 impl Reach {
@@ -56,18 +60,29 @@ impl Reach {
     /// Every grant that cannot be given.
     pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
         let mut problems = Vec::new();
-        let environment = environment(grants, setting, &mut problems);
-        let config = config::variables(grants, []);
+        let mut environment = environment(grants, setting, &mut problems);
+        let secrets = Arc::new(secrets(grants, setting, &mut problems));
+        environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let config = config::variables(grants, secrets.exposed());
         let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
         let files = Prepared::new(grants.files(), &around).unwrap_or_else(|found| {
             problems.extend(found);
             Arc::default()
         });
-        if !problems.is_empty() {
-            return Err(problems);
+        let resolver = Resolver::new(setting.name_servers);
+        let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
+        match http {
+            Ok(http) if problems.is_empty() => {
+                let grants = Arc::clone(grants);
+                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http }))
+            }
+            Ok(_) => Err(problems),
+            Err(more) => {
+                problems.extend(more);
+                Err(problems)
+            }
         }
-        Ok(Arc::new(Self { grants: Arc::clone(grants), environment, config, keyvalue, files }))
     }
 
     /// Nothing: no files, network, environment, configuration or state.
@@ -75,7 +90,10 @@ impl Reach {
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = config::variables(&grants, []);
-        Arc::new(Self { grants, environment: Vec::new(), config, keyvalue: None, files: Arc::default() })
+        let http = HttpReach::plain(&grants);
+        let secrets = Arc::default();
+        let (environment, files) = (Vec::new(), Arc::default());
+        Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http })
     }
 
     /// What the manifest grants.
@@ -105,6 +123,17 @@ impl Reach {
         &self.files
     }
 
+    /// Replaces the values of the tool's secrets by their names, in whatever leaves the host.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        self.secrets.redactor()
+    }
+
+    /// What HTTP requests are made with.
+    pub(crate) fn http(&self) -> &Arc<HttpReach> {
+        &self.http
+    }
+
     /// The guest's environment.
     pub(crate) fn environment(&self) -> &[(String, String)] {
         &self.environment
@@ -127,4 +156,18 @@ fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachP
         }
     }
     environment
+}
+
+fn secrets(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Secrets {
+    let mut held = Vec::new();
+    for secret in grants.secrets() {
+        match (setting.secret)(secret.source()) {
+            Ok(value) => held.push((secret.clone(), value)),
+            Err((message, hint)) => {
+                let message = format!("the secret {:?}: {message}", secret.name());
+                problems.push(ReachProblem { span: secret.span(), message, hint });
+            }
+        }
+    }
+    Secrets::new(held)
 }

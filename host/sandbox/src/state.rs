@@ -7,13 +7,16 @@ use toolcell_policy::{Denial, Limits};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::caller::Caller;
 use crate::capture::LogBudget;
 use crate::denials::Denials;
 use crate::files::{Files, FilesView};
+use crate::http::{self, HttpHooks};
 use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
+use crate::net::{CallNet, NetGuard, NetLimits};
 use crate::reach::Reach;
 
 /// The data of one store. Built for one call and dropped with it.
@@ -29,6 +32,11 @@ pub(crate) struct CallState {
     reach: Arc<Reach>,
     /// Calls of host functions since the budgets were last filled up.
     pub(crate) host_calls: u64,
+    net_limits: NetLimits,
+    /// Made when the guest first needs it: most calls never do.
+    net: Option<NetGuard>,
+    http: Option<HttpHooks>,
+    http_context: WasiHttpCtx,
 }
 
 impl CallState {
@@ -43,7 +51,24 @@ impl CallState {
         let denials = Denials::new(Arc::clone(&caller));
         let keyvalue = keyvalue::Session::default();
         let files = Files::new(Arc::clone(reach.files()));
-        Self { wasi, table, files, limiter, log, caller, denials, keyvalue, reach, host_calls: 0 }
+        let net_limits = NetLimits::from(limits);
+        let http_context = http::context(&net_limits);
+        Self {
+            wasi,
+            table,
+            files,
+            limiter,
+            log,
+            caller,
+            denials,
+            keyvalue,
+            reach,
+            host_calls: 0,
+            net_limits,
+            net: None,
+            http: None,
+            http_context,
+        }
     }
 
     /// Every host function comes by here for its state, once for each call of it.
@@ -57,6 +82,19 @@ impl CallState {
         self.files.end_call();
         self.denials.hand_to(Arc::clone(&caller));
         self.caller = caller;
+        // What the last call left open on the network ends here.
+        self.http = None;
+        self.net = None;
+    }
+
+    /// The call's share of the network.
+    pub(crate) fn net(&mut self) -> &Arc<CallNet> {
+        self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
+    }
+
+    /// Bytes of requests sent and of responses received so far.
+    pub(crate) fn traffic_bytes(&self) -> (u64, u64) {
+        self.net.as_ref().map_or((0, 0), |net| (net.net().egress_bytes(), net.net().ingress_bytes()))
     }
 
     /// The guest asked for something that its tool is not granted.
@@ -68,6 +106,13 @@ impl CallState {
     pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
         self.files.set_prepared(reach.files());
         self.reach = Arc::clone(reach);
+        self.http = None;
+    }
+
+    /// What it may use of the network is another tool's.
+    pub(crate) fn set_net_limits(&mut self, limits: &Limits) {
+        self.net_limits = NetLimits::from(limits);
+        self.http_context = http::context(&self.net_limits);
     }
 
     /// `wasi:filesystem` of this call.
@@ -108,5 +153,15 @@ impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.called();
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.called();
+        let net = Arc::clone(self.net());
+        let Self { http, table, http_context, reach, denials, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(reach.http()), net, denials.clone()));
+        WasiHttpCtxView { hooks, table, ctx: http_context }
     }
 }

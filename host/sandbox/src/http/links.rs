@@ -1,0 +1,135 @@
+//! The connections of one call: those that carry a request, and those that wait for the next one to the same server. None
+//! outlives its call, or is shared with another. Must not hold: how a connection is made, or what is allowed.
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{Request, Response};
+use hyper::body::Incoming as HyperBody;
+use hyper::client::conn::{TrySendError, http1, http2};
+use tokio::task::AbortHandle;
+use toolcell_policy::{Host, Scheme};
+
+use super::outgoing::{Outgoing, Sent};
+
+/// To which server a connection leads. The addresses of one name are all the same here: each connection was made to one
+/// that was permitted for this very host and port in this very call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    pub(super) scheme: Scheme,
+    pub(super) host: Host,
+    pub(super) port: u16,
+}
+
+/// A connection that can carry a request.
+pub(super) struct Link {
+    pub(super) sender: Sender,
+    /// The task that reads and writes it.
+    pub(super) driver: AbortHandle,
+    /// Whether a proxy reads the requests, and must be told where they go.
+    pub(super) proxied: bool,
+}
+
+/// How requests are put onto a connection.
+pub(super) enum Sender {
+    /// HTTP/1.1: one at a time.
+    One(http1::SendRequest<Outgoing>),
+    /// HTTP/2: many.
+    Many(http2::SendRequest<Outgoing>),
+}
+
+/// The connections of one call that wait.
+#[derive(Default)]
+pub(super) struct Links(Mutex<Vec<(Server, Link)>>);
+
+/// The use of a connection for one request.
+pub(super) struct Lease {
+    pub(super) links: Arc<Links>,
+    pub(super) server: Server,
+    pub(super) link: Link,
+    pub(super) sent: Sent,
+}
+
+impl Links {
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Server, Link)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A waiting connection to this server that is still open.
+    pub(super) async fn take(&self, server: &Server) -> Option<Link> {
+        loop {
+            let mut link = self.take_any(server)?;
+            if link.is_ready().await {
+                return Some(link);
+            }
+        }
+    }
+
+    fn take_any(&self, server: &Server) -> Option<Link> {
+        let mut waiting = self.waiting();
+        waiting.retain(|(_, link)| !link.is_closed());
+        let at = waiting.iter().position(|(to, _)| to == server)?;
+        match waiting.get(at) {
+            Some((_, Link { sender: Sender::Many(sender), driver, proxied })) => {
+                Some(Link { sender: Sender::Many(sender.clone()), driver: driver.clone(), proxied: *proxied })
+            }
+            _ => Some(waiting.swap_remove(at).1),
+        }
+    }
+
+    /// Others may use it too, while it carries a request.
+    pub(super) fn share(&self, server: &Server, link: &Link) {
+        if let Sender::Many(sender) = &link.sender {
+            let link =
+                Link { sender: Sender::Many(sender.clone()), driver: link.driver.clone(), proxied: link.proxied };
+            self.waiting().push((server.clone(), link));
+        }
+    }
+}
+
+impl Link {
+    fn is_closed(&self) -> bool {
+        match &self.sender {
+            Sender::One(sender) => sender.is_closed(),
+            Sender::Many(sender) => sender.is_closed(),
+        }
+    }
+
+    /// Waits until it takes a request; false: it is closed.
+    async fn is_ready(&mut self) -> bool {
+        match &mut self.sender {
+            // What waits was sent and received whole: only its task has yet to notice.
+            Sender::One(sender) => sender.ready().await.is_ok(),
+            Sender::Many(sender) => sender.ready().await.is_ok(),
+        }
+    }
+
+    /// Sends a request. The error holds it where nothing of it was sent.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Outgoing>,
+    ) -> Result<Response<HyperBody>, TrySendError<Request<Outgoing>>> {
+        match &mut self.sender {
+            Sender::One(sender) => sender.try_send_request(request).await,
+            Sender::Many(sender) => sender.try_send_request(request).await,
+        }
+    }
+}
+
+impl Lease {
+    /// The response was received whole.
+    pub(super) fn give_back(self) {
+        let Self { links, server, link, sent } = self;
+        match &link.sender {
+            Sender::One(sender) if sent.is_whole() && !sender.is_closed() => links.waiting().push((server, link)),
+            Sender::One(_) => link.driver.abort(),
+            // It was shared from the start.
+            Sender::Many(_) => {}
+        }
+    }
+
+    /// The response was not received whole. HTTP/2 gives up a request alone, HTTP/1.1 only the whole connection.
+    pub(super) fn close(self) {
+        if let Sender::One(_) = self.link.sender {
+            self.link.driver.abort();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Going through the proxy that a manifest names. Must not hold: which requests are permitted.
+//!
+//! The manifest's naming it is the permit to connect to the proxy, whatever kind of address it has; the environment's
+//! proxies are never used. Rules decide on requests as ever. A name is resolved by the proxy, so that whoever runs it
+//! decides which addresses it leads to; an address that a request names itself is checked here all the same.
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use toolcell_policy::{Host, HttpPermit, ProxyScheme, ProxyUrl, Scheme};
+use wasmtime_wasi_http::Error;
+
+use super::connect::{Connector, Stream};
+use super::tls;
+
+/// Bytes of a proxy's answer: a status line and a few headers.
+const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// A connection to the proxy, and for HTTPS through it to the server.
+pub(super) async fn connect(proxy: &ProxyUrl, permit: &HttpPermit, connector: &Connector) -> Result<Stream, Error> {
+    if matches!(permit.host(), Host::Addr(_)) {
+        connector.addresses(permit).await?;
+    }
+    let addresses = match proxy.host() {
+        Host::Addr(address) => vec![*address],
+        Host::Name(name) => connector.look_up(name).await?,
+    };
+    let permits = addresses.into_iter().filter_map(|address| proxy.check_address(address)).collect();
+    let stream = connector.dial(permits).await?;
+    let mut stream: Stream = match proxy.scheme() {
+        ProxyScheme::Http => Box::new(stream),
+        ProxyScheme::Https => Box::new(connector.tls(stream, proxy.host(), tls::H1).await?),
+    };
+    if permit.ask().scheme() == Scheme::Https {
+        tunnel(&mut stream, &format!("{}:{}", permit.host(), permit.port())).await?;
+    }
+    Ok(stream)
+}
+
+/// Asks the proxy for a connection to the server (RFC 9110, section 9.3.6).
+async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), Error> {
+    let ask = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    let gone = |_| Error::ConnectionTerminated;
+    stream.write_all(ask.as_bytes()).await.map_err(gone)?;
+    stream.flush().await.map_err(gone)?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() >= ANSWER_BYTES_MAX {
+            return Err(Error::HttpResponseHeaderSectionSize(None));
+        }
+        // The server speaks next, and only when it is spoken to: byte by byte, nothing of it is taken here.
+        answer.push(stream.read_u8().await.map_err(gone)?);
+    }
+    match status(&answer) {
+        Some(b'2') => Ok(()),
+        Some(_) => Err(Error::DestinationUnavailable),
+        None => Err(Error::HttpProtocolError),
+    }
+}
+
+/// The first digit of the status code.
+fn status(answer: &[u8]) -> Option<u8> {
+    let code = answer.strip_prefix(b"HTTP/1.1 ").or_else(|| answer.strip_prefix(b"HTTP/1.0 "))?;
+    code.first().copied().filter(u8::is_ascii_digit)
+}

@@ -1,0 +1,145 @@
+//! TLS to servers: whom to trust, and the handshake. Must not hold: HTTP, or where connections lead.
+//!
+//! Trusted are the platform's roots, the bundled ones of Mozilla, and the files that a component's `ca` names. The
+//! platform's are read at the first HTTPS request of the process, not at start. Sessions are never resumed: a ticket would
+//! tie calls together that share nothing else.
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::Resumption;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use toolcell_policy::Host;
+
+/// Certificates of one `ca` file: bundles of all public authorities hold about 150.
+pub(crate) const CA_CERTIFICATES_MAX: usize = 1_000;
+
+/// Both versions: HTTP/2, where the server speaks it.
+pub(crate) const BOTH: &[&[u8]] = &[ALPN_H2, ALPN_H1];
+/// HTTP/1.1 alone.
+pub(crate) const H1: &[&[u8]] = &[ALPN_H1];
+/// What a server chose that speaks HTTP/2.
+pub(crate) const ALPN_H2: &[u8] = b"h2";
+const ALPN_H1: &[u8] = b"http/1.1";
+
+/// The platform's and the bundled roots.
+static PUBLIC_ROOTS: OnceCell<Arc<RootCertStore>> = OnceCell::const_new();
+
+/// One reach's TLS settings, made ready at its first HTTPS request.
+pub(crate) struct Tls {
+    own_roots: Vec<CertificateDer<'static>>,
+    config: OnceLock<Arc<ClientConfig>>,
+}
+
+/// A `ca` file that gives no roots. The message completes "the file …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CaError {
+    /// It is not PEM, or broken.
+    #[error("is not a list of certificates in PEM form")]
+    NotPem,
+    /// It is PEM, without a certificate.
+    #[error("holds no certificate")]
+    Empty,
+    /// It holds more than anybody trusts.
+    #[error("holds more than {CA_CERTIFICATES_MAX} certificates")]
+    TooMany,
+    /// A certificate that cannot be a root.
+    #[error("holds a certificate that cannot be a root of trust")]
+    NotARoot,
+}
+
+impl Tls {
+    /// With the public roots alone.
+    pub(crate) const fn public() -> Self {
+        Self { own_roots: Vec::new(), config: OnceLock::new() }
+    }
+
+    /// With these PEM files' certificates beside the public roots.
+    ///
+    /// # Errors
+    /// The place of a file in the list, and what is wrong with it.
+    pub(crate) fn new(ca_files: &[Vec<u8>]) -> Result<Self, (usize, CaError)> {
+        let mut own_roots = Vec::new();
+        for (at, pem) in ca_files.iter().enumerate() {
+            own_roots.extend(certificates(pem).map_err(|error| (at, error))?);
+        }
+        Ok(Self { own_roots, config: OnceLock::new() })
+    }
+
+    /// Shakes hands with the server of this name, and with no other; `protocols` are offered to it.
+    ///
+    /// # Errors
+    /// `InvalidData` with [`rustls::Error`] inside where the server is not who it should be, or does not speak TLS.
+    pub(crate) async fn connect<S>(&self, stream: S, host: &Host, protocols: &[&[u8]]) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = match host {
+            Host::Name(name) => ServerName::try_from(name.clone()).map_err(io::Error::other)?,
+            Host::Addr(address) => ServerName::from(*address),
+        };
+        let connector = TlsConnector::from(self.config().await?);
+        let protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        connector.with_alpn(protocols).connect(name, stream).await
+    }
+
+    async fn config(&self) -> io::Result<Arc<ClientConfig>> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let public = PUBLIC_ROOTS.get_or_try_init(public_roots).await?;
+        let roots = if self.own_roots.is_empty() {
+            Arc::clone(public)
+        } else {
+            let mut roots = RootCertStore::clone(public);
+            roots.add_parsable_certificates(self.own_roots.iter().cloned());
+            Arc::new(roots)
+        };
+        let config = Arc::new(client_config(roots).map_err(io::Error::other)?);
+        Ok(Arc::clone(self.config.get_or_init(|| config)))
+    }
+}
+
+/// Reads the platform's roots beside the runtime's threads: on some platforms that takes a tenth of a second.
+async fn public_roots() -> io::Result<Arc<RootCertStore>> {
+    let read = || {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        // A platform without roots, or with some that do not parse, has the bundled ones.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Arc::new(roots)
+    };
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other)
+}
+
+fn client_config(roots: Arc<RootCertStore>) -> Result<ClientConfig, rustls::Error> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CaError> {
+    let mut certificates = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        if certificates.len() == CA_CERTIFICATES_MAX {
+            return Err(CaError::TooMany);
+        }
+        certificates.push(certificate.map_err(|_| CaError::NotPem)?);
+    }
+    if certificates.is_empty() {
+        return Err(CaError::Empty);
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|_| CaError::NotARoot)?;
+    }
+    Ok(certificates)
+}

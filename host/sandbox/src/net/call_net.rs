@@ -1,0 +1,236 @@
+//! One call's share of the network: its counters, and the tasks that drive its connections. Must not hold: decisions.
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use toolcell_policy::{Limits, Resolved};
+
+/// The limits of one call's network use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NetLimits {
+    /// HTTP requests.
+    pub(crate) requests: u64,
+    /// HTTP requests at once.
+    pub(crate) concurrency: usize,
+    /// Bytes of requests, bodies and headers.
+    pub(crate) egress_bytes: u64,
+    /// Bytes of responses, bodies and headers.
+    pub(crate) ingress_bytes: u64,
+    /// Until a connection is made: turn, name look-up, TCP, proxy and TLS together.
+    pub(crate) connect: Duration,
+    /// From there to the response's headers.
+    pub(crate) first_byte: Duration,
+    /// One request in all, to the last byte of its response.
+    pub(crate) total: Duration,
+    /// Header fields of one message; trailers are counted alike.
+    pub(crate) headers: usize,
+    /// Bytes of one message's header fields.
+    pub(crate) header_bytes: usize,
+    /// TCP and UDP sockets that a call opens.
+    pub(crate) sockets: u64,
+    /// Names that a call looks up by itself.
+    pub(crate) lookups: u64,
+}
+
+/// Which direction ran over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    Egress,
+    Ingress,
+}
+
+/// A counter with an end.
+#[derive(Debug, Default)]
+struct Meter {
+    used: AtomicU64,
+    over: std::sync::atomic::AtomicBool,
+}
+
+/// One call's counters and tasks. Tasks hold it, and it holds them: see [`NetGuard`].
+pub(crate) struct CallNet {
+    limits: NetLimits,
+    requests: Meter,
+    egress: Meter,
+    ingress: Meter,
+    sockets: Meter,
+    lookups: Meter,
+    turns: Arc<Semaphore>,
+    resolved: Mutex<Resolved>,
+    tasks: Mutex<JoinSet<()>>,
+    ended: watch::Sender<bool>,
+}
+
+/// Ends the network use of a call when it is dropped.
+pub(crate) struct NetGuard(Arc<CallNet>);
+
+impl NetGuard {
+    pub(crate) fn new(limits: NetLimits) -> Self {
+        Self(CallNet::new(limits))
+    }
+
+    /// To hold while the call lasts.
+    pub(crate) const fn net(&self) -> &Arc<CallNet> {
+        &self.0
+    }
+}
+
+impl Drop for NetGuard {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Meter {
+    /// Takes up to `wanted` of what is left under `limit`. Taking less than all is running over.
+    fn take(&self, wanted: u64, limit: u64) -> u64 {
+        let update = |used: u64| Some(used + wanted.min(limit.saturating_sub(used)));
+        // The update never declines.
+        let used = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, update).unwrap_or(limit);
+        let taken = wanted.min(limit.saturating_sub(used));
+        if taken < wanted {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    fn give_back(&self, unused: u64) {
+        self.used.fetch_sub(unused, Ordering::Relaxed);
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+impl CallNet {
+    /// Nothing used yet.
+    pub(crate) fn new(limits: NetLimits) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            requests: Meter::default(),
+            egress: Meter::default(),
+            ingress: Meter::default(),
+            sockets: Meter::default(),
+            lookups: Meter::default(),
+            turns: Arc::new(Semaphore::new(limits.concurrency)),
+            resolved: Mutex::default(),
+            tasks: Mutex::default(),
+            ended: watch::Sender::new(false),
+        })
+    }
+
+    /// The limits.
+    pub(crate) const fn limits(&self) -> &NetLimits {
+        &self.limits
+    }
+
+    /// Counts an HTTP request; false: one too many.
+    pub(crate) fn request(&self) -> bool {
+        self.requests.take(1, self.limits.requests) == 1
+    }
+
+    /// Counts a socket; false: one too many.
+    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
+    pub(crate) fn socket(&self) -> bool {
+        self.sockets.take(1, self.limits.sockets) == 1
+    }
+
+    /// Counts a name look-up; false: one too many.
+    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
+    pub(crate) fn lookup(&self) -> bool {
+        self.lookups.take(1, self.limits.lookups) == 1
+    }
+
+    /// Takes bytes to send; fewer than wanted: there is no more.
+    pub(crate) fn take_egress(&self, wanted_bytes: u64) -> u64 {
+        self.egress.take(wanted_bytes, self.limits.egress_bytes)
+    }
+
+    /// Gives back bytes that were taken and not sent.
+    pub(crate) fn give_back_egress(&self, unsent_bytes: u64) {
+        self.egress.give_back(unsent_bytes);
+    }
+
+    /// Charges received bytes; false: too many.
+    pub(crate) fn charge_ingress(&self, bytes: u64) -> bool {
+        self.ingress.take(bytes, self.limits.ingress_bytes) == bytes
+    }
+
+    /// Which direction ran over, if one did.
+    pub(crate) fn over(&self) -> Option<Over> {
+        match (self.egress.is_over(), self.ingress.is_over()) {
+            (true, _) => Some(Over::Egress),
+            (_, true) => Some(Over::Ingress),
+            _ => None,
+        }
+    }
+
+    /// Bytes sent so far.
+    pub(crate) fn egress_bytes(&self) -> u64 {
+        self.egress.used()
+    }
+
+    /// Bytes received so far.
+    pub(crate) fn ingress_bytes(&self) -> u64 {
+        self.ingress.used()
+    }
+
+    /// Waits for the turn of one request among those at once. `None`: the call has ended.
+    pub(crate) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.turns).acquire_owned().await.ok()
+    }
+
+    /// Which addresses came from which names in this call.
+    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
+    pub(crate) fn resolved(&self) -> MutexGuard<'_, Resolved> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something in the background until the call ends. `None`: it has.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        // What has finished is joined here.
+        while tasks.try_join_next().is_some() {}
+        let ended = *self.ended.borrow();
+        (!ended).then(|| tasks.spawn(task))
+    }
+
+    /// The call has ended: closes its connections, and lets it open no more.
+    pub(crate) fn end(&self) {
+        self.ended.send_replace(true);
+        self.turns.close();
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
+
+    /// Resolves once the call has ended.
+    pub(crate) async fn ended(&self) {
+        let mut ended = self.ended.subscribe();
+        // The sender lives as long as `self`, which is borrowed here.
+        let _ = ended.wait_for(|ended| *ended).await;
+    }
+}
+
+impl From<&Limits> for NetLimits {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            requests: u64::try_from(limits.http_requests()).unwrap_or(u64::MAX),
+            concurrency: limits.http_concurrency(),
+            egress_bytes: limits.egress_bytes(),
+            ingress_bytes: limits.ingress_bytes(),
+            connect: limits.http_connect(),
+            first_byte: limits.http_first_byte(),
+            total: limits.http_time(),
+            headers: limits.http_headers(),
+            header_bytes: usize::try_from(limits.http_header_bytes()).unwrap_or(usize::MAX),
+            sockets: u64::try_from(limits.sockets()).unwrap_or(u64::MAX),
+            lookups: u64::try_from(limits.lookups()).unwrap_or(u64::MAX),
+        }
+    }
+}

@@ -22,6 +22,7 @@ mod instances;
 mod lifecycle;
 mod loading;
 mod malformed;
+mod policy;
 mod results;
 mod sealed;
 mod stopping;

@@ -1,0 +1,157 @@
+//! Asking the manifest: what a tool can reach, whether it may do something and by which line, expectations, and what the
+//! lines would be that allow what it tried.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Finished, Folder};
+
+/// `good` may read one folder, has one variable, and asks one host; its tool `echo` has no files.
+const MANIFEST: &str = r#"version = 1
+
+[components.good]
+source = "components/good.wasm"
+
+[components.good.filesystem]
+"/data" = { path = "data" }
+
+[components.good.env]
+UNITS = "metric"
+
+[components.good.tools.echo]
+filesystem = {}
+"#;
+
+fn granted() -> Folder {
+    let folder = Folder::with_manifest(MANIFEST);
+    folder.write("data/one.txt", "one");
+    folder
+}
+
+fn run(folder: &Folder, arguments: &[&str]) -> Finished {
+    Command::in_folder(folder, arguments).run()
+}
+
+#[test]
+fn check_shows_what_each_tool_reaches_and_by_which_line() {
+    let folder = granted();
+    let shown = run(&folder, &["check"]);
+    let text = shown.succeeded();
+    let echo = text.split("\n\n").find(|block| block.starts_with("echo\n")).unwrap_or_default();
+    assert!(echo.contains("env") && echo.contains("UNITS") && echo.contains("line 10"), "{text}");
+    assert!(!echo.contains("/data"), "a tool without files shows none: {text}");
+    assert!(text.contains("read /data from \"data\"") && text.contains("line 7"), "{text}");
+    assert!(!text.contains("metric"), "values are not shown: {text}");
+    let reach = &run(&folder, &["check", "--json"]).json()["reach"];
+    assert_eq!(reach["echo"].as_array().map(Vec::len), Some(1), "{reach:#}");
+    assert_eq!(reach["echo"][0]["capability"], "env");
+    assert_eq!(reach["echo"][0]["line"], 10);
+}
+
+#[test]
+fn check_says_of_a_sealed_tool_that_it_reaches_nothing() {
+    let folder = Folder::with_manifest("version = 1\n[components.tiny]\nsource = \"components/good.wasm\"\n");
+    folder.write("components/good.wasm", std::fs::read(granted().path().join("components/good.wasm")).unwrap());
+    assert!(run(&folder, &["check"]).succeeded().contains("\nreach nothing: "));
+}
+
+#[test]
+fn explain_names_the_line_that_allows_and_the_line_that_would() {
+    let folder = granted();
+    let allowed = run(&folder, &["policy", "explain", "good/read", "read /data/one.txt"]);
+    assert!(allowed.succeeded().contains("allowed: read /data/one.txt"), "{}", allowed.stdout);
+    assert!(allowed.stdout.contains("toolcell.toml:7:"), "{}", allowed.stdout);
+
+    for (tool, ask, denial, hint) in [
+        (
+            "good/read",
+            "write /data/one.txt",
+            "denied: write /data/one.txt — tool \"read\" may read there, not write",
+            "access = \"write\"",
+        ),
+        (
+            "echo",
+            "read /data/one.txt",
+            "denied: read /data/one.txt — no rule of tool \"echo\" allows it",
+            "[components.good.tools.echo",
+        ),
+        (
+            "good",
+            "GET https://x.example/",
+            "denied: GET https://x.example/ — no rule of component \"good\" allows it",
+            "add to [components.good.network]: http = [\"GET https://x.example/\"]",
+        ),
+    ] {
+        let denied = run(&folder, &["policy", "explain", tool, ask]);
+        assert!(denied.succeeded().contains(denial), "{}", denied.stdout);
+        assert!(denied.stdout.contains(hint), "no {hint:?} in {}", denied.stdout);
+    }
+}
+
+#[test]
+fn explain_gives_json() {
+    let folder = granted();
+    let explained = |ask: &str| run(&folder, &["policy", "explain", "echo", ask, "--json"]).json();
+    let allowed = explained("env UNITS");
+    assert_eq!((&allowed["allowed"], &allowed["rule"]["line"]), (&json!(true), &json!(10)), "{allowed:#}");
+    let denied = explained("env HOME");
+    assert_eq!((&denied["allowed"], &denied["rule"]), (&json!(false), &Value::Null));
+    assert_eq!(denied["denial"]["capability"], "env");
+}
+
+#[test]
+fn what_cannot_be_asked_is_explained() {
+    let folder = granted();
+    let ask = run(&folder, &["policy", "explain", "echo", "launch /missiles"]);
+    assert!(ask.failed_with(2).contains("read /data/x"), "{}", ask.stderr);
+    let tool = run(&folder, &["policy", "explain", "no_such_tool", "env UNITS"]);
+    assert!(tool.failed_with(1).contains("toolcell.toml has no tool \"no_such_tool\""), "{}", tool.stderr);
+}
+
+#[test]
+fn expectations_are_met_or_shown_with_their_place() {
+    let folder = granted();
+    let expect = |tool: &str, ask: &str, allowed: bool| {
+        format!("[[expect]]\ntool = {tool:?}\nask = {ask:?}\nallowed = {allowed}\n")
+    };
+    folder.write("met.toml", expect("echo", "env UNITS", true) + &expect("good/read", "write /data/x", false));
+    let met = run(&folder, &["policy", "test", "met.toml"]);
+    assert_eq!(met.succeeded(), "met.toml: 2 of 2 expectations met\n");
+
+    folder.write("unmet.toml", expect("echo", "env UNITS", false) + &expect("nobody", "env UNITS", true));
+    let unmet = run(&folder, &["policy", "test", "unmet.toml"]);
+    let said = unmet.failed_with(1);
+    for part in ["unmet.toml:4:11", "expected to be denied", "there is no tool \"nobody\"", "unmet.toml:6:8"] {
+        assert!(said.contains(part), "no {part:?} in\n{said}");
+    }
+    assert_eq!(unmet.stdout, "unmet.toml: 0 of 2 expectations met\n");
+    let report = run(&folder, &["policy", "test", "unmet.toml", "--json"]).json();
+    assert_eq!((&report["ok"], &report["expectations"][0]["met"]), (&json!(false), &json!(false)));
+
+    folder.write("broken.toml", "[[expect]]\ntool = \"echo\"\nask = \"launch\"\n");
+    assert!(run(&folder, &["policy", "test", "broken.toml"]).failed_with(1).contains("broken.toml:3:7"));
+}
+
+#[test]
+fn the_lines_that_would_allow_what_was_tried_are_suggested() {
+    let folder = granted();
+    let denied = |component: &str, asked: &str| format!("{}\n", json!({"event": "call.denied", "component": component, "asked": asked}));
+    let lines = [
+        json!({"event": "call.started", "id": 1}).to_string() + "\n",
+        denied("good", "GET https://x.example/v1/a"),
+        denied("good", "GET https://x.example/v1/a"),
+        denied("good", "write /out/log.txt"),
+        "{\"event\":\"call.den".to_owned(),
+    ];
+    folder.write("tried.jsonl", lines.concat());
+    let suggested = run(&folder, &["policy", "suggest", "tried.jsonl"]);
+    let text = suggested.succeeded();
+    assert!(text.contains("[components.good.network]") && text.contains("GET https://x.example/v1/a"), "{text}");
+    assert!(text.contains("[components.good.filesystem]") && text.contains("\"/out\""), "{text}");
+    assert_eq!(text.matches("https://x.example").count(), 1, "{text}");
+
+    folder.write("nothing.jsonl", "");
+    let nothing = run(&folder, &["policy", "suggest", "nothing.jsonl"]);
+    assert_eq!(nothing.succeeded(), "");
+    assert!(nothing.stderr.contains("nothing was denied"));
+    folder.write("no.jsonl", "no JSON\n");
+    assert!(run(&folder, &["policy", "suggest", "no.jsonl"]).failed_with(1).contains("line 1"));
+}

@@ -20,7 +20,7 @@ use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{ArgumentProblems, Call, CallResult, CheckedResult, Tool, ToolList};
 use toolcell_policy::{Grants, Limit, Limits};
 use toolcell_sandbox::{
-    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, ToolComponent, contract,
+    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
 };
 
 use crate::observe::Observation;
@@ -207,7 +207,16 @@ impl Catalog {
     fn start(&self, call: &Call) -> Option<(&Entry, Start<'_>)> {
         let (entry, tool) = self.entries.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        Some((entry, Start { id, generation: self.tools.generation(), tool, component: &entry.component }))
+        Some((
+            entry,
+            Start {
+                id,
+                generation: self.tools.generation(),
+                tool,
+                component: &entry.component,
+                redactor: entry.reach.redactor(),
+            },
+        ))
     }
 
     /// Records a call that is refused before anything of it runs.
@@ -245,16 +254,12 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         arguments_json: arguments.get(),
         limits: &entry.limits,
         reach: &entry.reach,
-        caller: Arc::new(McpCaller::new(
-            &entry.limits,
-            context,
-            begun.record.denials(&entry.component, begun.observation),
-        )),
+        caller: Arc::new(McpCaller::new(&entry.limits, context, begun.record.denials(entry, begun.observation))),
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
     log_captured(begun.name(), &report.captured);
-    Ending::of(begun.name(), report)
+    Ending::of(begun.name(), report, entry.reach.redactor())
 }
 
 impl Ending {
@@ -263,7 +268,7 @@ impl Ending {
         Self { outcome, usage: Usage::default(), detail: String::new(), result, log_dropped_bytes: 0 }
     }
 
-    fn of(tool: &str, report: CallReport<contract::CallResult>) -> Self {
+    fn of(tool: &str, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
         let CallReport { outcome, mut usage, captured, denials, remains } = report;
         crate::workers::leave(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
@@ -283,7 +288,7 @@ impl Ending {
             usage.output_bytes = 0;
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
-        denials::tell(&denials, &mut result);
+        denials::tell(&denials, redactor, &mut result);
         Self { outcome, usage, detail, result, log_dropped_bytes: captured.dropped_bytes }
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use toolcell_policy::Denial;
+use toolcell_sandbox::Redactor;
 
 /// Different attempts of one observation: guests choose what they ask for.
 const ATTEMPTS_MAX: usize = 10_000;
@@ -32,7 +33,7 @@ impl Observation {
     }
 
     /// Notes what a component was denied, the first time.
-    pub fn note(&self, component: &str, denial: &Denial) {
+    pub fn note(&self, component: &str, denial: &Denial, redactor: &Redactor) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = seen.attempts.len() < ATTEMPTS_MAX
             && seen.attempts.insert((component.to_owned(), denial.asked().to_owned()));
@@ -43,8 +44,8 @@ impl Observation {
             "event": "call.denied",
             "component": component,
             "capability": denial.capability().name(),
-            "asked": denial.asked(),
-            "allow": denial.allow().map(toolcell_policy::Allow::line),
+            "asked": redactor.text(denial.asked()),
+            "allow": denial.allow().map(|allow| redactor.text(allow.line())),
         });
         if let Err(error) = seen.file.write_all(format!("{line}\n").as_bytes()) {
             seen.failed = true;

@@ -1,4 +1,5 @@
 //! Running a guest once: slot, store, instance, export, and whichever comes first of answer, deadline and cancellation.
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::kept::{Kept, Turn};
 use crate::reach::Reach;
+use crate::redaction;
 use crate::state::CallState;
 use crate::warm::Warm;
 use crate::weight::weigh;
@@ -105,7 +107,8 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
     })
     .await;
     let mut usage = report.usage;
-    let outcome = report.outcome.and_then(|answer| {
+    let outcome = report.outcome.and_then(|mut answer| {
+        redaction::answer(reach.redactor(), &mut answer);
         let (bytes, items) = weigh(&answer);
         usage.output_bytes = bytes;
         if bytes > limits.output_bytes() {
@@ -170,7 +173,10 @@ pub(crate) async fn run<T>(
     usage.fuel = usage.fuel.min(limits.fuel());
     let (denials, count) = instance.store.data().denials.take();
     usage.denials = count;
-    let captured = instance.store.data().log.take();
+    let mut captured = instance.store.data().log.take();
+    if let Cow::Owned(clean) = instance.store.data().reach().redactor().text(&captured.text) {
+        captured.text = clean;
+    }
     let remains = match back {
         Back::Warm(warm) => warm.give_up(instance).map_or_else(Remains::default, Remains::of),
         Back::Kept(turn) if outcome.is_ok() => {

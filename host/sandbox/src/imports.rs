@@ -7,6 +7,7 @@ impl types::Host for CallState {}
 
 impl progress::Host for CallState {
     fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let message = message.as_deref().map(|message| self.reach().redactor().text(message));
         self.caller.progress(progress, total, message.as_deref());
     }
 }
@@ -14,7 +15,7 @@ impl progress::Host for CallState {
 impl log::Host for CallState {
     fn write(&mut self, level: log::Level, message: String) {
         if self.log.charge(message.len()) {
-            self.caller.log(level, &message);
+            self.caller.log(level, &self.reach().redactor().text(&message));
         }
     }
 

@@ -34,6 +34,7 @@ mod link;
 mod net;
 mod precompiled;
 mod reach;
+mod redaction;
 mod secrets;
 mod slots;
 mod state;

@@ -62,10 +62,11 @@ impl Caller for McpCaller {
     fn denied(&self, denial: &Denial) {
         self.denials.write(denial);
         let (tool, request) = (self.denials.tool(), self.context.request_id.as_str());
-        match denial.hint() {
-            Some(hint) => tracing::warn!(tool, request, "{denial}; {hint}"),
-            None => tracing::warn!(tool, request, "{denial}"),
-        }
+        let said = match denial.hint() {
+            Some(hint) => format!("{denial}; {hint}"),
+            None => denial.to_string(),
+        };
+        tracing::warn!(tool, request, "{}", self.denials.text(&said));
     }
 
     fn name(&self) -> &str {

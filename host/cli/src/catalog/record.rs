@@ -1,5 +1,6 @@
 //! The audit records of one call: its start, without which it does not run, and its end, which is never missing; or its
 //! refusal, which is all there is.
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolcell_audit::{
@@ -7,9 +8,9 @@ use toolcell_audit::{
 };
 use toolcell_mcp::{Call, Revision, Tool};
 use toolcell_policy::Denial;
-use toolcell_sandbox::Digest;
+use toolcell_sandbox::{Digest, Redactor};
 
-use super::Loaded;
+use super::{Entry, Loaded};
 use crate::observe::Observation;
 
 /// What is known when a call starts.
@@ -18,6 +19,8 @@ pub struct Start<'a> {
     pub generation: u64,
     pub tool: &'a Arc<Tool>,
     pub component: &'a Loaded,
+    /// Takes the tool's secrets out of what is recorded.
+    pub redactor: &'a Redactor,
 }
 
 /// A call that is recorded as started. Dropped before its end, it is recorded as cancelled.
@@ -32,16 +35,17 @@ impl CallRecord {
     /// Records the start.
     pub fn begin(sink: &Arc<Sink>, start: &Start<'_>, call: &Call) -> Result<Self, SinkError> {
         if sink.is_enabled() {
-            let arguments_digest = digest(call);
-            sink.record(|| Event::CallStarted(started(sink, start, call, &arguments_digest)))?;
+            let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
+            sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
         Ok(Self { sink: Arc::clone(sink), id: start.id, tool: Arc::clone(start.tool), ended: false })
     }
 
     /// Records what the call is denied, where anything is recorded.
-    pub fn denials(&self, component: &Arc<Loaded>, observation: Option<&Arc<Observation>>) -> DenialRecords {
-        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(component));
-        DenialRecords { sink, id: self.id, tool, component, observation: observation.cloned() }
+    pub fn denials(&self, entry: &Entry, observation: Option<&Arc<Observation>>) -> DenialRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&entry.component));
+        let redactor = entry.reach.redactor().clone();
+        DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
     }
 
     /// Records the end.
@@ -74,6 +78,7 @@ pub struct DenialRecords {
     id: u64,
     tool: Arc<Tool>,
     component: Arc<Loaded>,
+    redactor: Redactor,
     observation: Option<Arc<Observation>>,
 }
 
@@ -83,23 +88,30 @@ impl DenialRecords {
         &self.tool.definition().name
     }
 
+    /// What is said of a denial, without the values of secrets.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
+    }
+
     /// Records one.
     pub fn write(&self, denial: &Denial) {
         if let Some(observation) = &self.observation {
-            observation.note(self.component.name(), denial);
+            observation.note(self.component.name(), denial, &self.redactor);
         }
         let reason = denial.to_string();
+        let (asked, reason) = (self.text(denial.asked()), self.text(&reason));
         let allow = denial.allow();
+        let line = allow.map(|allow| self.text(allow.line()));
         let event = || {
             Event::CallDenied(CallDenied {
                 id: self.id,
                 tool: self.tool(),
                 component: self.component.name(),
                 capability: denial.capability().name(),
-                asked: Clipped(denial.asked()),
+                asked: Clipped(&asked),
                 reason: Clipped(&reason),
                 section: allow.map(|allow| Clipped(allow.section())),
-                allow: allow.map(|allow| Clipped(allow.line())),
+                allow: line.as_deref().map(Clipped),
             })
         };
         if let Err(error) = self.sink.record(event) {
@@ -113,9 +125,9 @@ pub fn refused(sink: &Sink, start: &Start<'_>, call: &Call, outcome: Outcome, de
     if !sink.is_enabled() {
         return;
     }
-    let arguments_digest = digest(call);
+    let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
     let event = || {
-        let call = started(sink, start, call, &arguments_digest);
+        let call = started(start, call, &arguments_digest, arguments.as_deref());
         Event::CallRefused(CallRefused { call, outcome, detail: Clipped(detail) })
     };
     if let Err(error) = sink.record(event) {
@@ -127,7 +139,17 @@ fn digest(call: &Call) -> String {
     Digest::of(call.arguments.get().as_bytes()).to_string()
 }
 
-fn started<'a>(sink: &Sink, start: &Start<'a>, call: &'a Call, arguments_digest: &'a str) -> CallStarted<'a> {
+/// The arguments without values of secrets, where the manifest asks for them.
+fn kept<'a>(sink: &Sink, start: &Start<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
+    sink.keeps_arguments().then(|| start.redactor.text(call.arguments.get()))
+}
+
+fn started<'a>(
+    start: &Start<'a>,
+    call: &'a Call,
+    arguments_digest: &'a str,
+    arguments: Option<&'a str>,
+) -> CallStarted<'a> {
     let context = &call.context;
     CallStarted {
         id: start.id,
@@ -143,7 +165,7 @@ fn started<'a>(sink: &Sink, start: &Start<'a>, call: &'a Call, arguments_digest:
         policy_digest: &start.component.policy_digest,
         arguments_digest,
         arguments_bytes: call.arguments.get().len() as u64,
-        arguments: sink.keeps_arguments().then(|| ArgumentsText(call.arguments.get())),
+        arguments: arguments.map(ArgumentsText),
     }
 }
 

@@ -92,7 +92,11 @@ async fn a_guest_may_wait_less_than_the_limits_and_never_longer() {
     let response = call.send(get(&server.url("/")), Some(options)).await.unwrap();
     assert!(matches!(read(response).await, Err(Error::ConnectionReadTimeout)));
 
-    let server = Server::raw(|_stream| std::future::pending()).await;
+    let server = Server::raw(|stream| async move {
+        let _held = stream;
+        std::future::pending::<()>().await;
+    })
+    .await;
     let lines = format!("http = [\"https://{0}\"]\nprivate = [\"{0}\"]", server.address);
     let options = RequestOptions { connect_timeout: soon, ..patient };
     let error = Granted::network(lines).call().send(get(&format!("https://{}/", server.address)), Some(options)).await;

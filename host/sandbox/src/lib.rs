@@ -37,6 +37,7 @@ mod reach;
 mod redaction;
 mod secrets;
 mod slots;
+mod sockets;
 mod state;
 mod warm;
 mod weight;

@@ -2,15 +2,14 @@
 //! it is called.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
-use wasmtime_wasi::p2::bindings::{cli, random, sockets};
+use wasmtime_wasi::p2::bindings::{cli, random};
 use wasmtime_wasi::random::WasiRandom;
-use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
 use crate::files;
 use crate::state::CallState;
-use crate::{config, keyvalue};
+use crate::{config, keyvalue, sockets};
 
 type State = CallState;
 
@@ -20,7 +19,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     p2::add_to_linker_proxy_interfaces_async(linker)?;
     add_cli(linker)?;
     files::add_to_linker(linker, State::files)?;
-    add_sockets(linker)?;
+    sockets::add_to_linker(linker)?;
     config::add_to_linker(linker)?;
     keyvalue::add_to_linker(linker)?;
     // wasi:http, outgoing alone.
@@ -38,15 +37,4 @@ fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_stdout::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_stderr::add_to_linker::<State, WasiCli>(linker, State::cli)
-}
-
-fn add_sockets(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    sockets::tcp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    sockets::tcp_create_socket::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    sockets::udp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    sockets::udp_create_socket::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    sockets::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
-    let options = sockets::network::LinkOptions::default();
-    sockets::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)?;
-    sockets::ip_name_lookup::add_to_linker::<State, WasiSockets>(linker, State::sockets)
 }

@@ -24,16 +24,15 @@ mod tests;
 mod udp;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcell_policy::{Capability, Grants};
+use toolcell_policy::{AddressPermit, Capability, Denial, Grants};
 use wasmtime::component::{HasSelf, Linker, Resource};
+use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets as wasi;
 use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
 use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
 use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView as _};
-use wasi::network::Host as _;
-use wasmtime_wasi::WasiCtxBuilder;
 
 use crate::net::CallNet;
 use crate::state::CallState;
@@ -42,10 +41,11 @@ use crate::state::CallState;
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type State = CallState;
     type Own = HasSelf<CallState>;
-    wasi::tcp::add_to_linker::<State, Own>(linker, State::called)?;
-    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, State::called)?;
-    wasi::udp::add_to_linker::<State, Own>(linker, State::called)?;
-    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, State::called)?;
+    // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
+    wasi::tcp::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::udp::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
     bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();
@@ -59,7 +59,7 @@ impl wasi::network::Host for CallState {
     }
 
     fn network_error_code(&mut self, error: Resource<IoError>) -> wasmtime::Result<Option<ErrorCode>> {
-        self.sockets().network_error_code(error)
+        wasi::network::Host::network_error_code(&mut self.sockets(), error)
     }
 }
 
@@ -69,29 +69,47 @@ impl wasi::network::HostNetwork for CallState {
     }
 }
 
-/// Gives a call's WASI context the protocols that the grants have rules of, behind [`permits`].
-pub(crate) fn allow(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>, net: &Arc<CallNet>) {
-    let network = grants.network();
-    let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
-    builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
-    if !tcp && !udp {
-        return;
-    }
-    let (grants, net) = (Arc::clone(grants), Arc::clone(net));
-    builder.socket_addr_check(move |address, asked| {
-        let permitted = permits(&grants, &net, address, asked);
-        Box::pin(async move { permitted })
-    });
+/// The last word before a system call: wasmtime-wasi asks it with the address that it is about to use. It decides from the
+/// same rules as what stands before the sockets; what it refuses was denied there, with a record of it.
+pub(crate) struct Gate {
+    grants: Arc<Grants>,
+    /// The share of the network of the call that is under way: what its names led to.
+    net: Mutex<Option<Arc<CallNet>>>,
 }
 
-/// The last word before a system call. What it refuses was denied before, with a record of it; nothing is recorded here.
-fn permits(grants: &Grants, net: &CallNet, address: SocketAddr, asked: SocketAddrUse) -> bool {
-    let network = grants.network();
-    match asked {
-        SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
-        SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
-        SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
-        SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
+impl Gate {
+    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where there is no rule.
+    pub(crate) fn before(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>) -> Option<Arc<Self>> {
+        let network = grants.network();
+        let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
+        builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
+        if !tcp && !udp {
+            return None;
+        }
+        let gate = Arc::new(Self { grants: Arc::clone(grants), net: Mutex::default() });
+        let own = Arc::clone(&gate);
+        builder.socket_addr_check(move |address, asked| {
+            let permitted = own.permits(address, asked);
+            Box::pin(async move { permitted })
+        });
+        Some(gate)
+    }
+
+    /// The call that is under way uses this share of the network.
+    fn of(&self, net: &Arc<CallNet>) {
+        *self.net.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(net));
+    }
+
+    fn permits(&self, address: SocketAddr, asked: SocketAddrUse) -> bool {
+        let network = self.grants.network();
+        let net = self.net.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(net) = net else { return false };
+        match asked {
+            SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
+            SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
+            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
+            SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
+        }
     }
 }
 
@@ -101,36 +119,49 @@ fn is_implicit(address: SocketAddr) -> bool {
 }
 
 impl CallState {
+    /// The call's share of the network, known to the gate as well.
+    fn socket_net(&mut self) -> Arc<CallNet> {
+        let net = Arc::clone(self.net());
+        if let Some(gate) = self.gate() {
+            gate.of(&net);
+        }
+        net
+    }
+
     /// Binding is for clients: to nowhere in particular.
-    fn may_bind(&self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
+    fn may_bind(&mut self, capability: Capability, address: SocketAddr) -> SocketResult<()> {
         if is_implicit(address) {
+            self.socket_net();
             return Ok(());
         }
-        self.denials.add(self.reach().grants().network().never_listens(capability, "bind", address));
+        self.deny(self.reach().grants().network().never_listens(capability, "bind", address));
         Err(denied())
     }
 
     /// A TCP connection to this address, or the denial of it.
-    fn may_connect(&self, address: SocketAddr) -> SocketResult<()> {
-        let decision = self.reach().grants().network().tcp(address, &self.net.resolved());
-        decision.map(drop).map_err(|denial| {
-            self.denials.add(denial);
-            denied()
-        })
+    fn may_connect(&mut self, address: SocketAddr) -> SocketResult<()> {
+        let net = self.socket_net();
+        let decision = self.reach().grants().network().tcp(address, &net.resolved());
+        self.record(decision)
     }
 
     /// UDP packets to and from this address, or the denial of it.
-    fn may_send(&self, address: SocketAddr) -> SocketResult<()> {
-        let decision = self.reach().grants().network().udp(address, &self.net.resolved());
+    fn may_send(&mut self, address: SocketAddr) -> SocketResult<()> {
+        let net = self.socket_net();
+        let decision = self.reach().grants().network().udp(address, &net.resolved());
+        self.record(decision)
+    }
+
+    fn record(&self, decision: Result<AddressPermit, Denial>) -> SocketResult<()> {
         decision.map(drop).map_err(|denial| {
-            self.denials.add(denial);
+            self.deny(denial);
             denied()
         })
     }
 
     /// Counts a socket towards its limit.
-    fn count_socket(&self) -> SocketResult<()> {
-        if self.net.socket() { Ok(()) } else { Err(ErrorCode::NewSocketLimit.into()) }
+    fn count_socket(&mut self) -> SocketResult<()> {
+        if self.socket_net().socket() { Ok(()) } else { Err(ErrorCode::NewSocketLimit.into()) }
     }
 }
 

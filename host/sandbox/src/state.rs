@@ -18,6 +18,7 @@ use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
 use crate::net::{CallNet, NetGuard, NetLimits};
 use crate::reach::Reach;
+use crate::sockets::Gate;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -32,6 +33,8 @@ pub(crate) struct CallState {
     reach: Arc<Reach>,
     /// Calls of host functions since the budgets were last filled up.
     pub(crate) host_calls: u64,
+    /// Before the sockets, where there are rules of any.
+    gate: Option<Arc<Gate>>,
     net_limits: NetLimits,
     /// Made when the guest first needs it: most calls never do.
     net: Option<NetGuard>,
@@ -44,7 +47,7 @@ impl CallState {
     /// standard input. Standard output and error go to the call's log.
     pub(crate) fn new(limits: &Limits, reach: Arc<Reach>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let wasi = wasi_context(limits, &reach, &log);
+        let (wasi, gate) = wasi_context(limits, &reach, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
@@ -64,6 +67,7 @@ impl CallState {
             keyvalue,
             reach,
             host_calls: 0,
+            gate,
             net_limits,
             net: None,
             http: None,
@@ -90,6 +94,16 @@ impl CallState {
     /// The call's share of the network.
     pub(crate) fn net(&mut self) -> &Arc<CallNet> {
         self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
+    }
+
+    /// What stands before the sockets.
+    pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref()
+    }
+
+    /// What the guest has handles of. For host functions of this crate, which have been counted.
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
     }
 
     /// Bytes of requests sent and of responses received so far.
@@ -127,16 +141,11 @@ impl CallState {
     }
 }
 
-fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> WasiCtx {
+fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
     let mut builder = WasiCtx::builder();
-    builder
-        .stdout(log.clone())
-        .stderr(log.clone())
-        .max_random_size(limits.random_bytes())
-        .allow_tcp(false)
-        .allow_udp(false)
-        .allow_ip_name_lookup(false);
+    builder.stdout(log.clone()).stderr(log.clone()).max_random_size(limits.random_bytes());
     let grants = reach.grants();
+    let gate = Gate::before(&mut builder, grants);
     for (name, value) in reach.environment() {
         builder.env(name, value);
     }
@@ -146,7 +155,7 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> WasiCtx {
     if let Some(text) = grants.stdin() {
         builder.stdin(MemoryInputPipe::new(text.to_owned()));
     }
-    builder.build()
+    (builder.build(), gate)
 }
 
 impl WasiView for CallState {

@@ -2,7 +2,6 @@
 use std::sync::Arc;
 
 use wasmtime::component::{HasSelf, Linker, Resource, ResourceTableError};
-use wasmtime_wasi::WasiView as _;
 
 use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
@@ -62,10 +61,10 @@ impl CallState {
     /// The bucket, with its file kept open from here to the end of the call.
     fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<&Bucket, Trouble> {
         if !self.keyvalue.is_open() {
-            let store = Arc::clone(&self.ctx().table.get(bucket)?.store);
+            let store = Arc::clone(&self.table().get(bucket)?.store);
             self.keyvalue.enter(&store)?;
         }
-        Ok(self.ctx().table.get(bucket)?)
+        Ok(self.table().get(bucket)?)
     }
 
     /// Writes, and remembers up to where.
@@ -104,7 +103,7 @@ impl store::Host for CallState {
         }
         let place = Place { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
         let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place };
-        Ok(self.ctx().table.push(bucket)?)
+        Ok(self.table().push(bucket)?)
     }
 
     fn convert_error(&mut self, trouble: Trouble) -> wasmtime::Result<Error> {
@@ -141,7 +140,7 @@ impl store::HostBucket for CallState {
     }
 
     fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
-        self.ctx().table.delete(bucket)?;
+        self.table().delete(bucket)?;
         Ok(())
     }
 }

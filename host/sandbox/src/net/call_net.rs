@@ -137,13 +137,11 @@ impl CallNet {
     }
 
     /// Counts a socket; false: one too many.
-    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
     pub(crate) fn socket(&self) -> bool {
         self.sockets.take(1, self.limits.sockets) == 1
     }
 
     /// Counts a name look-up; false: one too many.
-    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
     pub(crate) fn lookup(&self) -> bool {
         self.lookups.take(1, self.limits.lookups) == 1
     }
@@ -188,7 +186,6 @@ impl CallNet {
     }
 
     /// Which addresses came from which names in this call.
-    #[allow(dead_code, reason = "sockets are linked beside HTTP")]
     pub(crate) fn resolved(&self) -> MutexGuard<'_, Resolved> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }

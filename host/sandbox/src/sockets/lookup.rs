@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Waker};
 
 use toolcell_policy::{Denial, Host as Named, LookupPermit};
 use wasmtime::component::Resource;
-use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe};
 use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
@@ -99,37 +98,34 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
 
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
-        self.ctx().table.get(&network)?;
+        self.table().get(&network)?;
         let permit = self.reach().grants().network().lookup(&name).map_err(|denial| {
-            self.denials.add(denial);
+            self.deny(denial);
             denied()
         })?;
-        if !self.net.lookup() {
+        let net = self.socket_net();
+        if !net.lookup() {
             return Err(ErrorCode::PermanentResolverFailure.into());
         }
-        let lookup = Lookup {
-            permit,
-            resolver: Arc::clone(self.reach().resolver()),
-            net: Arc::clone(&self.net),
-            denials: self.denials.clone(),
-        };
+        let lookup =
+            Lookup { permit, resolver: Arc::clone(self.reach().http().resolver()), net, denials: self.denials.clone() };
         let answers = Answers::Waiting(spawn(lookup.run()));
-        Ok(self.ctx().table.push(answers)?)
+        Ok(self.table().push(answers)?)
     }
 }
 
 impl HostResolveAddressStream for CallState {
     fn resolve_next_address(&mut self, answers: Resource<Answers>) -> SocketResult<Option<IpAddress>> {
-        let next = self.ctx().table.get_mut(&answers)?.next();
+        let next = self.table().get_mut(&answers)?.next();
         Ok(next?.map(IpAddress::from))
     }
 
     fn subscribe(&mut self, answers: Resource<Answers>) -> wasmtime::Result<Resource<DynPollable>> {
-        subscribe(self.ctx().table, answers)
+        subscribe(self.table(), answers)
     }
 
     fn drop(&mut self, answers: Resource<Answers>) -> wasmtime::Result<()> {
-        self.ctx().table.delete(answers)?;
+        self.table().delete(answers)?;
         Ok(())
     }
 }

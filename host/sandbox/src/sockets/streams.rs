@@ -3,7 +3,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use wasmtime_wasi::async_trait;
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, InputStream, OutputStream, Pollable, StreamError, StreamResult};
+use wasmtime_wasi::p2::{
+    DynInputStream, DynOutputStream, InputStream, OutputStream, Pollable, StreamError, StreamResult,
+};
 
 use crate::net::CallNet;
 

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use toolcell_policy::Capability;
 use wasmtime::component::Resource;
-use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::sockets::network::{IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::bindings::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
 use wasmtime_wasi::p2::pipe::{ClosedInputStream, ClosedOutputStream};
@@ -24,8 +23,8 @@ impl CallState {
     /// Puts the meter before what wasmtime-wasi made.
     fn charge(&mut self, streams: Streams) -> SocketResult<Streams> {
         let (input, output) = streams;
-        let net = Arc::clone(&self.net);
-        let table = self.ctx().table;
+        let net = self.socket_net();
+        let table = self.table();
         let inner: &mut DynInputStream = table.get_mut(&input)?;
         let plain = std::mem::replace(inner, Box::new(ClosedInputStream));
         *inner = Box::new(ChargedInput::new(plain, Arc::clone(&net)));
@@ -38,7 +37,7 @@ impl CallState {
     fn never_listens(&mut self, socket: &Socket) -> SocketResult<()> {
         let local = self.sockets().local_address(Resource::new_borrow(socket.rep())).map(SocketAddr::from);
         let local = local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        self.denials.add(self.reach().grants().network().never_listens(Capability::Tcp, "listen", local));
+        self.deny(self.reach().grants().network().never_listens(Capability::Tcp, "listen", local));
         Err(denied())
     }
 }
@@ -71,7 +70,10 @@ impl HostTcpSocket for CallState {
         self.sockets().finish_listen(socket)
     }
 
-    fn accept(&mut self, socket: Socket) -> SocketResult<(Socket, Resource<DynInputStream>, Resource<DynOutputStream>)> {
+    fn accept(
+        &mut self,
+        socket: Socket,
+    ) -> SocketResult<(Socket, Resource<DynInputStream>, Resource<DynOutputStream>)> {
         self.never_listens(&socket)?;
         Err(denied())
     }

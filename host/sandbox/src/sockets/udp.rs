@@ -89,7 +89,7 @@ impl HostIncomingDatagramStream for CallState {
         let datagrams = self.sockets().receive(stream, datagrams_max)?;
         let bytes = datagrams.iter().map(|datagram| datagram.data.len() as u64).sum();
         // WASI has no code for a quota that is used up; the call's limits are told with its outcome.
-        if self.net.charge_ingress(bytes) { Ok(datagrams) } else { Err(ErrorCode::OutOfMemory.into()) }
+        if self.socket_net().charge_ingress(bytes) { Ok(datagrams) } else { Err(ErrorCode::OutOfMemory.into()) }
     }
 
     fn subscribe(&mut self, stream: Resource<IncomingDatagramStream>) -> wasmtime::Result<Resource<DynPollable>> {
@@ -127,7 +127,7 @@ impl HostOutgoingDatagramStream for CallState {
         let sent = self.sockets().send(stream, datagrams);
         let count = sent.as_ref().map_or(0, |count| usize::try_from(*count).unwrap_or(usize::MAX));
         let sent_bytes: u64 = sizes.iter().take(count).sum();
-        self.net.give_back_egress(bytes.saturating_sub(sent_bytes));
+        self.socket_net().give_back_egress(bytes.saturating_sub(sent_bytes));
         sent
     }
 
@@ -143,14 +143,15 @@ impl HostOutgoingDatagramStream for CallState {
 impl CallState {
     /// Charges one packet, where it may go to its address. One without an address goes where the socket is connected to,
     /// which was decided on then.
-    fn may_go(&self, datagram: &OutgoingDatagram) -> SocketResult<u64> {
+    fn may_go(&mut self, datagram: &OutgoingDatagram) -> SocketResult<u64> {
         if let Some(to) = datagram.remote_address {
             self.may_send(SocketAddr::from(to))?;
         }
         let bytes = datagram.data.len() as u64;
-        let taken = self.net.take_egress(bytes);
+        let net = self.socket_net();
+        let taken = net.take_egress(bytes);
         if taken < bytes {
-            self.net.give_back_egress(taken);
+            net.give_back_egress(taken);
             return Err(ErrorCode::OutOfMemory.into());
         }
         Ok(bytes)

@@ -133,7 +133,9 @@ fn expectations_are_met_or_shown_with_their_place() {
 #[test]
 fn the_lines_that_would_allow_what_was_tried_are_suggested() {
     let folder = granted();
-    let denied = |component: &str, asked: &str| format!("{}\n", json!({"event": "call.denied", "component": component, "asked": asked}));
+    let denied = |component: &str, asked: &str| {
+        format!("{}\n", json!({"event": "call.denied", "component": component, "asked": asked}))
+    };
     let lines = [
         json!({"event": "call.started", "id": 1}).to_string() + "\n",
         denied("good", "GET https://x.example/v1/a"),

@@ -3,6 +3,7 @@
 //! Events borrow what they name: making one allocates nothing.
 
 mod call;
+mod catalog;
 mod host;
 mod outcome;
 mod text;
@@ -10,6 +11,7 @@ mod text;
 use serde::Serialize;
 
 pub use call::{CallDenied, CallFinished, CallRefused, CallStarted};
+pub use catalog::{CatalogRefused, CatalogReplaced};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
 pub use text::{ARGUMENTS_BYTES_MAX, ArgumentsText, Clipped, TEXT_BYTES_MAX};
@@ -27,6 +29,12 @@ pub enum Event<'a> {
     /// A component was not loaded.
     #[serde(rename = "component.refused")]
     ComponentRefused(ComponentRefused<'a>),
+    /// Another catalog serves from now on.
+    #[serde(rename = "catalog.replaced")]
+    CatalogReplaced(CatalogReplaced<'a>),
+    /// Another catalog was to serve, and could not.
+    #[serde(rename = "catalog.refused")]
+    CatalogRefused(CatalogRefused<'a>),
     /// A call is about to run.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted<'a>),

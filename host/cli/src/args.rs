@@ -3,6 +3,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::reload::Watch;
+
 /// The manifest's name where none is given.
 pub const MANIFEST: &str = "toolcell.toml";
 
@@ -109,6 +111,9 @@ pub struct ServeArgs {
     /// Write down in this file what tools try and are denied, for `toolcell policy suggest`. Nothing is allowed by it
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,
+    /// How to see that the manifest or a component changed: it is then loaded, and clients hear of another list
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub watch: Watch,
     /// What to write to stderr
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
     pub log: LogFilter,

@@ -11,27 +11,34 @@ mod instances;
 mod rate;
 mod reach;
 mod record;
+mod tally;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
+use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
-use toolcell_mcp::{ArgumentProblems, Call, CallResult, CheckedResult, Tool, ToolList};
-use toolcell_policy::{Grants, Limit, Limits};
+use toolcell_mcp::{ArgumentProblems, Call, CallResult, Cancellation, CheckedResult, NameCollisions, Tool, ToolList};
+use toolcell_policy::{ComponentPolicy, Grants, Limit, Limits};
 use toolcell_sandbox::{
     CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
 };
 
 use crate::observe::Observation;
-use admission::Admission;
-pub use build::{Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
+use admission::{Admission, Refusal};
+pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
 use instances::Instances;
 use record::{CallRecord, Start};
+pub use tally::Tally;
 
 /// Who calls, where the transport has one caller.
 const LOCAL: &str = "local";
+
+/// What a call is answered with that ended because its tool may reach less from now on.
+const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
 
 /// The key under which a result's `_meta` carries what the call used.
 pub const USAGE_KEY: &str = "toolcell/usage";
@@ -39,16 +46,17 @@ pub const USAGE_KEY: &str = "toolcell/usage";
 /// An immutable generation. Calls hold it by `Arc` until they end, whatever is swapped in meanwhile.
 pub struct Catalog {
     tools: ToolList,
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
     components: Vec<Arc<Loaded>>,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
     observation: Option<Arc<Observation>>,
+    tally: Arc<Tally>,
 }
 
 /// A loaded component and what the manifest says of it.
 pub struct Loaded {
-    name: String,
+    policy: ComponentPolicy,
     component: Arc<ToolComponent>,
     digest: String,
     policy_digest: String,
@@ -61,8 +69,10 @@ struct Entry {
     name: String,
     limits: Limits,
     reach: Arc<Reach>,
-    admission: Admission,
+    admission: Arc<Admission>,
     instances: Instances,
+    /// Cancelled once the manifest takes away what calls of it may reach; `None` where they reach nothing.
+    narrowed: Option<Cancellation>,
 }
 
 /// A call that is recorded as started.
@@ -104,7 +114,12 @@ impl From<Ending> for Measured {
 impl Loaded {
     /// The component's name in the manifest.
     pub fn name(&self) -> &str {
-        &self.name
+        self.policy.name()
+    }
+
+    /// What the manifest says of it.
+    pub fn policy(&self) -> &ComponentPolicy {
+        &self.policy
     }
 
     /// `sha256:…` of its bytes.
@@ -157,6 +172,41 @@ impl Catalog {
         named.map(|(tool, _)| tool.definition().name.as_str()).collect()
     }
 
+    /// This catalog, but that some components are as in an earlier one; what that one lacks is left out.
+    ///
+    /// # Errors
+    /// Two tools have one name then.
+    pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, NameCollisions> {
+        let mut parts = Parts::default();
+        for component in &self.components {
+            if !held.contains(component.name()) {
+                parts.take_over(self, component);
+            } else if let Some(old) = earlier.component(component.name()) {
+                parts.take_over(earlier, old);
+            }
+        }
+        let Parts { tools, entries, components } = parts;
+        let tools = ToolList::new(self.tools.generation(), tools)?;
+        let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
+        let observation = self.observation.clone();
+        Ok(Self { tools, entries, components, sink, calls, tally, observation })
+    }
+
+    /// The component of this name in the manifest.
+    pub fn component(&self, name: &str) -> Option<&Arc<Loaded>> {
+        self.components.iter().find(|component| component.name() == name)
+    }
+
+    /// What is known of each tool, in the order of the list.
+    pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
+        self.entries.iter().zip(self.tools.tools()).map(|(entry, tool)| Offer { entry, tool })
+    }
+
+    /// How calls ended, over all generations.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     /// How many calls were started, over all generations.
     pub fn calls_started(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
@@ -180,7 +230,7 @@ impl Catalog {
             Err(refusal) => return CheckedResult::error(refusal),
         };
         let cancellation = call.context.cancellation.clone();
-        let ending = match begun.entry.admission.enter(LOCAL, &cancellation).await {
+        let ending = match begun.entry.enter(&cancellation).await {
             Ok(_place) => run_admitted(&begun, call).await,
             Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
         };
@@ -189,6 +239,7 @@ impl Catalog {
         if cancellation.is_cancelled() {
             outcome = Outcome::Cancelled;
         }
+        self.tally.count(outcome);
         begun.record.end(outcome, usage, &detail);
         result
     }
@@ -233,7 +284,84 @@ impl Begun<'_> {
     }
 }
 
+/// One tool of a catalog: its definition, and how it fares.
+pub struct Offer<'a> {
+    entry: &'a Arc<Entry>,
+    tool: &'a Arc<Tool>,
+}
+
+impl<'a> Offer<'a> {
+    /// The definition that clients see.
+    pub fn tool(&self) -> &'a Arc<Tool> {
+        self.tool
+    }
+
+    /// The tool's own name, without prefix.
+    pub fn own_name(&self) -> &'a str {
+        &self.entry.name
+    }
+
+    /// The component that it belongs to.
+    pub fn component(&self) -> &'a Arc<Loaded> {
+        &self.entry.component
+    }
+
+    /// Calls of it that run, and calls that wait.
+    pub fn load(&self) -> (usize, usize) {
+        self.entry.admission.load()
+    }
+
+    /// Ends the calls of it that run or wait: what they may reach was narrowed.
+    pub fn narrow(&self) {
+        if let Some(narrowed) = &self.entry.narrowed {
+            narrowed.cancel();
+        }
+    }
+}
+
+/// The tools of a catalog and what runs them, while they are put together.
+#[derive(Default)]
+struct Parts {
+    tools: Vec<Arc<Tool>>,
+    entries: Vec<Arc<Entry>>,
+    components: Vec<Arc<Loaded>>,
+}
+
+impl Parts {
+    /// Adds a component as it is in another catalog, with its tools.
+    fn take_over(&mut self, catalog: &Catalog, component: &Arc<Loaded>) {
+        for (entry, tool) in catalog.entries.iter().zip(catalog.tools.tools()) {
+            if Arc::ptr_eq(&entry.component, component) {
+                self.tools.push(Arc::clone(tool));
+                self.entries.push(Arc::clone(entry));
+            }
+        }
+        self.components.push(Arc::clone(component));
+    }
+}
+
 impl Entry {
+    /// Waits for a place for one call.
+    async fn enter(&self, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+        let place = self.admission.enter(LOCAL, cancellation);
+        let Some(narrowed) = &self.narrowed else { return place.await };
+        tokio::select! {
+            biased;
+            place = place => place,
+            () = narrowed.cancelled() => Err(Refusal::Narrowed),
+        }
+    }
+
+    /// What a call that the narrowing of its tool ended is answered with.
+    fn ended_by_narrowing(&self, ending: Ending) -> Ending {
+        let narrowed = self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
+        if !narrowed || ending.outcome != Outcome::Cancelled {
+            return ending;
+        }
+        let (detail, result) = (NARROWED.to_owned(), CallResult::error(NARROWED));
+        Ending { detail, result, ..ending }
+    }
+
     /// Arguments past the limit of this tool.
     fn too_large(&self, arguments: &RawValue) -> Option<Failure> {
         let bytes = arguments.get().len() as u64;
@@ -249,17 +377,18 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
     }
     let source = entry.instances.for_caller(LOCAL);
+    let caller = McpCaller::new(&entry.limits, context, begun.record.denials(entry, begun.observation));
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
         limits: &entry.limits,
         reach: &entry.reach,
-        caller: Arc::new(McpCaller::new(&entry.limits, context, begun.record.denials(entry, begun.observation))),
+        caller: Arc::new(caller.narrowed_by(entry.narrowed.clone())),
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
     log_captured(begun.name(), &report.captured);
-    Ending::of(begun.name(), report, entry.reach.redactor())
+    entry.ended_by_narrowing(Ending::of(begun.name(), report, entry.reach.redactor()))
 }
 
 impl Ending {

@@ -12,6 +12,7 @@ mod logging;
 mod machine;
 mod observe;
 mod project;
+mod reload;
 mod secrets;
 mod terminal;
 mod workers;

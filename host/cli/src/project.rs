@@ -6,7 +6,7 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse, render_all};
 
 use crate::args::CodeCacheArgs;
-use crate::catalog::{Builder, Built, Catalog, folder_of, read_bounded};
+use crate::catalog::{Basis, Builder, Built, Catalog, folder_of, read_bounded};
 use crate::machine::Machine;
 use crate::terminal::{self, Progress};
 
@@ -39,6 +39,8 @@ pub struct Ready {
     pub machine: Machine,
     /// Where their calls are recorded.
     pub sink: Arc<Sink>,
+    /// What builds further generations of them.
+    pub builder: Builder,
 }
 
 /// Opens the audit of a manifest in this folder. `Err` is one sentence.
@@ -91,11 +93,11 @@ impl ManifestFile {
         let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
         let builder = Builder::new(&machine, Arc::clone(&sink));
-        let built = builder.build(&manifest, &folder_of(&self.path), 1, &|done| progress.at(done));
+        let built = builder.build(&manifest, &folder_of(&self.path), &Basis::none(), &|done| progress.at(done));
         let Built { catalog, problems: more } = built;
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine, sink });
+        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine, sink, builder });
         Ok(Project { file: self, problems, ready, audit_problem: None })
     }
 }
@@ -110,17 +112,22 @@ impl Project {
 
     /// How many errors and warnings there are, in words.
     pub fn summary(&self) -> String {
-        let count = |severity| self.problems.iter().filter(|problem| problem.severity() == severity).count();
-        let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        let words = |count: usize, word: &str| match count {
-            1 => format!("1 {word}"),
-            _ => format!("{count} {word}s"),
-        };
-        match (errors, warnings) {
-            (_, 0) => words(errors, "error"),
-            (0, _) => words(warnings, "warning"),
-            _ => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
-        }
+        summary(&self.problems)
+    }
+}
+
+/// How many errors and warnings these are, in words.
+pub fn summary(problems: &[Diagnostic]) -> String {
+    let count = |severity| problems.iter().filter(|problem| problem.severity() == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let words = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    match (errors, warnings) {
+        (_, 0) => words(errors, "error"),
+        (0, _) => words(warnings, "warning"),
+        _ => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::frame::{Object, push_json, push_number};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::LogLevel;
 use crate::revision::{Revision, push_implementation};
+use crate::tool::ToolList;
 
 /// What the server says of itself (2026-07-28, `Implementation`).
 #[derive(Clone, Debug, Default)]
@@ -108,16 +109,32 @@ impl<H: Host> Server<H> {
         connection
     }
 
-    /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed.
-    /// Call it after the host's snapshot was swapped, and only where
-    /// [`ToolList::same_listing`](crate::ToolList::same_listing) says that clients see a difference.
+    /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed, where clients of
+    /// its revision see a difference between the two. Call it once, after the host's snapshot was swapped. Gives whether
+    /// clients of any revision see one.
+    pub fn catalog_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
+        // Other revisions see at most what the newest sees.
+        if old.same_listing(new) {
+            return false;
+        }
+        let revisions: Vec<Revision> =
+            Revision::ALL.into_iter().filter(|revision| !old.same_listing_in(new, *revision)).collect();
+        self.tell(&revisions);
+        true
+    }
+
+    /// The same where the difference is not known: everybody is told.
     pub fn catalog_changed(&self) {
+        self.tell(&Revision::ALL);
+    }
+
+    fn tell(&self, revisions: &[Revision]) {
         let listeners: Vec<_> = {
             let held = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             held.iter().filter_map(Weak::upgrade).collect()
         };
         for listener in listeners {
-            listener.tools_changed();
+            listener.tools_changed(revisions);
         }
     }
 

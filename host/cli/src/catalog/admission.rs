@@ -34,6 +34,9 @@ pub enum Refusal {
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
+    /// What the tool may reach was narrowed while the call waited.
+    #[error("{}", super::NARROWED)]
+    Narrowed,
 }
 
 impl Refusal {
@@ -42,7 +45,7 @@ impl Refusal {
         match self {
             Self::TooOften { .. } => Outcome::RateLimited,
             Self::QueueFull { .. } | Self::WaitedTooLong { .. } => Outcome::Busy,
-            Self::Cancelled => Outcome::Cancelled,
+            Self::Cancelled | Self::Narrowed => Outcome::Cancelled,
         }
     }
 }
@@ -87,6 +90,18 @@ impl Admission {
                 _ => Err(Refusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
             },
         }
+    }
+
+    /// Calls that have a place, and calls that wait for one.
+    pub fn load(&self) -> (usize, usize) {
+        let running = self.limits.concurrency().saturating_sub(self.places.available_permits());
+        (running, self.waiting.load(Ordering::Acquire))
+    }
+
+    /// Whether these limits ask for the same places and allowances.
+    pub fn suits(&self, limits: &Limits) -> bool {
+        let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
+        bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
 
     fn too_often(&self, wait: Duration) -> Refusal {

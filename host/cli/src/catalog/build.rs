@@ -1,16 +1,17 @@
 //! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
 //! component is collected with its place in the manifest.
+mod basis;
 mod compiler;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
-use toolcell_mcp::{DefinitionProblem, Tool, ToolList};
+use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contract};
@@ -18,9 +19,10 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contra
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
-use super::{Catalog, Entry, Loaded, definition};
+use super::{Catalog, Entry, Loaded, Parts, Tally, definition};
 use crate::machine::Machine;
 use crate::workers::GuestExecutor;
+pub use basis::Basis;
 use compiler::{Compiler, NotCompiled};
 
 // No manifest lets a file in that the sandbox then refuses under another name.
@@ -39,6 +41,8 @@ pub struct Builder {
     executor: GuestExecutor,
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+    warming: Mutex<Option<(u64, Warming)>>,
 }
 
 /// What building came to.
@@ -49,9 +53,18 @@ pub struct Built {
     pub problems: Vec<Diagnostic>,
 }
 
-/// One component on its way: loaded, with its tools still as the component lists them.
+/// One component on its way.
+enum Arrival<'a> {
+    /// As it is in this earlier catalog: bytes, policy and all.
+    Unchanged(&'a Catalog, &'a Arc<Loaded>),
+    /// To be made anew.
+    Changed(Listed),
+}
+
+/// A component that is loaded, with its tools still as the component lists them.
 struct Listed {
-    component: ToolComponent,
+    component: Arc<ToolComponent>,
+    policy_digest: String,
     tools: Vec<contract::Tool>,
 }
 
@@ -60,26 +73,28 @@ impl Builder {
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        Self { compiler, runtime, executor, sink, calls: Arc::default() }
+        let (calls, tally, warming) = (Arc::default(), Arc::default(), Mutex::default());
+        Self { compiler, runtime, executor, sink, calls, tally, warming }
     }
 
-    /// Builds generation number `generation` from a checked manifest. Paths are relative to `folder`. Calls
+    /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
     /// `progress` after each component with how many are done.
     pub fn build(
         &self,
         manifest: &Manifest,
         folder: &Path,
-        generation: u64,
+        basis: &Basis<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
-        let warming = Warming::new(manifest.server().prewarm_memory_bytes(), self.executor.clone());
-        let listed = self.load_all(manifest.components(), folder, progress);
+        let warming = self.warming(manifest.server().prewarm_memory_bytes());
+        let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
         let mut problems = Vec::new();
-        let mut draft = Draft::default();
+        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis };
         let site = Site { folder, server: manifest.server(), sandbox: self.compiler.sandbox() };
-        for (policy, listed) in manifest.components().iter().zip(listed) {
-            match listed {
-                Ok(listed) => draft.add((policy, &site), listed, &warming, &mut problems),
+        for (policy, arrival) in manifest.components().iter().zip(arrivals) {
+            match arrival {
+                Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
+                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, &warming, &mut problems),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -87,14 +102,13 @@ impl Builder {
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
             return Built { catalog: None, problems };
         }
-        let Draft { tools, entries, components, .. } = draft;
-        match ToolList::new(generation, tools) {
+        let Parts { tools, entries, components } = draft.parts;
+        match ToolList::new(basis.generation, tools) {
             Ok(tools) => {
-                let (sink, calls) = (Arc::clone(&self.sink), Arc::clone(&self.calls));
-                Built {
-                    catalog: Some(Catalog { tools, entries, components, sink, calls, observation: None }),
-                    problems,
-                }
+                let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
+                let observation = basis.earlier.first().and_then(|catalog| catalog.observation.clone());
+                let catalog = Catalog { tools, entries, components, sink, calls, tally, observation };
+                Built { catalog: Some(catalog), problems }
             }
             Err(collisions) => {
                 problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
@@ -107,10 +121,12 @@ impl Builder {
     /// What cannot be loaded is a problem, and has none.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let listed = self.load_all(manifest.components(), folder, &|_| {});
+        let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                Ok(listed) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                // Nothing is taken over from nothing.
+                Ok(Arrival::Unchanged(..)) => {}
+                Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
                 })),
@@ -120,18 +136,31 @@ impl Builder {
         (names, problems)
     }
 
+    /// What instances are made ahead with: one budget for all generations, until the manifest says another.
+    fn warming(&self, bytes_max: u64) -> Warming {
+        let mut held = self.warming.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*held {
+            Some((bytes, warming)) if *bytes == bytes_max => warming.clone(),
+            _ => {
+                let warming = Warming::new(bytes_max, self.executor.clone());
+                *held = Some((bytes_max, warming.clone()));
+                warming
+            }
+        }
+    }
+
     /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
-    fn load_all(
+    fn load_all<'b>(
         &self,
         policies: &[ComponentPolicy],
-        folder: &Path,
+        (folder, basis): (&Path, &Basis<'b>),
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Vec<Result<Listed, Diagnostic>> {
+    ) -> Vec<Result<Arrival<'b>, Diagnostic>> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let load_next = || {
             let mut loaded = Vec::new();
             while let Some((index, policy)) = take(&next, policies) {
-                loaded.push((index, self.load(policy, folder)));
+                loaded.push((index, self.load(policy, folder, basis)));
                 progress(done.fetch_add(1, Ordering::AcqRel) + 1);
             }
             loaded
@@ -148,19 +177,29 @@ impl Builder {
         loaded.into_iter().map(|(_, loaded)| loaded).collect()
     }
 
-    fn load(&self, policy: &ComponentPolicy, folder: &Path) -> Result<Listed, Diagnostic> {
+    fn load<'b>(&self, policy: &ComponentPolicy, folder: &Path, basis: &Basis<'b>) -> Result<Arrival<'b>, Diagnostic> {
         let SourceRef::File(written) = policy.source() else {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
         };
         let bytes = read(&folder.join(written), policy.load().component_bytes())
             .map_err(|error| unreadable(policy, written, &error))?;
-        let compiled = self.compiler.compile(bytes, policy.load().compile_time());
-        let component = compiled.map_err(|error| refused(policy, &error))?;
+        let digest = Digest::of(&bytes).to_string();
+        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &policy_digest) {
+            return Ok(Arrival::Unchanged(catalog, loaded));
+        }
+        let component = match basis.compiled(policy, &digest) {
+            Some(component) => component,
+            None => {
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time());
+                Arc::new(compiled.map_err(|error| refused(policy, &error))?)
+            }
+        };
         let report = self.runtime.block_on(component.list_tools(policy.limits()));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
-            Ok(tools) => Ok(Listed { component, tools }),
+            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, tools })),
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -287,16 +326,35 @@ impl Adding<'_> {
 }
 
 /// The catalog while it grows.
-#[derive(Default)]
-struct Draft {
-    tools: Vec<Arc<Tool>>,
-    entries: Vec<Entry>,
-    components: Vec<Arc<Loaded>>,
+struct Draft<'a> {
+    parts: Parts,
     /// Of each tool: the exposed name, the component's name, and where the manifest names that.
     origins: Vec<(String, String, toolcell_policy::Span)>,
+    basis: &'a Basis<'a>,
 }
 
-impl Draft {
+impl Draft<'_> {
+    /// Adds a component as it is already, with what is to be said of it each time.
+    fn take_over(
+        &mut self,
+        policy: &ComponentPolicy,
+        catalog: &Catalog,
+        loaded: &Arc<Loaded>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        let names: Vec<&str> = own.map(|offer| offer.own_name()).collect();
+        problems.extend(policy.check_exports(&names));
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded);
+    }
+
     fn add(
         &mut self,
         (policy, site): (&ComponentPolicy, &Site<'_>),
@@ -305,7 +363,7 @@ impl Draft {
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, tools } = listed;
+        let Listed { component, policy_digest, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         let tools_max = policy.load().tools();
@@ -317,10 +375,10 @@ impl Draft {
             return;
         }
         let loaded = Arc::new(Loaded {
-            name: policy.name().to_owned(),
+            policy: policy.clone(),
             digest: component.digest().to_string(),
-            policy_digest: Digest::of(policy.canonical().as_bytes()).to_string(),
-            component: Arc::new(component),
+            policy_digest,
+            component,
         });
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
@@ -336,7 +394,7 @@ impl Draft {
             }
             self.add_tool(policy, &mut adding, tool, problems);
         }
-        self.components.push(loaded);
+        self.parts.components.push(loaded);
     }
 
     fn add_tool(
@@ -361,14 +419,17 @@ impl Draft {
         match definition::compile(exposed.clone(), tool, policy.load()) {
             Ok(tool) => {
                 let limits = *policy.tool_limits(&name);
-                let admission = Admission::new(&limits);
+                let admission = self.basis.admission(policy, &name, &limits);
+                let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits)));
                 let component = Arc::clone(&adding.loaded);
                 let reach = adding.reaches.of_tool(&name, problems);
                 let kept = adding.kept(policy, &reach);
                 let terms = (&limits, &reach);
                 let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
-                self.tools.push(Arc::new(tool));
-                self.entries.push(Entry { component, name, limits, reach, admission, instances });
+                self.parts.tools.push(Arc::new(tool));
+                let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
+                let entry = Entry { component, name, limits, reach, admission, instances, narrowed };
+                self.parts.entries.push(Arc::new(entry));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
             Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use toolcell_mcp::{CallContext, LogLevel as McpLevel, sanitize};
+use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Caller, LogLevel, Trace};
 
@@ -18,11 +18,18 @@ pub struct McpCaller {
     denials: DenialRecords,
     /// Reports that may still reach the caller.
     progress: Mutex<Allowance>,
+    /// Ends the call as well, where the tool reaches anything.
+    narrowed: Option<Cancellation>,
 }
 
 impl McpCaller {
     pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords) -> Self {
-        Self { context, denials, progress: Mutex::new(Allowance::new(limits.progress())) }
+        Self { context, denials, progress: Mutex::new(Allowance::new(limits.progress())), narrowed: None }
+    }
+
+    /// The same; this ends the call as well.
+    pub fn narrowed_by(self, narrowed: Option<Cancellation>) -> Self {
+        Self { narrowed, ..self }
     }
 }
 
@@ -74,11 +81,17 @@ impl Caller for McpCaller {
     }
 
     fn is_cancelled(&self) -> bool {
-        self.context.cancellation.is_cancelled()
+        self.context.cancellation.is_cancelled() || self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled)
     }
 
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.context.cancellation.cancelled())
+        let Some(narrowed) = &self.narrowed else { return Box::pin(self.context.cancellation.cancelled()) };
+        Box::pin(async move {
+            tokio::select! {
+                () = self.context.cancellation.cancelled() => {}
+                () = narrowed.cancelled() => {}
+            }
+        })
     }
 
     fn trace(&self) -> Option<Trace> {

@@ -59,6 +59,7 @@ impl KeptByCaller {
 }
 
 /// Where one tool's instances come from.
+#[derive(Clone)]
 pub enum Instances {
     /// Made for each call.
     Fresh,

@@ -160,7 +160,7 @@ fn started<'a>(
         request: Clipped(&context.request_id),
         trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
         tool: &start.tool.definition().name,
-        component: &start.component.name,
+        component: start.component.name(),
         component_digest: &start.component.digest,
         policy_digest: &start.component.policy_digest,
         arguments_digest,

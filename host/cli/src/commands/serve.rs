@@ -1,12 +1,14 @@
 //! `toolcell serve`: the manifest's tools on stdin and stdout.
+use std::io::PipeReader;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anyhow::Context as _;
-use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use toolcell_audit::{
     Arguments, Clipped, ComponentLoaded, Event, FILES_MAX, Fsync, HostStarted, HostStopped, Rotation, Settings, Sink,
+    SinkError,
 };
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
 use toolcell_mcp::{Catalog as _, Host, Server, ServerInfo, ServerOptions};
@@ -14,35 +16,26 @@ use toolcell_policy::{AuditArguments, AuditPolicy, Manifest};
 use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
-use crate::catalog::{Catalog, plain};
+use crate::catalog::{Catalog, folder_of, plain};
 use crate::exit::Exit;
 use crate::logging;
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
+use crate::reload::{Current, Driver, Files, Orders, Reloader, Setup, Watch, Watcher};
 use crate::terminal;
 
 /// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
 const IO_ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// The catalog that is current.
-struct Current(ArcSwap<Catalog>);
-
-impl Host for Current {
-    type Catalog = Catalog;
-
-    fn snapshot(&self) -> Arc<Catalog> {
-        self.0.load_full()
-    }
-}
-
 /// Serves until the input ends or a signal comes.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let _log = logging::start(args.log);
+    let began = SystemTime::now();
     let audit = |manifest: &Manifest, folder: &Path| open_audit(args, manifest.audit(), folder);
     let Some((file, ready)) = open_recording_or_say(&args.manifest.manifest, &args.code, &audit)? else {
         return Ok(Exit::AtFault);
     };
-    let Ready { manifest, catalog, machine, sink } = ready;
+    let Ready { manifest, catalog, machine, sink, builder } = ready;
     record_start(&sink, &file, &catalog)?;
     let observation = match args.observe.as_deref().map(Observation::open).transpose() {
         Ok(observation) => observation.map(Arc::new),
@@ -52,13 +45,30 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         }
     };
     let catalog = catalog.observed(observation.clone());
-    let host = Arc::new(Current(ArcSwap::from_pointee(catalog)));
+    let host = Arc::new(Current::new(catalog));
     let (info, options) = described(&manifest);
     let server = Arc::new(Server::new(Arc::clone(&host), info, options));
     let shutdown = Shutdown::new()?;
-    end_on_signals(machine.runtime.handle(), shutdown.clone())?;
+    let line_bytes_max = manifest.server().line_bytes_max();
+    let (files, others) = Files::new().context("no pipe for the files that are watched")?;
+    let setup = Setup {
+        manifest_path: args.manifest.manifest.clone(),
+        manifest,
+        builder,
+        current: Arc::clone(&host),
+        server: Arc::clone(&server),
+        sink: Arc::clone(&sink),
+        journal: Arc::default(),
+        files: files.clone(),
+    };
+    let reloading = Reloading::start(setup, (args.watch, others))?;
+    // What changed while it was read would go unseen: it is looked at once more.
+    if files.changed_since(began) {
+        reloading.orders.files();
+    }
+    heed_signals(machine.runtime.handle(), shutdown.clone(), reloading.orders.clone())?;
     let mut transport = StdioOptions::of_process().context("stdin or stdout is closed")?;
-    transport.line_bytes_max = manifest.server().line_bytes_max();
+    transport.line_bytes_max = line_bytes_max;
     let end = stdio::serve(&server, transport, machine.workers.executor(), &shutdown);
     let reason = match &end {
         Ok(End::Eof) => "end of input".to_owned(),
@@ -66,6 +76,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         Ok(End::OutputClosed) => "output closed".to_owned(),
         Err(error) => error.to_string(),
     };
+    drop(reloading);
     let calls = host.snapshot().calls_started();
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {
         tracing::error!("the end is missing in the audit: {error}");
@@ -119,7 +130,12 @@ fn record_start(sink: &Sink, file: &ManifestFile, catalog: &Catalog) -> anyhow::
         })
     })
     .context("the audit cannot be written")?;
-    for component in catalog.components() {
+    record_components(sink, catalog, |_| true).context("the audit cannot be written")
+}
+
+/// Records these components of a catalog as loaded.
+pub fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&str) -> bool) -> Result<(), SinkError> {
+    for component in catalog.components().iter().filter(|component| which(component.name())) {
         let tools = catalog.tools_of(component);
         sink.record(|| {
             Event::ComponentLoaded(ComponentLoaded {
@@ -130,8 +146,7 @@ fn record_start(sink: &Sink, file: &ManifestFile, catalog: &Catalog) -> anyhow::
                 policy_digest: component.policy_digest(),
                 tools: &tools,
             })
-        })
-        .context("the audit cannot be written")?;
+        })?;
     }
     Ok(())
 }
@@ -155,16 +170,40 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     (info, options)
 }
 
-/// SIGTERM and SIGINT end the serving; calls that run are finished first.
-fn end_on_signals(runtime: &Handle, shutdown: Shutdown) -> anyhow::Result<()> {
+/// What reloads while it serves. The watcher is dropped first: it gives orders to the driver.
+struct Reloading {
+    _watcher: Watcher,
+    _driver: Driver,
+    orders: Orders,
+}
+
+impl Reloading {
+    fn start(setup: Setup, (watch, others): (Watch, PipeReader)) -> anyhow::Result<Self> {
+        let (orders, inbox) = Driver::channel();
+        let folder = folder_of(&setup.manifest_path);
+        let base = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+        let base = base.canonicalize().context("the manifest's folder is gone")?;
+        let files = setup.files.clone();
+        let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).context("no thread to reload on")?;
+        let watcher = Watcher::start(watch, (files, others), base, orders.clone()).context("no thread to watch on")?;
+        Ok(Self { _watcher: watcher, _driver: driver, orders })
+    }
+}
+
+/// SIGTERM and SIGINT end the serving; calls that run are finished first. SIGHUP reloads.
+fn heed_signals(runtime: &Handle, shutdown: Shutdown, orders: Orders) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let _inside = runtime.enter();
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
     let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT cannot be handled")?;
+    let mut hung_up = signal(SignalKind::hangup()).context("SIGHUP cannot be handled")?;
     drop(runtime.spawn(async move {
-        tokio::select! {
-            _ = terminated.recv() => {}
-            _ = interrupted.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminated.recv() => break,
+                _ = interrupted.recv() => break,
+                _ = hung_up.recv() => orders.hangup(),
+            }
         }
         shutdown.begin();
     }));

@@ -94,13 +94,13 @@ impl<H: Host> Connection<H> {
 
 /// What a server tells its connections.
 pub(crate) trait Listener: Send + Sync {
-    /// The list of tools has changed.
-    fn tools_changed(&self);
+    /// The list of tools has changed for clients of these revisions.
+    fn tools_changed(&self, revisions: &[Revision]);
 }
 
 impl<H: Host> Listener for Shared<H> {
-    fn tools_changed(&self) {
-        self.announce_tools();
+    fn tools_changed(&self, revisions: &[Revision]) {
+        self.announce_tools(revisions);
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Open, Shared};
 use crate::frame::{Body, Object, RequestId, RpcError, notification_frame, result_frame, scan};
 use crate::host::{Host, Outbox};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::revision::Revision;
 
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -76,16 +77,17 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    /// Tells everybody concerned that the list of tools changed.
-    pub(super) fn announce_tools(&self) {
+    /// Tells everybody concerned that the list of tools changed for these revisions.
+    pub(super) fn announce_tools(&self, revisions: &[Revision]) {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let state = self.state();
-            if state.session.as_ref().is_some_and(|session| session.ready) {
+            if state.session.as_ref().is_some_and(|session| session.ready && revisions.contains(&session.revision)) {
                 self.outbox.queue(TOOLS_CHANGED_BARE.to_vec());
                 told.push(Arc::clone(&self.outbox));
             }
-            for (id, open) in &state.open {
+            let is_modern = |revision: &Revision| revision.is_modern();
+            for (id, open) in state.open.iter().filter(|_| revisions.iter().any(is_modern)) {
                 let Open::Subscription(Subscription { outbox, tools: true }) = open else { continue };
                 outbox.queue(notification_frame(TOOLS_CHANGED, |params| tag(params, id)));
                 told.push(Arc::clone(outbox));

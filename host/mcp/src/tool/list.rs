@@ -86,7 +86,13 @@ impl ToolList {
     /// Whether clients see the same list: equal definitions in the same order. What runs behind them may differ.
     #[must_use]
     pub fn same_listing(&self, other: &Self) -> bool {
-        self.listing(Revision::V2026_07_28).json == other.listing(Revision::V2026_07_28).json
+        self.same_listing_in(other, Revision::V2026_07_28)
+    }
+
+    /// The same for clients of one revision, which do not see every field of a definition.
+    #[must_use]
+    pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
+        self.listing(revision).json == other.listing(revision).json
     }
 
     /// The page that a cursor (its JSON text) stands for; the first one without.

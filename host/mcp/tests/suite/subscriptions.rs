@@ -2,7 +2,7 @@
 
 use toolcell_mcp::ServerOptions;
 
-use crate::host::{Client, IDENTITY, error, text_result};
+use crate::host::{Client, IDENTITY, error, list, plain, text_result};
 
 const BARE: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
@@ -55,6 +55,30 @@ fn a_modern_client_hears_what_it_listens_for_tagged_with_its_subscription() {
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
     client.server.catalog_changed();
     client.expect_silence();
+}
+
+#[test]
+fn only_clients_of_revisions_that_see_a_difference_hear_of_it() {
+    let tools = |title: Option<&str>, description: &str| {
+        let mut tools = vec![plain("one"), plain("two")];
+        tools[0].title = title.map(str::to_owned);
+        tools[0].description = description.into();
+        list(1, tools)
+    };
+    let (plain, titled, described) = (tools(None, "A"), tools(Some("T"), "A"), tools(None, "B"));
+    for (revision, sees_titles) in [("2024-11-05", false), ("2025-03-26", false), ("2025-06-18", true)] {
+        let client = Client::legacy(revision);
+        assert!(!client.server.catalog_replaced(&plain, &tools(None, "A")));
+        client.expect_silence();
+        assert!(client.server.catalog_replaced(&plain, &titled));
+        if sees_titles {
+            assert_eq!(client.next(), BARE);
+        }
+        client.expect_silence();
+        assert!(client.server.catalog_replaced(&plain, &described));
+        assert_eq!(client.next(), BARE);
+        client.expect_silence();
+    }
 }
 
 #[test]

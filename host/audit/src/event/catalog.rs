@@ -1,0 +1,35 @@
+//! What is recorded of reloads. The components of a new catalog are recorded one by one before it, as they are at the start.
+
+use serde::Serialize;
+
+use super::Clipped;
+
+/// Another catalog serves from now on.
+#[derive(Debug, Clone, Serialize)]
+pub struct CatalogReplaced<'a> {
+    /// The new one. Calls name it from now on.
+    pub generation: u64,
+    /// The one before.
+    pub replaces: u64,
+    /// What made the host look: `files`, `hangup`, `asked`, `approved`.
+    pub trigger: &'a str,
+    /// What is different, in words.
+    pub summary: Clipped<'a>,
+    /// Tools that are new.
+    pub tools_added: u64,
+    /// Tools that are gone.
+    pub tools_removed: u64,
+    /// Tools that are defined otherwise.
+    pub tools_changed: u64,
+}
+
+/// Another catalog was to serve, and could not: the one before serves on, whole.
+#[derive(Debug, Clone, Serialize)]
+pub struct CatalogRefused<'a> {
+    /// The one that serves on.
+    pub generation: u64,
+    /// What made the host look.
+    pub trigger: &'a str,
+    /// Why.
+    pub cause: Clipped<'a>,
+}

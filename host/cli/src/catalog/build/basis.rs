@@ -1,0 +1,70 @@
+//! What a generation takes over from those before it. Must not hold: how anything is made anew.
+//!
+//! Taken over whole is a component whose bytes and policy are the same. Of others the compiled code is, where the bytes are
+//! the same and were loaded under the same limits, since compiling is what costs; and the places and allowances of each tool
+//! whose limits on them are the same, so that a reload is no way around them.
+use std::sync::Arc;
+
+use toolcell_policy::{ComponentPolicy, Limits};
+use toolcell_sandbox::ToolComponent;
+
+use super::super::admission::Admission;
+use super::super::{Catalog, Entry, Loaded};
+
+/// What a build begins with.
+pub struct Basis<'a> {
+    /// The number of the generation that is built.
+    pub generation: u64,
+    /// Earlier catalogs, the one that serves first.
+    pub earlier: &'a [Arc<Catalog>],
+    /// What components may reach (folders, secrets, variables) is looked at anew, though the manifest says the same.
+    pub fresh: bool,
+}
+
+impl<'a> Basis<'a> {
+    /// Nothing: the first generation.
+    pub fn none() -> Self {
+        Self { generation: 1, earlier: &[], fresh: true }
+    }
+
+    /// A component that can be taken over as it is.
+    pub(super) fn unchanged(
+        &self,
+        policy: &ComponentPolicy,
+        digest: &str,
+        policy_digest: &str,
+    ) -> Option<(&'a Catalog, &'a Arc<Loaded>)> {
+        if self.fresh && !policy.grants().is_sealed() {
+            return None;
+        }
+        self.earlier.iter().find_map(|catalog| {
+            let loaded = catalog.component(policy.name())?;
+            let same = loaded.digest == digest
+                && loaded.policy_digest == policy_digest
+                && loaded.policy.source() == policy.source();
+            same.then_some((catalog.as_ref(), loaded))
+        })
+    }
+
+    /// Code that was compiled from the same bytes, under any name.
+    pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<ToolComponent>> {
+        let mut loaded = self.earlier.iter().flat_map(|catalog| catalog.components());
+        let same = loaded.find(|loaded| loaded.digest == digest && loaded.policy.load() == policy.load())?;
+        Some(Arc::clone(&same.component))
+    }
+
+    /// The places and allowances of a tool, where it had as many.
+    pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
+        let entry = self.entry(policy.name(), tool).filter(|entry| entry.admission.suits(limits))?;
+        Some(Arc::clone(&entry.admission))
+    }
+
+    fn entry(&self, component: &str, tool: &str) -> Option<&'a Arc<Entry>> {
+        self.entries().find(|entry| entry.component.name() == component && entry.name == tool)
+    }
+
+    /// The tools of the catalog that serves.
+    fn entries(&self) -> impl Iterator<Item = &'a Arc<Entry>> {
+        self.earlier.first().into_iter().flat_map(|catalog| &catalog.entries)
+    }
+}

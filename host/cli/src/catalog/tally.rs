@@ -1,0 +1,33 @@
+//! How often calls met a limit, counted over all generations. Must not hold: which calls, or when; the audit has that.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toolcell_audit::Outcome;
+
+/// The outcomes that are counted, by what they tell an operator: which limit to look at.
+const COUNTED: [Outcome; 6] = [
+    Outcome::OutOfFuel,
+    Outcome::OutOfMemory,
+    Outcome::Deadline,
+    Outcome::LimitExceeded,
+    Outcome::Busy,
+    Outcome::RateLimited,
+];
+
+/// Counts of calls that met a limit.
+#[derive(Debug, Default)]
+pub struct Tally([AtomicU64; COUNTED.len()]);
+
+impl Tally {
+    /// Counts a call that ended so, where a limit ended it.
+    pub fn count(&self, outcome: Outcome) {
+        let place = COUNTED.iter().position(|counted| *counted == outcome);
+        if let Some(count) = place.and_then(|place| self.0.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Each outcome that is counted, and how often it was.
+    pub fn counts(&self) -> impl Iterator<Item = (Outcome, u64)> {
+        COUNTED.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}

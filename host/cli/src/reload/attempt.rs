@@ -1,0 +1,276 @@
+//! One attempt to replace the catalog: read, build, compare, swap, tell. The old one serves until the last step, and on
+//! where any step fails.
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, Event, Sink, SinkError};
+use toolcell_mcp::{Catalog as _, Host as _, Server};
+use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
+
+use super::current::Current;
+use super::difference::Difference;
+use super::files::Files;
+use super::journal::{Attempted, Failed, Journal};
+use super::stamp;
+use crate::catalog::{Basis, Builder, Built, Catalog, folder_of};
+use crate::commands::serve::record_components;
+use crate::project::{ManifestFile, summary};
+
+/// The trigger that nobody gave on purpose.
+const FILES: &str = "files";
+
+/// What a failed attempt means, said each time: that a right is taken away is what people must not believe too early.
+const SERVES_ON: &str = "and nothing of the change is applied: a right that it takes away is not taken away yet";
+
+/// What replacing the catalog needs.
+pub struct Setup {
+    /// The manifest's path.
+    pub manifest_path: PathBuf,
+    /// What the host was started with.
+    pub manifest: Manifest,
+    /// Builds further generations.
+    pub builder: Builder,
+    /// What serves.
+    pub current: Arc<Current>,
+    /// Tells clients.
+    pub server: Arc<Server<Current>>,
+    /// Where it is recorded.
+    pub sink: Arc<Sink>,
+    /// Where it is remembered.
+    pub journal: Arc<Journal>,
+    /// Which files are watched.
+    pub files: Files,
+}
+
+/// Replaces the catalog.
+pub struct Reloader {
+    setup: Setup,
+    /// The files of what serves, beside the manifest.
+    served: Vec<PathBuf>,
+    /// `[server]` of what serves.
+    server: toolcell_policy::Server,
+    /// Warnings that were shown: they are not shown again each time.
+    shown: HashSet<String>,
+}
+
+/// What an attempt came to.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The files say what is served already.
+    Unchanged,
+    /// Another generation serves.
+    Replaced {
+        /// Its number.
+        generation: u64,
+        /// Whether clients were told of another list.
+        announced: bool,
+        /// What is different, in one line.
+        summary: String,
+    },
+    /// The old one serves on.
+    Failed(Failed),
+}
+
+/// A generation that was built, and what there is to say of it.
+struct Proposal {
+    catalog: Catalog,
+    manifest: Manifest,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Reloader {
+    /// Watches the files of what serves from now on.
+    pub fn new(setup: Setup) -> Self {
+        let served = sources(&setup.manifest, &setup.manifest_path);
+        let server = setup.manifest.server().clone();
+        let reloader = Self { setup, served, server, shown: HashSet::new() };
+        reloader.note_files();
+        reloader
+    }
+
+    /// Whether a file looks other than when it was last read.
+    pub fn files_changed(&self) -> bool {
+        !self.setup.files.changed().is_empty()
+    }
+
+    /// The number of the generation that serves.
+    pub fn generation(&self) -> u64 {
+        self.setup.current.generation()
+    }
+
+    /// Looks at the files and replaces the catalog where they say something else. What it comes to is still to be
+    /// [`reported`](Self::report).
+    pub fn attempt(&mut self, trigger: &'static str) -> Outcome {
+        let old = self.setup.current.snapshot();
+        self.note_files();
+        let proposal = match self.propose(trigger, &old) {
+            Ok(proposal) => proposal,
+            Err(failed) => return Outcome::Failed(failed),
+        };
+        self.say_what_waits(&proposal.manifest);
+        self.server = proposal.manifest.server().clone();
+        self.say_warnings(&proposal.warnings);
+        if Difference::is_none(&old, &proposal.catalog) {
+            return Outcome::Unchanged;
+        }
+        self.replace(trigger, &old, proposal.catalog)
+    }
+
+    /// Reads and builds.
+    fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, Failed> {
+        let path = self.setup.manifest_path.clone();
+        let file = ManifestFile::read(&path).map_err(|problem| Failed::saying(&problem))?;
+        let parsed = parse(&file.source()).map_err(|problems| Failed::with(&file, &problems))?;
+        let manifest = parsed.manifest;
+        // Looked at before they are read, like the manifest: what changes from here on is seen.
+        self.served = sources(&manifest, &path);
+        self.note_files();
+        let earlier = [Arc::clone(old)];
+        // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
+        let elsewhere = (manifest.server().dns(), manifest.server().state());
+        let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
+        let basis = Basis { generation: old.tools().generation() + 1, earlier: &earlier, fresh };
+        let Built { catalog, problems } = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
+        let Some(catalog) = catalog else { return Err(Failed::with(&file, &problems)) };
+        let warnings = parsed.warnings.into_iter().chain(problems).collect();
+        Ok(Proposal { catalog, manifest, warnings })
+    }
+
+    /// Records and swaps, in this order: what cannot be recorded does not happen.
+    fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> Outcome {
+        let difference = Difference::between(old, &new);
+        let generation = new.tools().generation();
+        let announced = !old.tools().same_listing(new.tools());
+        if let Err(error) = self.record(trigger, &difference, old, &new) {
+            return Outcome::Failed(Failed::saying(&format!("the audit cannot be written: {error}")));
+        }
+        let new = Arc::new(new);
+        self.setup.current.replace(Arc::clone(&new));
+        self.setup.server.catalog_replaced(old.tools(), new.tools());
+        Outcome::Replaced { generation, announced, summary: difference.summary() }
+    }
+
+    fn record(&self, trigger: &str, difference: &Difference, old: &Catalog, new: &Catalog) -> Result<(), SinkError> {
+        let changed = |name: &str| difference.components.iter().any(|(changed, _)| changed == name);
+        record_components(&self.setup.sink, new, changed)?;
+        let summary = difference.summary();
+        self.setup.sink.record(|| {
+            Event::CatalogReplaced(CatalogReplaced {
+                generation: new.tools().generation(),
+                replaces: old.tools().generation(),
+                trigger,
+                summary: Clipped(&summary),
+                tools_added: difference.tools_added.len() as u64,
+                tools_removed: difference.tools_removed.len() as u64,
+                tools_changed: difference.tools_changed.len() as u64,
+            })
+        })
+    }
+
+    /// Says, records and remembers what an attempt came to.
+    pub fn report(&self, trigger: &'static str, began: Instant, outcome: &Outcome) {
+        let generation = self.generation();
+        let (replaced, announced, summary) = match outcome {
+            Outcome::Unchanged => {
+                self.setup.journal.is_well();
+                tracing::debug!("looked ({trigger}): the files say what is served");
+                return;
+            }
+            Outcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
+            Outcome::Failed(failed) => (false, false, failed.summary.clone()),
+        };
+        let took = began.elapsed();
+        let (time, took_ms) = (SystemTime::now(), took.as_millis());
+        let failed = match outcome {
+            Outcome::Failed(failed) => {
+                self.record_failure(trigger, failed);
+                tracing::error!(
+                    "not reloaded: {summary}; generation {generation} serves on, {SERVES_ON}\n{}",
+                    failed.drawn
+                );
+                Some(failed.clone())
+            }
+            _ => {
+                let told = if announced { "clients are told of the new list" } else { "the list is the same" };
+                tracing::info!("reloaded in {took_ms} ms: generation {generation}: {summary}; {told}");
+                None
+            }
+        };
+        let attempted = Attempted { time, trigger, generation, replaced, announced, took, summary };
+        self.setup.journal.attempted(attempted, failed);
+    }
+
+    fn record_failure(&self, trigger: &str, failed: &Failed) {
+        let cause = if failed.drawn.is_empty() { &failed.summary } else { &failed.drawn };
+        let event = || {
+            let (generation, cause) = (self.generation(), Clipped(cause));
+            Event::CatalogRefused(CatalogRefused { generation, trigger, cause })
+        };
+        if let Err(error) = self.setup.sink.record(event) {
+            tracing::error!("a failed reload is missing in the audit: {error}");
+        }
+    }
+
+    /// Notes how the files look now: those that are served, and the manifest.
+    fn note_files(&self) {
+        let manifest = absolute(&self.setup.manifest_path);
+        self.setup.files.reading(stamp::all(self.served.iter().chain([&manifest])));
+    }
+
+    fn say_what_waits(&self, manifest: &Manifest) {
+        let keys = super::restart::waiting(&self.setup.manifest, manifest);
+        let shown = keys.join(", ");
+        if self.setup.journal.waits_for_start(keys) {
+            tracing::warn!("changed, and in effect from the next start: {shown}");
+        }
+    }
+
+    fn say_warnings(&mut self, warnings: &[Diagnostic]) {
+        for warning in warnings {
+            if self.shown.insert(warning.message().to_owned()) {
+                tracing::warn!("{}", warning.message());
+            }
+        }
+    }
+}
+
+impl Failed {
+    /// For what has no place in the manifest.
+    pub fn saying(problem: &str) -> Self {
+        let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
+        Self { summary: problem.to_owned(), drawn: String::new(), problems }
+    }
+
+    /// For what is wrong with the manifest and its components.
+    fn with(file: &ManifestFile, problems: &[Diagnostic]) -> Self {
+        let mut problems = problems.to_vec();
+        problems.sort_by_key(|problem| problem.span().map(|span| span.start));
+        let source = file.source();
+        let errors = problems.iter().filter(|problem| problem.severity() == Severity::Error);
+        Self {
+            summary: match errors.clone().next() {
+                Some(only) if errors.clone().count() == 1 => only.message().to_owned(),
+                _ => format!("{}: {}", file.name(), summary(&problems)),
+            },
+            drawn: format!("\n{}", render_all(&source, &problems, Style::Plain)),
+            problems: problems.iter().map(|problem| problem.to_json(&source)).collect(),
+        }
+    }
+}
+
+/// The files of a manifest's components.
+fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
+    let folder = folder_of(path);
+    let named = manifest.components().iter().filter_map(|component| match component.source() {
+        SourceRef::File(written) => Some(absolute(&folder.join(written))),
+        _ => None,
+    });
+    named.collect()
+}
+
+/// Without asking where links lead.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

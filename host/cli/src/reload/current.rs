@@ -1,0 +1,54 @@
+//! The catalog that is current, and those before it that calls still hold.
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arc_swap::ArcSwap;
+use toolcell_mcp::{Catalog as _, Host};
+
+use crate::catalog::Catalog;
+
+/// The catalog that is current.
+pub struct Current {
+    catalog: ArcSwap<Catalog>,
+    /// Those before it. What is gone is forgotten at the next look.
+    earlier: Mutex<Vec<Weak<Catalog>>>,
+}
+
+impl Host for Current {
+    type Catalog = Catalog;
+
+    fn snapshot(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+}
+
+impl Current {
+    /// The first one.
+    pub fn new(catalog: Catalog) -> Self {
+        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default() }
+    }
+
+    /// From now on, this one. Gives the one before.
+    pub fn replace(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
+        // Noted first: nobody who looks while it is swapped misses it.
+        let old = self.snapshot();
+        self.earlier().push(Arc::downgrade(&old));
+        self.catalog.store(catalog);
+        old
+    }
+
+    /// The catalogs before it that calls still hold, the oldest first.
+    pub fn held(&self) -> Vec<Arc<Catalog>> {
+        let mut earlier = self.earlier();
+        earlier.retain(|catalog| catalog.strong_count() > 0);
+        earlier.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The number of the generation that is current.
+    pub fn generation(&self) -> u64 {
+        self.catalog.load().tools().generation()
+    }
+
+    fn earlier(&self) -> MutexGuard<'_, Vec<Weak<Catalog>>> {
+        self.earlier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

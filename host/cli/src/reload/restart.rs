@@ -1,0 +1,54 @@
+//! Which settings need a new process: what the protocol told clients when they connected, and what the engine and
+//! the transport were set up with. All others are in effect with the next generation.
+use toolcell_policy::Manifest;
+
+/// The keys that differ from what the process was started with, and wait.
+pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
+    let audit = started.audit() != now.audit();
+    let (started, now) = (started.server(), now.server());
+    let keys = [
+        ("name", started.name() != now.name()),
+        ("title", started.title() != now.title()),
+        ("instructions", started.instructions() != now.instructions()),
+        ("page_size", started.page_size() != now.page_size()),
+        ("line_max", started.line_bytes_max() != now.line_bytes_max()),
+        ("in_flight_max", started.in_flight_max() != now.in_flight_max()),
+        ("pending_max", started.pending_max() != now.pending_max()),
+        ("calls", started.calls() != now.calls()),
+        ("stack", started.stack_bytes() != now.stack_bytes()),
+        ("[audit]", audit),
+    ];
+    keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    fn server(keys: &str) -> Manifest {
+        let text = format!("version = 1\n[server]\n{keys}\n[components.a]\nsource = \"a.wasm\"\n");
+        parse(&Source { name: "test", text: &text }).unwrap().manifest
+    }
+
+    #[test]
+    fn what_clients_were_told_and_the_engine_was_set_up_with_waits() {
+        let started = server("");
+        for (key, value) in [
+            ("name", "\"x\""),
+            ("title", "\"x\""),
+            ("instructions", "\"x\""),
+            ("page_size", "2"),
+            ("line_max", "\"1MiB\""),
+            ("in_flight_max", "2"),
+            ("pending_max", "2"),
+            ("calls", "2"),
+            ("stack", "\"64KiB\""),
+        ] {
+            assert_eq!(waiting(&started, &server(&format!("{key} = {value}"))), [key]);
+        }
+        assert_eq!(waiting(&started, &server("[audit]\nkeep = 3")), ["[audit]"]);
+        assert_eq!(waiting(&started, &server("prewarm_memory = \"1MiB\"")), [""; 0]);
+    }
+}

@@ -1,0 +1,92 @@
+//! inotify: which folders are watched, and which of their entries matter.
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+use super::super::trail;
+
+/// Room for events at one read: some hundred of them.
+const EVENT_BYTES: usize = 16 * 1024;
+
+/// One inotify instance.
+pub struct Native {
+    fd: OwnedFd,
+    /// By the kernel's number of the watch: the folder, and the entries that matter.
+    watched: BTreeMap<i32, (PathBuf, BTreeSet<OsString>)>,
+}
+
+impl Native {
+    pub fn new() -> rustix::io::Result<Self> {
+        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Self { fd, watched: BTreeMap::new() })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Watches what these paths lead through now, and nothing else. Gives the folders.
+    pub fn follow(&mut self, paths: &BTreeSet<PathBuf>, base: &Path) -> rustix::io::Result<Vec<PathBuf>> {
+        let mut wanted: BTreeMap<PathBuf, BTreeSet<OsString>> = BTreeMap::new();
+        for step in paths.iter().flat_map(|path| trail::of(path, base)) {
+            wanted.entry(step.folder).or_default().insert(step.name);
+        }
+        // What is closed after writing, and not each write: a file that is written to goes on unseen until it is whole.
+        let mask = WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::ATTRIB
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF
+            | WatchFlags::ONLYDIR;
+        let mut watched = BTreeMap::new();
+        for (folder, names) in wanted {
+            match inotify::add_watch(&self.fd, &folder, mask) {
+                Ok(number) => drop(watched.insert(number, (folder, names))),
+                // Gone meanwhile: the entry above it tells.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
+            // The kernel may have dropped it already, with its folder.
+            let _ = inotify::remove_watch(&self.fd, *number);
+        }
+        self.watched = watched;
+        Ok(self.watched.values().map(|(folder, _)| folder.clone()).collect())
+    }
+
+    /// Reads what happened; whether any of it matters.
+    pub fn noticed(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+        let mut reader = Reader::new(&self.fd, &mut buffer);
+        let mut noticed = false;
+        while let Ok(event) = reader.next() {
+            let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+            noticed = self.matters(event.wd(), event.events(), name) || noticed;
+        }
+        noticed
+    }
+
+    fn matters(&self, number: i32, events: ReadFlags, name: Option<&OsStr>) -> bool {
+        if events.contains(ReadFlags::QUEUE_OVERFLOW) {
+            return true;
+        }
+        let Some((folder, names)) = self.watched.get(&number) else { return false };
+        let Some(name) = name else { return !events.contains(ReadFlags::IGNORED) };
+        names.contains(name) && !(events.contains(ReadFlags::CREATE) && is_being_written(&folder.join(name)))
+    }
+}
+
+/// A file that was just made is written next, and counts once it is closed. Links and folders are whole at once.
+fn is_being_written(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() == 1)
+}

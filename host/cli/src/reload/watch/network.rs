@@ -1,0 +1,28 @@
+//! Which filesystems change without this machine's kernel telling.
+use std::path::Path;
+
+/// The magic numbers of filesystems whose files others than this machine write: from `statfs(2)` and the kernel's
+/// `magic.h`. FUSE and 9p are among them: the folders that virtual machines share with their host, and sshfs.
+const NETWORK: [u64; 12] = [
+    0x6969,      // NFS
+    0x517B,      // SMB
+    0xFF53_4D42, // CIFS
+    0xFE53_4D42, // SMB2
+    0x6573_5546, // FUSE, virtiofs
+    0x0102_1997, // 9p
+    0x00C3_6400, // Ceph
+    0x5346_414F, // AFS
+    0x6B41_4653, // kAFS
+    0x7375_7245, // Coda
+    0x0BD0_0BD0, // Lustre
+    0x7461_636F, // OCFS2
+];
+
+/// Whether this folder is on one of them. One that cannot be asked is not.
+pub fn holds(folder: &Path) -> bool {
+    rustix::fs::statfs(folder).is_ok_and(|found| {
+        // Magic numbers have 32 bits; the field's type differs from machine to machine.
+        let magic = u64::try_from(found.f_type).unwrap_or_default() & 0xFFFF_FFFF;
+        NETWORK.contains(&magic)
+    })
+}

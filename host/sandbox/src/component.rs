@@ -80,7 +80,7 @@ impl LoadError {
                 "threads, 64-bit memories, several memories in a module and garbage collection are off"
             }
             Self::Imports { .. } => {
-                "a tool may import WASI 0.2 (cli, clocks, filesystem, io, random, sockets) and toolcell:mcp"
+                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
             }
             Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
             Self::NotATool { .. } => "build it against the world \"tool-component\" in wit/",

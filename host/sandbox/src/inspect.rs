@@ -6,9 +6,22 @@ use crate::component::{self, CONTRACT_EXPORT, LoadError};
 use crate::digest::Digest;
 use crate::engine::Sandbox;
 
-/// The packages a component may import from, each name up to its version.
-const OFFERED: [&str; 7] =
-    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/", "toolcell:mcp/"];
+/// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
+const OFFERED: [&str; 13] = [
+    "wasi:cli/",
+    "wasi:clocks/",
+    "wasi:filesystem/",
+    "wasi:io/",
+    "wasi:random/",
+    "wasi:sockets/",
+    "wasi:http/types@",
+    "wasi:http/outgoing-handler@",
+    "wasi:config/store@",
+    "wasi:keyvalue/store@",
+    "wasi:keyvalue/atomics@",
+    "wasi:keyvalue/batch@",
+    "toolcell:mcp/",
+];
 
 /// What a component is.
 #[derive(Clone, Debug)]

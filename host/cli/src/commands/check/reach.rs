@@ -11,30 +11,41 @@ use crate::terminal::{bold, faint};
 /// Rows of one tool that are shown; the rest is counted. `--json` has them all.
 const ROWS_MAX: usize = 40;
 
-/// One block a tool: its name, then a line for each thing that it can reach, with the manifest's line. Tools that reach
-/// nothing share the last line.
+/// Characters up to which the column of what is reached grows: a terminal is often 100 wide.
+const TEXT_WIDTH_MAX: usize = 64;
+
+/// One block for the tools that reach the same: their names, then a line for each thing that they can reach, with the
+/// manifest's line. Tools that reach nothing share the last line.
 pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
-    let (mut text, mut sealed) = (String::new(), Vec::new());
+    let (mut blocks, mut sealed): (Vec<(Vec<String>, Vec<ReachRow>)>, Vec<String>) = Default::default();
     for (name, rows) in by_tool(catalog) {
         if rows.is_empty() {
             sealed.push(name);
-            continue;
-        }
-        // Writing to a text does not fail.
-        let _ = write!(text, "\n{}\n", bold(&name, style));
-        let width = rows.iter().map(|row| row.capability().name().len()).max().unwrap_or(0);
-        for row in rows.iter().take(ROWS_MAX) {
-            let kind = row.capability().name();
-            let place =
-                row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));
-            let _ = writeln!(text, "  {kind:<width$}  {}  {}", row.text(), faint(&place, style));
-        }
-        if rows.len() > ROWS_MAX {
-            let _ = writeln!(text, "  and {} more", rows.len() - ROWS_MAX);
+        } else if let Some((names, _)) = blocks.iter_mut().find(|(_, other)| *other == rows) {
+            names.push(name);
+        } else {
+            blocks.push((vec![name], rows));
         }
     }
+    let mut text: String = blocks.iter().map(|(names, rows)| block(names, rows, source, style)).collect();
     if !sealed.is_empty() {
-        let _ = write!(text, "\nreach nothing: {}\n", sealed.join(", "));
+        text.push_str(&format!("\nreach nothing: {}\n", sealed.join(", ")));
+    }
+    text
+}
+
+fn block(names: &[String], rows: &[ReachRow], source: &Source<'_>, style: Style) -> String {
+    let mut text = format!("\n{}\n", bold(&names.join(", "), style));
+    let kind_width = rows.iter().map(|row| row.capability().name().len()).max().unwrap_or(0);
+    let text_width = rows.iter().map(|row| row.text().chars().count()).max().unwrap_or(0).min(TEXT_WIDTH_MAX);
+    for row in rows.iter().take(ROWS_MAX) {
+        let (kind, what) = (row.capability().name(), row.text());
+        let place = row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "  {kind:<kind_width$}  {what:<text_width$}  {}", faint(&place, style));
+    }
+    if rows.len() > ROWS_MAX {
+        let _ = writeln!(text, "  and {} more", rows.len() - ROWS_MAX);
     }
     text
 }

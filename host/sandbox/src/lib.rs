@@ -55,6 +55,6 @@ pub use files::Note;
 pub use inspect::Inspection;
 pub use kept::Kept;
 pub use precompiled::CodeOrigin;
-pub use reach::{Reach, ReachProblem, Setting};
+pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use warm::{Spawn, Warm, WarmBudget};

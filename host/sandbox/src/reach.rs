@@ -15,6 +15,9 @@ use crate::keyvalue::{self, GrantedState};
 use crate::net::Resolver;
 use crate::secrets::{Redactor, SecretValue, Secrets};
 
+/// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
+pub type SecretProblem = (String, String);
+
 /// What a tool's grants are made ready with.
 pub struct Setting<'a> {
     /// Where the manifest's relative paths start.
@@ -22,7 +25,7 @@ pub struct Setting<'a> {
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The value of a secret, or what is wrong and what to do about it.
-    pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, (String, String)>,
+    pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, SecretProblem>,
     /// The folder of state that tools keep; made when first needed.
     pub state_folder: &'a Path,
     /// Name servers; empty: the system's.
@@ -51,6 +54,7 @@ pub struct Reach {
     files: Arc<Prepared>,
     secrets: Arc<Secrets>,
     http: Arc<HttpReach>,
+    notes: Vec<Note>,
 }
 
 impl Reach {
@@ -70,12 +74,13 @@ impl Reach {
             problems.extend(found);
             Arc::default()
         });
+        let notes = files.notes().iter().cloned().chain(secrets.short()).collect();
         let resolver = Resolver::new(setting.name_servers);
         let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
         match http {
             Ok(http) if problems.is_empty() => {
                 let grants = Arc::clone(grants);
-                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http }))
+                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes }))
             }
             Ok(_) => Err(problems),
             Err(more) => {
@@ -93,7 +98,7 @@ impl Reach {
         let http = HttpReach::plain(&grants);
         let secrets = Arc::default();
         let (environment, files) = (Vec::new(), Arc::default());
-        Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http })
+        Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
     }
 
     /// What the manifest grants.
@@ -115,7 +120,7 @@ impl Reach {
     /// What is as the manifest says, but may not be what its author meant.
     #[must_use]
     pub fn notes(&self) -> &[Note] {
-        self.files.notes()
+        &self.notes
     }
 
     /// The mounts, opened.

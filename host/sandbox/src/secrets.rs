@@ -10,6 +10,8 @@ use std::fmt;
 use toolcell_policy::{Delivery, Secret};
 use zeroize::Zeroizing;
 
+use crate::files::Note;
+
 pub use redact::Redactor;
 
 pub(crate) use forms::percent_query;
@@ -89,6 +91,18 @@ impl Secrets {
     pub(crate) fn exposed(&self) -> impl Iterator<Item = (&str, &str)> {
         let exposed = self.iter().filter(|(secret, _)| matches!(secret.delivery(), Delivery::Expose));
         exposed.map(|(secret, value)| (secret.name(), value.reveal()))
+    }
+
+    /// Those that cannot be told from other text wherever they appear.
+    pub(crate) fn short(&self) -> impl Iterator<Item = Note> {
+        let short = self.iter().filter(|(_, value)| value.is_short());
+        short.map(|(secret, _)| Note {
+            span: secret.span(),
+            message: format!(
+                "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
+                secret.name()
+            ),
+        })
     }
 
     /// Finds every value.

@@ -64,6 +64,9 @@ pub(crate) struct Store {
     file: Arc<StateFile>,
 }
 
+/// A key and its value.
+pub(crate) type Pair = (String, Vec<u8>);
+
 impl Store {
     /// Opens and verifies the component's file in `folder`, or makes both. Waits for another process to close it, up to
     /// `lock_wait`, then and whenever it is opened again.
@@ -102,7 +105,7 @@ impl Store {
         place: &Place,
         keys: Vec<String>,
         bytes_max: u64,
-    ) -> Result<Vec<Option<(String, Vec<u8>)>>, Refusal> {
+    ) -> Result<Vec<Option<Pair>>, Refusal> {
         keys.iter().try_for_each(|key| check_key(key))?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;

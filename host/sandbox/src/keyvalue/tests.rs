@@ -85,7 +85,8 @@ fn each_bound_holds_to_the_last_byte_and_entry() {
     let long_key = "k".repeat(KEY_BYTES_MAX + 1);
     let fits = |key: &str, length: usize| (key.to_owned(), "v".repeat(length), None);
     let refused = |key: &str, length: usize, why: &'static str| (key.to_owned(), "v".repeat(length), Some(why));
-    let cases: [(&str, Vec<(String, String, Option<&str>)>); 7] = [
+    type Row<'a> = (String, String, Option<&'a str>);
+    let cases: [(&str, Vec<Row<'_>>); 7] = [
         ("value", vec![fits("a", 60), refused("a", 61, "quota: one value is at most 60 bytes")]),
         (
             "bytes",

@@ -30,7 +30,7 @@ async fn reflecting() -> (Server, tokio::sync::mpsc::Receiver<String>) {
             let start = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-line: {line}\r\n\r\n", head.len());
             stream
                 .write_all(
-                    format!("{start}").replace("x-line", &format!("x-auth: {authorization}\r\nx-line")).as_bytes(),
+                    start.to_string().replace("x-line", &format!("x-auth: {authorization}\r\nx-line")).as_bytes(),
                 )
                 .await
                 .unwrap();

@@ -23,6 +23,7 @@ mod fixture;
 mod folder;
 mod frames;
 mod host;
+pub mod loopback;
 
 pub use answer::Answer;
 pub use binary::toolcell;

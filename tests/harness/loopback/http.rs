@@ -1,0 +1,343 @@
+//! An HTTP/1.1 server that keeps every byte of each request's head, and answers by path: politely, slowly, without end, too large,
+//! or wrongly. With an [`Identity`] it speaks TLS.
+//!
+//! | path | what comes |
+//! |---|---|
+//! | `/echo…` and any other | method, target, fields and body back as JSON |
+//! | `/redirect?URL` | 302 to this URL, as it is |
+//! | `/status/N` | that status with a short body |
+//! | `/silent` | nothing, as long as the client waits |
+//! | `/slow-head` | a head that never ends, byte by byte |
+//! | `/dribble` | a body that never ends, byte by byte |
+//! | `/endless` | a body that never ends, as fast as it is read |
+//! | `/bytes/N` | a body of N bytes |
+//! | `/cut` | ten bytes of a body of a hundred |
+//! | `/fields/N` | N fields |
+//! | `/field-bytes/N` | a field with N bytes |
+//! | `/gzip` | a compressed body |
+//! | `/hop` | fields that are between two neighbours only |
+//! | `/switch` | 101: another protocol |
+//! | `/early` | 103, then 200 |
+
+use std::io::{BufRead, BufReader, Read, Result, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::Identity;
+
+/// Between two bytes of what comes byte by byte: slow to a program, and fast to a test.
+const BETWEEN_BYTES: Duration = Duration::from_millis(20);
+
+/// The body `slow and small` as gzip makes it.
+const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff+\xce\xc9/WH\xccKQ(\xceM\xcc\xc9\x01\x00\x19\x1b\xc6\x92\x0e\x00\x00\x00";
+
+/// A running server. It takes no more connections once it is dropped.
+#[derive(Debug)]
+pub struct HttpServer {
+    address: SocketAddr,
+    scheme: &'static str,
+    state: Arc<State>,
+}
+
+/// What the threads of a server share.
+#[derive(Debug, Default)]
+struct State {
+    seen: Mutex<Vec<Seen>>,
+    connections: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// One request as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Everything up to the blank line, as text.
+    pub head: String,
+    /// The body, by the length or the chunks that the head announces.
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or("")
+    }
+
+    /// The target: path and query, or a whole URL.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        self.head.split(' ').nth(1).unwrap_or("")
+    }
+
+    /// Names in lower case, and values.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(String, String)> {
+        let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        self.head.lines().skip(1).filter_map(pair).collect()
+    }
+
+    /// All values of the field of this name, in lower case.
+    #[must_use]
+    pub fn values(&self, name: &str) -> Vec<String> {
+        self.fields().into_iter().filter(|(known, _)| known == name).map(|(_, value)| value).collect()
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "method": self.method(),
+            "target": self.target(),
+            "headers": self.fields(),
+            "body": String::from_utf8_lossy(&self.body),
+        })
+    }
+}
+
+impl HttpServer {
+    /// A server on 127.0.0.1.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::at(SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    /// A server at this address.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    #[must_use]
+    pub fn at(address: impl Into<SocketAddr>) -> Self {
+        Self::listening(address.into(), None)
+    }
+
+    /// A server on 127.0.0.1 that speaks TLS as this identity.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    #[must_use]
+    pub fn secure(identity: &Identity) -> Self {
+        Self::listening(SocketAddr::from(([127, 0, 0, 1], 0)), Some(identity.server(&[b"http/1.1"])))
+    }
+
+    fn listening(address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || accept(&listener, tls.as_ref(), &shared));
+        Self { address, scheme, state }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The port on which it listens.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// A URL of it by its address.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme, self.address)
+    }
+
+    /// A URL of it by this name.
+    #[must_use]
+    pub fn url_as(&self, name: &str, path: &str) -> String {
+        format!("{}://{name}:{}{path}", self.scheme, self.port())
+    }
+
+    /// The requests that came so far.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state.seen.lock().unwrap().clone()
+    }
+
+    /// The only request that came.
+    ///
+    /// # Panics
+    /// Where none came, or several.
+    #[must_use]
+    pub fn only_seen(&self) -> Seen {
+        match self.seen().as_slice() {
+            [only] => only.clone(),
+            several => panic!("exactly one request was expected: {several:?}"),
+        }
+    }
+
+    /// How many connections were made to it so far.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// A connection, with TLS or without.
+trait Connection: Read + Write + Send {}
+impl<T: Read + Write + Send> Connection for T {}
+
+fn accept(listener: &TcpListener, tls: Option<&Arc<ServerConfig>>, state: &Arc<State>) {
+    for stream in listener.incoming() {
+        if state.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        state.connections.fetch_add(1, Ordering::SeqCst);
+        let connection: Box<dyn Connection> = match tls {
+            None => Box::new(stream),
+            Some(config) => match ServerConnection::new(Arc::clone(config)) {
+                Ok(connection) => Box::new(StreamOwned::new(connection, stream)),
+                Err(_) => continue,
+            },
+        };
+        let state = Arc::clone(state);
+        // A client that goes away, or that does not trust the certificate, is the test's affair.
+        std::thread::spawn(move || drop(serve(connection, &state)));
+    }
+}
+
+fn serve(connection: Box<dyn Connection>, state: &State) -> Result<()> {
+    let mut connection = BufReader::new(connection);
+    while let Some(seen) = read_request(&mut connection)? {
+        state.seen.lock().unwrap().push(seen.clone());
+        answer(&seen, connection.get_mut())?;
+        connection.get_mut().flush()?;
+    }
+    Ok(())
+}
+
+fn read_request(connection: &mut impl BufRead) -> Result<Option<Seen>> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if connection.read_until(b'\n', &mut head)? == 0 {
+            return Ok(None);
+        }
+    }
+    let mut seen = Seen { head: String::from_utf8_lossy(&head).trim_end().to_owned(), body: Vec::new() };
+    if seen.values("expect").contains(&"100-continue".to_owned()) {
+        return Ok(Some(seen));
+    }
+    if seen.values("transfer-encoding").concat().contains("chunked") {
+        seen.body = read_chunks(connection)?;
+    } else if let Some(length) = seen.values("content-length").first().and_then(|length| length.parse().ok()) {
+        connection.take(length).read_to_end(&mut seen.body)?;
+    }
+    Ok(Some(seen))
+}
+
+fn read_chunks(connection: &mut impl BufRead) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        connection.read_line(&mut line)?;
+        let size = u64::from_str_radix(line.trim(), 16).unwrap_or(0);
+        connection.take(size).read_to_end(&mut body)?;
+        connection.read_line(&mut line)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
+
+fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
+    let target = seen.target();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let number = || path.rsplit('/').next().and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
+    match path.trim_start_matches('/').split('/').next().unwrap_or("") {
+        "redirect" => whole(out, "302 Found", &[("Location", query)], b""),
+        "status" => whole(out, &format!("{} Status", number()), &[], b"as asked"),
+        "silent" => wait_for_the_end(),
+        "slow-head" => {
+            out.write_all(b"HTTP/1.1 200 OK\r\nX-Slow: ")?;
+            byte_by_byte(out)
+        }
+        "dribble" => {
+            out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")?;
+            byte_by_byte(out)
+        }
+        "endless" => endless(out),
+        "bytes" => whole(out, "200 OK", &[], &vec![b'b'; number()]),
+        "cut" => {
+            out.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n0123456789")?;
+            out.flush()?;
+            Err(std::io::ErrorKind::ConnectionAborted.into())
+        }
+        "fields" => {
+            let names: Vec<String> = (0..number()).map(|number| format!("X-Field-{number}")).collect();
+            let fields: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "v")).collect();
+            whole(out, "200 OK", &fields, b"many fields")
+        }
+        "field-bytes" => whole(out, "200 OK", &[("X-Long", &"v".repeat(number()))], b"a long field"),
+        "gzip" => whole(out, "200 OK", &[("Content-Encoding", "gzip")], GZIP),
+        "hop" => {
+            let fields = [
+                ("Connection", "X-Between, close"),
+                ("X-Between", "1"),
+                ("Keep-Alive", "timeout=5"),
+                ("Proxy-Authenticate", "Basic"),
+                ("Upgrade", "h2c"),
+                ("X-End", "1"),
+            ];
+            whole(out, "200 OK", &fields, b"hop")
+        }
+        "switch" => out.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\nraw bytes"),
+        "early" => {
+            out.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")?;
+            whole(out, "200 OK", &[], b"late")
+        }
+        _ => whole(out, "200 OK", &[("Content-Type", "application/json")], seen.json().to_string().as_bytes()),
+    }
+}
+
+fn whole(out: &mut dyn Write, status: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<()> {
+    let mut head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n", body.len());
+    for (name, value) in fields {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    out.write_all(&[head.as_bytes(), b"\r\n", body].concat())
+}
+
+/// Holds the connection open until the test process ends; whoever waits for an answer gives up by itself.
+fn wait_for_the_end() -> Result<()> {
+    loop {
+        std::thread::park();
+    }
+}
+
+fn byte_by_byte(out: &mut dyn Write) -> Result<()> {
+    loop {
+        out.write_all(b"s")?;
+        out.flush()?;
+        std::thread::sleep(BETWEEN_BYTES);
+    }
+}
+
+fn endless(out: &mut dyn Write) -> Result<()> {
+    out.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    let block = [b'e'; 0x4000];
+    loop {
+        out.write_all(b"4000\r\n")?;
+        out.write_all(&block)?;
+        out.write_all(b"\r\n")?;
+    }
+}

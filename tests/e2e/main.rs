@@ -17,6 +17,7 @@ mod code_cache;
 mod coverage;
 mod eras;
 mod fairness;
+mod grants;
 mod hostile;
 mod instances;
 mod lifecycle;

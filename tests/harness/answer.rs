@@ -63,6 +63,19 @@ impl Answer {
         self.result().get("structuredContent").unwrap_or_else(|| panic!("structured content was expected: {}", self.0))
     }
 
+    /// What the call was denied, as the model is told of it beside a result that is no error.
+    #[must_use]
+    pub fn denials(&self) -> Vec<&str> {
+        let lines = self.result()["_meta"]["toolcell/denials"].as_array();
+        lines.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    /// All text of the whole reply: what a model, a client and its log may ever read of it.
+    #[must_use]
+    pub fn everything(&self) -> String {
+        self.0.to_string()
+    }
+
     fn only_text(&self) -> &str {
         match self.result()["content"].as_array().map(Vec::as_slice) {
             Some([content]) if content["type"] == "text" => content["text"].as_str().unwrap(),

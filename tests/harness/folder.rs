@@ -34,6 +34,57 @@ impl Folder {
         self.path().join("toolcell.toml")
     }
 
+    /// Makes this folder, with those on its way.
+    ///
+    /// # Panics
+    /// Where that fails.
+    pub fn make(&self, relative: &str) {
+        fs::create_dir_all(self.path().join(relative)).unwrap();
+    }
+
+    /// Makes a symlink at this relative path.
+    ///
+    /// # Panics
+    /// Where that fails.
+    pub fn link(&self, relative: &str, says: impl AsRef<Path>) {
+        std::os::unix::fs::symlink(says, self.path().join(relative)).unwrap();
+    }
+
+    /// The text of the file at this relative path.
+    ///
+    /// # Panics
+    /// Where it cannot be read.
+    #[must_use]
+    pub fn read(&self, relative: &str) -> String {
+        fs::read_to_string(self.path().join(relative)).unwrap()
+    }
+
+    /// Everything below this relative path, in order: each path with what it is and what it holds.
+    ///
+    /// # Panics
+    /// Where it cannot be read.
+    #[must_use]
+    pub fn tree(&self, relative: &str) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        let mut waiting = vec![self.path().join(relative)];
+        while let Some(next) = waiting.pop() {
+            let about = fs::symlink_metadata(&next).unwrap();
+            let held = if about.is_dir() {
+                waiting.extend(fs::read_dir(&next).unwrap().map(|entry| entry.unwrap().path()));
+                "a folder".to_owned()
+            } else if about.is_symlink() {
+                format!("says {}", fs::read_link(&next).unwrap().display())
+            } else if about.is_file() {
+                format!("holds {}", String::from_utf8_lossy(&fs::read(&next).unwrap()))
+            } else {
+                "something else".to_owned()
+            };
+            found.push((next, held));
+        }
+        found.sort();
+        found
+    }
+
     /// Writes a file at this relative path, with the folders on its way.
     ///
     /// # Panics

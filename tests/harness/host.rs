@@ -57,7 +57,7 @@ impl TestHost {
     /// As [`TestHost::with_manifest`].
     #[must_use]
     pub fn in_folder(folder: Folder) -> Self {
-        Self::start_with(folder, &[])
+        Self::start_with(folder, &[], &[])
     }
 
     /// Serves this manifest, and records each call: [`TestHost::audit`] reads the records.
@@ -66,15 +66,25 @@ impl TestHost {
     /// As [`TestHost::with_manifest`].
     #[must_use]
     pub fn recording(manifest: &str) -> Self {
-        Self::start_with(Folder::with_manifest(manifest), &["--audit", AUDIT])
+        Self::recording_in(Folder::with_manifest(manifest), &[])
     }
 
-    fn start_with(folder: Folder, further: &[&str]) -> Self {
+    /// The same for the manifest of this folder, with these variables in the host's environment.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn recording_in(folder: Folder, variables: &[(&str, &str)]) -> Self {
+        Self::start_with(folder, &["--audit", AUDIT], variables)
+    }
+
+    fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = std::process::Command::new(binary::toolcell())
             .arg("serve")
             .arg("--manifest")
             .arg(folder.manifest())
             .args(further)
+            .envs(variables.iter().copied())
             .current_dir(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -110,6 +120,23 @@ impl TestHost {
         let text = std::fs::read_to_string(self.folder.path().join(AUDIT)).unwrap();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The first record that fits, of a host that records. What a call was told may be on the wire before it is on the disk.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    #[must_use]
+    pub fn recorded(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let records = self.audit();
+            if let Some(record) = records.iter().find(|record| fits(record)) {
+                return record.clone();
+            }
+            assert!(Instant::now() < end, "no record of {what} in {records:#?}\n{}", self.said.text());
+            std::thread::yield_now();
+        }
     }
 
     /// Tells the host that nobody waits for this request any more.
@@ -405,6 +432,18 @@ impl TestHost {
     pub fn terminate(&self) {
         let process = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Closes the input, waits until the host ended, and gives its folder back: for a host that starts again in it.
+    ///
+    /// # Panics
+    /// Where it does not end in time.
+    #[must_use]
+    pub fn ends_leaving_its_folder(mut self) -> Folder {
+        self.close_input();
+        while self.read_line(PATIENCE).is_some() {}
+        self.wait();
+        std::mem::replace(&mut self.folder, Folder::with_manifest(""))
     }
 
     /// Waits until the host ended by itself, and gives what it wrote that was not received yet.

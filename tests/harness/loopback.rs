@@ -10,5 +10,5 @@ mod tls;
 pub use echo::{TcpEcho, UdpEcho};
 pub use http::{HttpServer, Seen};
 pub use http2::Http2Server;
-pub use names::{Named, NameServer};
+pub use names::{NameServer, Named};
 pub use tls::{Authority, Identity};

@@ -34,7 +34,8 @@ use super::Identity;
 const BETWEEN_BYTES: Duration = Duration::from_millis(20);
 
 /// The body `slow and small` as gzip makes it.
-const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff+\xce\xc9/WH\xccKQ(\xceM\xcc\xc9\x01\x00\x19\x1b\xc6\x92\x0e\x00\x00\x00";
+const GZIP: &[u8] =
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff+\xce\xc9/WH\xccKQ(\xceM\xcc\xc9\x01\x00\x19\x1b\xc6\x92\x0e\x00\x00\x00";
 
 /// A running server. It takes no more connections once it is dropped.
 #[derive(Debug)]
@@ -77,7 +78,8 @@ impl Seen {
     /// Names in lower case, and values.
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
-        let pair = |line: &str| line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
+        let pair =
+            |line: &str| line.split_once(':').map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
         self.head.lines().skip(1).filter_map(pair).collect()
     }
 
@@ -300,7 +302,9 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
             ];
             whole(out, "200 OK", &fields, b"hop")
         }
-        "switch" => out.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\nraw bytes"),
+        "switch" => {
+            out.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\nraw bytes")
+        }
         "early" => {
             out.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")?;
             whole(out, "200 OK", &[], b"late")

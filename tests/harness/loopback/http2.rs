@@ -76,10 +76,7 @@ async fn serve(stream: tokio::net::TcpStream, acceptor: TlsAcceptor, seen: Arc<M
         .await;
 }
 
-async fn answer(
-    request: Request<Incoming>,
-    seen: Arc<Mutex<Vec<Value>>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, seen: Arc<Mutex<Vec<Value>>>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let headers: Vec<(String, String)> = parts

@@ -105,11 +105,13 @@ fn reply(query: &[u8], script: &HashMap<String, Vec<Named>>, asked: &Mutex<Vec<(
                 owner = other.clone();
                 continue;
             }
-            Some(Named::At(addresses)) => records.extend(addresses.iter().filter_map(|address| match (address, kind) {
-                (IpAddr::V4(four), A) => Some(record(&owner, A, &four.octets())),
-                (IpAddr::V6(six), AAAA) => Some(record(&owner, AAAA, &six.octets())),
-                _ => None,
-            })),
+            Some(Named::At(addresses)) => {
+                records.extend(addresses.iter().filter_map(|address| match (address, kind) {
+                    (IpAddr::V4(four), A) => Some(record(&owner, A, &four.octets())),
+                    (IpAddr::V6(six), AAAA) => Some(record(&owner, AAAA, &six.octets())),
+                    _ => None,
+                }))
+            }
         }
         break;
     }

@@ -1,0 +1,174 @@
+//! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component, within quotas.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Folder, TestHost};
+
+use super::{assert_refused, came_to, folder, host};
+
+const FIXTURE: &str = "reach_state";
+
+fn staged() -> Folder {
+    folder(FIXTURE, "[{c}.keyvalue]\nquota = \"16KiB\"\nentries = 10\nvalue = \"4KiB\"\n")
+}
+
+fn serving() -> TestHost {
+    TestHost::recording_in(staged(), &[])
+}
+
+fn did(host: &mut TestHost, op: Value) -> Result<Value, String> {
+    came_to(&host.call("keyvalue", op))
+}
+
+#[test]
+fn what_is_set_is_there_in_the_next_call_and_after_a_restart() {
+    let mut host = serving();
+    assert_eq!(did(&mut host, json!({"op": "get", "key": "a"})), Ok(Value::Null));
+    assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "one"})), Ok(Value::Null));
+    assert_eq!(did(&mut host, json!({"op": "get", "key": "a"})), Ok(json!("one")));
+    assert_eq!(did(&mut host, json!({"op": "increment", "key": "n", "by": 5})), Ok(json!(5)));
+    let mut host = TestHost::recording_in(host.ends_leaving_its_folder(), &[]);
+    assert_eq!(did(&mut host, json!({"op": "get", "key": "a"})), Ok(json!("one")));
+    assert_eq!(did(&mut host, json!({"op": "increment", "key": "n"})), Ok(json!(6)));
+    assert_eq!(did(&mut host, json!({"op": "keys"})), Ok(json!(["a", "n"])));
+}
+
+#[test]
+fn every_operation_does_what_it_says() {
+    let mut host = serving();
+    let ops = json!({"ops": [
+        {"op": "exists", "key": "a"},
+        {"op": "set_many", "keys": ["a", "b", "c"], "value": "v"},
+        {"op": "exists", "key": "a"},
+        {"op": "get_many", "keys": ["a", "missing", "c"]},
+        {"op": "delete", "key": "a"},
+        {"op": "delete", "key": "a"},
+        {"op": "keys"},
+        {"op": "delete_many", "keys": ["b", "c", "missing"]},
+        {"op": "keys"},
+        {"op": "set", "key": "", "value": "v"},
+        {"op": "set", "key": "text", "value": "no number"},
+        {"op": "increment", "key": "text"},
+        {"op": "set", "key": "a", "value": "v", "bucket": "other"},
+        {"op": "get", "key": "a"},
+    ]});
+    let found = came_to(&host.call("keyvalue_each", ops)).unwrap();
+    assert_eq!(found[0], json!({"ok": false}));
+    assert_eq!(found[2], json!({"ok": true}));
+    assert_eq!(found[3], json!({"ok": [["a", "v"], null, ["c", "v"]]}));
+    assert_eq!((&found[4], &found[5]), (&json!({"ok": null}), &json!({"ok": null})));
+    assert_eq!(found[6], json!({"ok": ["b", "c"]}));
+    assert_eq!(found[8], json!({"ok": []}));
+    assert!(found[9]["error"].is_string(), "an empty key: {found}");
+    assert!(found[11]["error"].is_string(), "no number: {found}");
+    assert_eq!(found[12], json!({"ok": null}));
+    assert_eq!(found[13], json!({"ok": null}), "another bucket's key");
+}
+
+#[test]
+fn quotas_are_kept_and_say_what_to_do() {
+    for (fill, stopped) in [
+        (json!({"count": 20, "bytes": 1}), "entries"),
+        (json!({"count": 20, "bytes": 4000}), "bytes"),
+        (json!({"count": 1, "bytes": 5000}), "value"),
+    ] {
+        let mut host = serving();
+        let found = came_to(&host.call("keyvalue_fill", fill.clone())).unwrap();
+        let said = found["stopped"].as_str().unwrap();
+        assert!(said.contains("quota") && said.contains(stopped), "{fill}: {said}");
+        // Exactly as many as fit.
+        let count = found["set"].as_u64().unwrap();
+        assert!(matches!((stopped, count), ("entries", 10) | ("bytes", 4) | ("value", 0)), "{fill}: {found}");
+        host.still_works();
+        if count > 0 {
+            assert_eq!(did(&mut host, json!({"op": "delete", "key": "key-0"})), Ok(Value::Null));
+            assert_eq!(
+                did(&mut host, json!({"op": "set", "key": "key-new", "value": "v"})),
+                Ok(Value::Null),
+                "room comes back"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_component_has_a_namespace_of_its_own() {
+    let staged = staged();
+    let manifest = staged.read("toolcell.toml");
+    let other = "\n[components.other]\nsource = \"components/reach_state.wasm\"\nprefix = \"other_\"\n\n[components.other.keyvalue]\n";
+    staged.write("toolcell.toml", manifest + other);
+    let mut host = TestHost::recording_in(staged, &[]);
+    assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "mine"})), Ok(Value::Null));
+    for bucket in ["", "default", "reach_state", "../reach_state"] {
+        let found = came_to(&host.call("other_keyvalue", json!({"op": "get", "key": "a", "bucket": bucket})));
+        assert!(found == Ok(Value::Null) || found.is_err(), "{bucket}: {found:?}");
+    }
+}
+
+#[test]
+fn calls_at_once_do_not_lose_an_increment() {
+    let mut host = serving();
+    let calls: Vec<Value> = (0..8)
+        .map(|_| {
+            let ops: Vec<Value> = (0..5).map(|_| json!({"op": "increment", "key": "n"})).collect();
+            host.start_call("keyvalue_each", json!({"ops": ops}))
+        })
+        .collect();
+    for id in calls {
+        assert!(came_to(&host.answer_to(&id)).is_ok());
+    }
+    assert_eq!(did(&mut host, json!({"op": "get", "key": "n"})), Ok(json!("40")));
+}
+
+#[test]
+fn state_lies_where_the_manifest_says_and_only_its_owner_reads_it() {
+    use std::os::unix::fs::PermissionsExt;
+    for (table, place) in [("", ".toolcell"), ("[server]\nstate = \"kept/state\"\n", "kept/state")] {
+        let staged = staged();
+        let manifest = staged.read("toolcell.toml");
+        staged.write("toolcell.toml", manifest + table);
+        assert!(!staged.path().join(place).exists());
+        let mut host = TestHost::recording_in(staged, &[]);
+        assert_eq!(did(&mut host, json!({"op": "set", "key": "a", "value": "v"})), Ok(Value::Null));
+        let mode = std::fs::metadata(host.folder().path().join(place)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{place}: {mode:o}");
+        let files = host.folder().tree(place);
+        assert!(files.len() > 1, "nothing was kept there: {files:?}");
+        for (file, _) in files.iter().skip(1) {
+            let mode = std::fs::metadata(file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
+        }
+    }
+}
+
+#[test]
+fn without_a_grant_there_is_no_store() {
+    let mut host = host(FIXTURE, "");
+    let answer = host.call("keyvalue", json!({"op": "get", "key": "a"}));
+    assert_eq!(came_to(&answer), Err("open: access-denied".to_owned()));
+    assert!(
+        answer.denials().iter().any(|denial| denial.contains("no rule of tool \"keyvalue\" allows it")),
+        "{:?}",
+        answer.denials()
+    );
+    let record = host.recorded("the denial", |record| record["event"] == "call.denied");
+    assert_eq!(
+        (&record["capability"], &record["section"]),
+        (&json!("keyvalue"), &json!("components.reach_state")),
+        "{record}"
+    );
+    assert!(!host.folder().path().join(".toolcell").exists(), "a state folder was made though nothing is kept");
+}
+
+#[test]
+fn grants_of_state_that_cannot_be_are_load_errors() {
+    for (tables, word) in [
+        ("[{c}.keyvalue]\nquota = \"0\"\n", "quota"),
+        ("[{c}.keyvalue]\nentries = 0\n", "entries"),
+        ("[{c}.keyvalue]\nvalues = \"1KiB\"\n", "values"),
+        ("[{c}.keyvalue]\nquota = \"1KiB\"\nvalue = \"2KiB\"\n", "value"),
+        ("[{c}.keyvalue]\nper_caller = \"yes\"\n", "per_caller"),
+    ] {
+        assert_refused(&folder(FIXTURE, tables), &[word, "toolcell.toml"]);
+    }
+    assert_refused(&folder("reach_files", "[{c}.keyvalue]\n"), &["reach_files", "wasi:keyvalue"]);
+}

@@ -249,7 +249,10 @@ def modern_client(server):
 
     heading("It lists the tools")
     tools = {tool["name"]: tool for tool in all_tools(server, modern, 4)}
-    wanted = {"weather_normals", "json_query", "text_diff", "chart", "sonify", "notebook_search", "notebook_read", "echo"}
+    wanted = {
+        "weather_normals", "json_query", "text_diff", "chart", "sonify", "notebook_search", "notebook_read", "echo",
+        "file_search", "notes_write", "notes_read", "fetch_page",
+    }
     expect(wanted <= tools.keys(), f"missing: {', '.join(sorted(wanted - tools.keys()))}")
 
     heading("A structured result: what July is like in Lisbon")
@@ -271,6 +274,7 @@ def modern_client(server):
 
     media(server)
     notes(server)
+    grants(server)
     refusals(server)
 
 
@@ -300,6 +304,25 @@ def notes(server):
     resource = piece(call(server, "notebook_read", {"note": link["uri"]}), "resource")["resource"]
     expect(resource["uri"] == link["uri"], "it is the note that was asked for")
     expect("text" in resource, "the note is text")
+
+
+def grants(server):
+    heading("Files: a search over the one folder that the tool may read")
+    result = call(server, "file_search", {"pattern": "kettle", "path": "howto", "context": 1})
+    expect([match["line"] for match in result["structuredContent"]["matches"]] == [1, 3], "two lines match")
+
+    heading("A note in the one folder that the tools may write")
+    text = "Oat milk, citric acid.\n"
+    call(server, "notes_write", {"note": "shopping", "text": text})
+    result = call(server, "notes_read", {"note": "shopping"})
+    expect(result["content"] == [{"type": "text", "text": text}], "the note was kept")
+
+    # Nothing here leaves this machine: the page that is asked for is one that no rule allows.
+    heading("A web page that no rule of the manifest allows")
+    result = call(server, "fetch_page", {"url": "http://169.254.169.254/latest/meta-data/"})
+    expect(result["isError"] is True, "a denied request is an error of the call")
+    told = "".join(content["text"] for content in result["content"])
+    expect('no rule of tool "fetch_page" allows it' in told, "the model is told why")
 
 
 def piece(result, kind):

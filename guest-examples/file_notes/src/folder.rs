@@ -86,9 +86,13 @@ impl<'a> Folder<'a> {
         Ok(file.metadata().map_or(held, |about| about.len()))
     }
 
-    /// Deletes a note.
-    pub fn delete(&self, note: &str) -> Result<(), Failure> {
-        fs::remove_file(self.path(note)?).map_err(|error| about(note, "delete", &error))
+    /// Deletes a note. False where there is none.
+    pub fn delete(&self, note: &str) -> Result<bool, Failure> {
+        match fs::remove_file(self.path(note)?) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(about(note, "delete", &error)),
+        }
     }
 
     fn path(&self, note: &str) -> Result<PathBuf, Failure> {

@@ -77,7 +77,7 @@ function holds(operator, operand, value) {
 /** The list names exactly the tools that the cases call, and what is told of them arrives. */
 export function checkDefinitions(tools, server) {
     const names = tools.map(tool => tool.name).sort();
-    const called = [...new Set(server.calls.map(example => example.tool))].sort();
+    const called = [...new Set([...server.calls, ...server.refusals].map(example => example.tool))].sort();
     check(names.join() === called.join(), 'every listed tool is called by a case', names, called);
     check(tools.every(tool => tool.description), 'every tool says what it does', tools);
     const wrong = mismatches(server.definitions, Object.fromEntries(tools.map(tool => [tool.name, tool])));

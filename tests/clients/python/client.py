@@ -135,7 +135,7 @@ class Run:
     async def definitions(self, client: Client, server: dict[str, Any]) -> None:
         """The list names exactly the tools that the cases call."""
         tools = [tool for page in await self.pages(client) for tool in page]
-        names, called = [tool.name for tool in tools], sorted({case["tool"] for case in server["calls"]})
+        names, called = [tool.name for tool in tools], sorted({case["tool"] for case in server["calls"] + server["refusals"]})
         check(sorted(names) == called, "every listed tool is called by a case", sorted(names), called)
         check(all(tool.description for tool in tools), "every tool says what it does")
         wrong = mismatches(server["definitions"], {tool.name: wire(tool) for tool in tools})

@@ -153,7 +153,11 @@ impl Conversation {
         assert!(tools.iter().all(|tool| tool.description.as_ref().is_some_and(|text| !text.is_empty())));
         let listed: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         assert_eq!(listed.len(), tools.len(), "two tools have one name");
-        assert_eq!(listed, server.cases("calls").map(Case::tool).collect(), "every listed tool is called by a case");
+        assert_eq!(
+            listed,
+            server.cases("calls").chain(server.cases("refusals")).map(Case::tool).collect(),
+            "every listed tool is called by a case"
+        );
         let by_name = tools.iter().map(|tool| (tool.name.to_string(), serde_json::to_value(tool).unwrap()));
         server.check_definitions(&Value::Object(by_name.collect()));
     }

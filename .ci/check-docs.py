@@ -20,7 +20,7 @@ FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
-TEST = re.compile(r"`([a-z_]+)::([a-z0-9_]+)`")
+TEST = re.compile(r"`((?:[a-z0-9_]+::)+)([a-z0-9_]+)`")
 UNIT_TEST = re.compile(r"`([a-z0-9_]+)` in `([\w/.-]+\.rs)`")
 
 
@@ -55,9 +55,9 @@ def broken_links(page):
 
 def missing_tests():
     for module, test in TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
-        source = ROOT / "tests" / "e2e" / f"{module}.rs"
+        source = ROOT / "tests" / "e2e" / f"{'/'.join(module.split('::')[:-1])}.rs"
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
-            yield f"SECURITY.md: no such test: {module}::{test}"
+            yield f"SECURITY.md: no such test: {module}{test}"
     for test, path in UNIT_TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
         source = ROOT / path
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):

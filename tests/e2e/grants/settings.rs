@@ -79,7 +79,7 @@ fn a_variable_that_the_host_does_not_have_is_a_load_error() {
 fn settings_that_cannot_be_are_load_errors() {
     for (tables, word) in [
         ("[{c}.env]\n\"A=B\" = \"x\"\n", "A=B"),
-        ("[{c}.env]\n\"\" = \"x\"\n", "env"),
+        ("[{c}.env]\n\"\" = \"x\"\n", "must not be empty"),
         ("[{c}.env]\nX = 5\n", "X"),
         ("[{c}.env]\nX = { from = \"file:/etc/passwd\" }\n", "from"),
         ("[{c}.env]\nX = \"nul \\u0000 inside\"\n", "X"),

@@ -20,7 +20,7 @@ fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
 fn recorded() -> TestHost {
     let mut host = TestHost::recording(&manifest_of(&["good"]));
     assert_eq!(host.call("echo", json!({"text": "hello"})).text(), "hello");
-    host.call("echo", json!({"text": 5})).error_text();
+    let _ = host.call("echo", json!({"text": 5})).error_text();
     host
 }
 
@@ -50,7 +50,7 @@ fn a_call_that_the_input_schema_refuses_is_one_record() {
 fn arguments_past_their_limit_are_one_record() {
     let manifest = manifest_of(&["good"]).replace("\noutput =", "\narguments = \"1KiB\"\noutput =");
     let mut host = TestHost::recording(&manifest);
-    host.call("echo", json!({"text": "x".repeat(2_000)})).error_text();
+    let _ = host.call("echo", json!({"text": "x".repeat(2_000)})).error_text();
     let records = host.audit();
     assert_eq!(of_event(&records, "call.refused")[0]["outcome"], "limit_exceeded");
     assert!(of_event(&records, "call.started").is_empty());
@@ -65,7 +65,7 @@ fn a_result_that_the_output_schema_refuses_is_not_recorded_as_ok() {
         ("wrong_type", "its structured content does not fit its output schema:\n- (root): must be of type object"),
         ("nothing_structured", "its output schema asks for structured content, and there is none"),
     ] {
-        host.call(tool, json!({})).error_text();
+        let _ = host.call(tool, json!({})).error_text();
         let records = host.audit();
         let finished = of_event(&records, "call.finished");
         let last = finished.last().unwrap();

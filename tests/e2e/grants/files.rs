@@ -100,7 +100,7 @@ fn a_read_mount_takes_no_change_and_each_attempt_is_recorded() {
         ("remove", json!({"path": "/data/a.txt"}), "remove /data/a.txt"),
         ("rmdir", json!({"path": "/data/sub"}), "remove /data/sub"),
         ("rename", json!({"path": "/data/a.txt", "to": "/data/z.txt"}), "remove /data/a.txt"),
-        ("link", json!({"path": "/data/a.txt", "to": "/data/z.txt"}), "create /data/z.txt"),
+        ("link", json!({"path": "/data/a.txt", "to": "/data/z.txt"}), "write /data/a.txt"),
         ("symlink", json!({"path": "a.txt", "to": "/data/z.txt"}), "create /data/z.txt"),
         ("write", json!({"path": "/etc/settings.json", "bytes": "x"}), "create /etc/settings.json"),
     ];
@@ -144,6 +144,7 @@ fn a_write_mount_takes_every_change() {
             ("read", json!({"path": "/out/c.txt"}), Ok(json!("ga"))),
             ("set_times", json!({"path": "/out/c.txt"}), Ok(Value::Null)),
             ("rmdir", json!({"path": "/out/sub"}), Err("not-empty")),
+            ("rename", json!({"path": "/out/sub/moved.txt", "to": "/tmp/moved.txt"}), Err("cross-device")),
             ("remove", json!({"path": "/out/sub/moved.txt"}), Ok(Value::Null)),
             ("rmdir", json!({"path": "/out/sub"}), Ok(Value::Null)),
             ("zeroes", json!({"path": "/out/zero", "bytes": 5000}), Ok(json!(5000))),
@@ -229,7 +230,7 @@ fn the_longest_of_nested_mounts_decides() {
             ("read", json!({"mount": "/data", "path": "out/fixed/secret.txt"}), Ok(json!("the secret"))),
             ("write", json!({"mount": "/data/out", "path": "../a.txt", "bytes": "x"}), Err("not-permitted")),
             ("write", json!({"mount": "/data", "path": "out/../new.txt", "bytes": "x"}), Err("read-only")),
-            ("rename", json!({"path": "/data/out/new.txt", "to": "/data/new.txt"}), Err("cross-device")),
+            ("rename", json!({"path": "/data/out/new.txt", "to": "/data/new.txt"}), Err("read-only")),
             ("rmdir", json!({"mount": "/data/out", "path": "fixed"}), Err("busy")),
         ],
     );

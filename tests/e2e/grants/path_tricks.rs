@@ -13,7 +13,7 @@ const PATHS_MIN: u64 = 400;
 /// A folder `data` to be mounted, full of symlinks that lead out, and what must not be reached beside it.
 fn staged(access: &str) -> Folder {
     let tables = format!(
-        "[{{c}}.filesystem]\n\"/data\" = {{ path = \"data\", access = \"{access}\" }}\n\n[{{c}}.limits]\nfuel = 20_000_000_000\ndeadline = \"60s\"\n"
+        "[{{c}}.filesystem]\n\"/data\" = {{ path = \"data\", access = \"{access}\" }}\n\n[{{c}}.limits]\nfuel = 20_000_000_000\ndeadline = \"60s\"\noutput = \"8MiB\"\n"
     );
     let staged = folder(FIXTURE, &tables);
     for (path, text) in [

@@ -32,26 +32,28 @@ fn every_fixture_is_named_by_a_test() {
 
 #[test]
 fn every_tool_of_a_fixture_is_named_by_a_test() {
-    let mut host = TestHost::serving(&[
-        "good",
-        "hungry",
-        "liar",
-        "loops",
-        "noisy",
-        "nosy",
-        "quitter",
-        "remembers",
-        "reach_files",
-        "reach_http",
-        "reach_sockets",
-        "reach_settings",
-        "reach_state",
-        "path_tricks",
-        "address_forms",
-        "smuggle",
-        "exfiltrate",
-    ]);
-    let tools = host.list();
-    assert!(tools.len() > 120, "the list is not whole: {}", tools.len());
-    assert_eq!(not_named_in(&tests(), tools.iter().map(|tool| tool["name"].as_str().unwrap())), [""; 0]);
+    // Two hosts: some tools of the one and of the other have the same name.
+    let hosts: [(&[&str], usize); 2] = [
+        (&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter", "remembers"], 80),
+        (
+            &[
+                "reach_files",
+                "reach_http",
+                "reach_sockets",
+                "reach_settings",
+                "reach_state",
+                "path_tricks",
+                "address_forms",
+                "smuggle",
+                "exfiltrate",
+            ],
+            45,
+        ),
+    ];
+    let tests = tests();
+    for (fixtures, tools_min) in hosts {
+        let tools = TestHost::serving(fixtures).list();
+        assert!(tools.len() > tools_min, "the list is not whole: {}", tools.len());
+        assert_eq!(not_named_in(&tests, tools.iter().map(|tool| tool["name"].as_str().unwrap())), [""; 0]);
+    }
 }

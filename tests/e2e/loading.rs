@@ -41,7 +41,7 @@ fn says(fixture: &str, parts: &[&str]) {
 #[test]
 fn imports_that_the_host_does_not_offer_are_named() {
     says("imports_unknown", &["imports what this host does not offer: evil:corp/api@1.0.0"]);
-    says("imports_http", &["imports what this host does not offer: wasi:http/outgoing-handler@0.2.12"]);
+    says("imports_http", &["imports what this host does not offer: wasi:http/incoming-handler@0.2.12"]);
     says("imports_unknown_function", &["toolcell:mcp/log@1.0.0", "erase"]);
     says("imports_other_type", &["toolcell:mcp/log@1.0.0", "write"]);
 }

@@ -17,6 +17,13 @@ const NAME_CHARS_MAX: usize = 60;
 /// What the file of every note ends with.
 const SUFFIX: &str = ".md";
 
+/// Errors that the standard library has kinds for, but not on WASI: its numbers for a full disk, a used-up quota, and a disk
+/// that is only read. For a full disk it gives mostly the one for a failure of any kind.
+const WASI_IO: i32 = 29;
+const WASI_NOSPC: i32 = 51;
+const WASI_DQUOT: i32 = 19;
+const WASI_ROFS: i32 = 69;
+
 /// A folder of notes.
 pub struct Folder<'a>(&'a Path);
 
@@ -120,13 +127,16 @@ fn about(note: &str, verb: &str, error: &std::io::Error) -> Failure {
 }
 
 fn failure(what: &str, error: &std::io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Failure::Failed(format!(
-            "there is no room left to {what}: shorten or delete notes, or have the quota of {MOUNT} raised in the server's manifest"
-        )),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Failure::Failed(format!(
-            "this tool may not {what}: the server's manifest lets it read {MOUNT} and not write there"
-        )),
-        kind => Failure::Failed(format!("cannot {what}: {kind}")),
+    match (error.kind(), error.raw_os_error()) {
+        (ErrorKind::StorageFull | ErrorKind::QuotaExceeded, _) | (_, Some(WASI_NOSPC | WASI_DQUOT | WASI_IO)) => {
+            Failure::Failed(format!(
+                "there is no room left to {what}: shorten or delete notes, or have the quota of {MOUNT} raised in the \
+                 server's manifest"
+            ))
+        }
+        (ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem, _) | (_, Some(WASI_ROFS)) => Failure::Failed(
+            format!("this tool may not {what}: the server's manifest lets it read {MOUNT} and not write there"),
+        ),
+        (kind, _) => Failure::Failed(format!("cannot {what}: {kind}")),
     }
 }

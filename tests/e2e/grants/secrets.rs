@@ -16,7 +16,7 @@ const VALUE: &str = "s3cr3t-8d1f7c2a94";
 fn tables(server: &HttpServer, secrets: &str) -> String {
     let address = server.address();
     format!(
-        "[{{c}}.network]\nhttp = [\"http://{address}\"]\nprivate = [\"{address}\"]\n\n[{{c}}.secrets]\n{}\n",
+        "[{{c}}.network]\nhttp = [\"http://{address}\"]\nprivate = [\"{address}\"]\n\n[{{c}}.limits]\noutput = \"8MiB\"\n\n[{{c}}.secrets]\n{}\n",
         secrets.replace("{a}", &address.to_string())
     )
 }

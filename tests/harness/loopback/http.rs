@@ -236,9 +236,6 @@ fn read_request(connection: &mut impl BufRead) -> Result<Option<Seen>> {
         }
     }
     let mut seen = Seen { head: String::from_utf8_lossy(&head).trim_end().to_owned(), body: Vec::new() };
-    if seen.values("expect").contains(&"100-continue".to_owned()) {
-        return Ok(Some(seen));
-    }
     if seen.values("transfer-encoding").concat().contains("chunked") {
         seen.body = read_chunks(connection)?;
     } else if let Some(length) = seen.values("content-length").first().and_then(|length| length.parse().ok()) {

@@ -466,7 +466,9 @@ fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> 
 
 /// Where a manifest's relative paths start.
 pub fn folder_of(manifest: &Path) -> PathBuf {
-    manifest.parent().map_or_else(PathBuf::new, Path::to_path_buf)
+    // A bare file name has an empty parent, which no system call takes for a folder.
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_path_buf()
 }
 
 /// How long loading may take before a terminal is told how far it is.

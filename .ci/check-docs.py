@@ -72,7 +72,7 @@ def wrong_defaults():
         default = value.get("default")
         if default is None or key == "name":
             continue
-        shown = f"{default:_}" if isinstance(default, int) else f'"{default}"'
+        shown = str(default).lower() if isinstance(default, bool) else f"{default:_}" if isinstance(default, int) else f'"{default}"'
         if f"| `{key}` | `{shown}` |" not in readme:
             yield f"README.md: no table has a row `{key}` with default `{shown}`"
 

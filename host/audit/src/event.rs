@@ -11,7 +11,7 @@ mod text;
 use serde::Serialize;
 
 pub use call::{CallDenied, CallFinished, CallRefused, CallStarted};
-pub use catalog::{CatalogRefused, CatalogReplaced};
+pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
 pub use text::{ARGUMENTS_BYTES_MAX, ArgumentsText, Clipped, TEXT_BYTES_MAX};
@@ -35,6 +35,12 @@ pub enum Event<'a> {
     /// Another catalog was to serve, and could not.
     #[serde(rename = "catalog.refused")]
     CatalogRefused(CatalogRefused<'a>),
+    /// A component is not served as it is now, since the lock does not have it so.
+    #[serde(rename = "component.quarantined")]
+    ComponentQuarantined(ComponentQuarantined<'a>),
+    /// Somebody approved what was quarantined.
+    #[serde(rename = "component.approved")]
+    ComponentApproved(ComponentApproved<'a>),
     /// A call is about to run.
     #[serde(rename = "call.started")]
     CallStarted(CallStarted<'a>),

@@ -33,8 +33,8 @@ pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
     ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallDenied, CallFinished,
-    CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentLoaded, ComponentRefused, Event,
-    HostStarted, HostStopped, Outcome, TEXT_BYTES_MAX, Usage,
+    CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentLoaded,
+    ComponentQuarantined, ComponentRefused, Event, HostStarted, HostStopped, Outcome, TEXT_BYTES_MAX, Usage,
 };
 pub use files::FILES_MAX;
 pub use follow::{Follower, record_number};

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::control::ControlArg;
 use crate::reload::Watch;
 
 /// The manifest's name where none is given.
@@ -39,6 +40,16 @@ pub enum Command {
     Serve(ServeArgs),
     /// Look for problems in a manifest and its components, all at once
     Check(CheckArgs),
+    /// Show how the processes are that serve a manifest
+    Status(AskArgs),
+    /// Have the processes that serve a manifest look at it now, and wait for what comes of it
+    Reload(AskArgs),
+    /// Pin what the components are now, and what their tools say and may do, in toolcell.lock
+    Lock(LockArgs),
+    /// Show how the components differ from what is pinned
+    Diff(DiffArgs),
+    /// Pin one component as it is now, and serve what was quarantined
+    Approve(ApproveArgs),
     /// Show the tools
     List(ListArgs),
     /// Run one tool once and show what it answers
@@ -114,6 +125,12 @@ pub struct ServeArgs {
     /// How to see that the manifest or a component changed: it is then loaded, and clients hear of another list
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub watch: Watch,
+    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what changes later
+    #[arg(long)]
+    pub locked: bool,
+    /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in this user's runtime folder]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub control: ControlArg,
     /// What to write to stderr
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
     pub log: LogFilter,
@@ -132,6 +149,54 @@ pub enum LogFilter {
     Info,
     /// Everything
     Debug,
+}
+
+/// `toolcell status` and `toolcell reload`.
+#[derive(Debug, ClapArgs)]
+pub struct AskArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// The socket of one process [default: those of all that serve the manifest]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub control: ControlArg,
+    /// Print JSON: a list, one value for each process
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `toolcell lock`.
+#[derive(Debug, ClapArgs)]
+pub struct LockArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell diff`.
+#[derive(Debug, ClapArgs)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
+}
+
+/// `toolcell approve`.
+#[derive(Debug, ClapArgs)]
+pub struct ApproveArgs {
+    /// The component, or one of its tools
+    pub name: String,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// The socket of one process [default: those of all that serve the manifest; the lock alone is written where none does]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    pub control: ControlArg,
+    #[command(flatten)]
+    pub code: CodeCacheArgs,
 }
 
 /// `toolcell check`.

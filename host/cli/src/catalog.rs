@@ -306,6 +306,16 @@ impl<'a> Offer<'a> {
         &self.entry.component
     }
 
+    /// What it may reach.
+    pub fn grants(&self) -> &'a Grants {
+        self.entry.reach.grants()
+    }
+
+    /// Tells its places from those of other tools; generations may share them.
+    pub fn places(&self) -> usize {
+        Arc::as_ptr(&self.entry.admission).addr()
+    }
+
     /// Calls of it that run, and calls that wait.
     pub fn load(&self) -> (usize, usize) {
         self.entry.admission.load()

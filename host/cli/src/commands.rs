@@ -1,4 +1,5 @@
 //! The commands, one file each. A command returns how it ended; only what the host itself could not do is an error.
+pub mod approve;
 pub mod audit;
 pub mod bench;
 pub mod calibrate;
@@ -6,8 +7,12 @@ pub mod call;
 pub mod check;
 pub mod compile;
 pub mod completions;
+pub mod diff;
 pub mod inspect;
 pub mod list;
+pub mod lock;
 pub mod policy;
+pub mod reload;
 mod sample;
 pub mod serve;
+pub mod status;

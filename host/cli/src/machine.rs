@@ -65,7 +65,7 @@ fn say_unusable(error: &CacheError) {
 
 /// This program's folder among the user's, by the XDG base directory specification; relative paths in the environment
 /// are ignored, as it asks.
-fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
+pub fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder =
         set.or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(otherwise)))?;

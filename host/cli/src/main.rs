@@ -7,7 +7,9 @@
 mod args;
 mod catalog;
 mod commands;
+mod control;
 mod exit;
+mod lock;
 mod logging;
 mod machine;
 mod observe;
@@ -27,6 +29,11 @@ fn main() -> std::process::ExitCode {
     let done = match args.command {
         Command::Serve(args) => commands::serve::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Status(args) => commands::status::run(&args),
+        Command::Reload(args) => commands::reload::run(&args),
+        Command::Lock(args) => commands::lock::run(&args),
+        Command::Diff(args) => commands::diff::run(&args),
+        Command::Approve(args) => commands::approve::run(&args),
         Command::List(args) => commands::list::run(&args),
         Command::Call(args) => commands::call::run(&args),
         Command::Calibrate(args) => commands::calibrate::run(&args),

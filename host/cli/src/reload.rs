@@ -16,8 +16,7 @@ mod watch;
 
 pub use attempt::{Outcome, Reloader, Setup};
 pub use current::Current;
-pub use difference::Difference;
 pub use driver::{Driver, Orders};
 pub use files::Files;
-pub use journal::{Attempted, Failed, Journal};
+pub use journal::{Attempted, Journal};
 pub use watch::{Watch, Watcher};

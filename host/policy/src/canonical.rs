@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::{ComponentPolicy, InstancePolicy, ToolPolicy};
 
@@ -58,6 +59,15 @@ type Table = BTreeMap<&'static str, Value>;
 enum Value {
     Number(u64),
     Rate(String),
+}
+
+impl Grants {
+    /// The grants as JSON with sorted keys: equal grants give equal values, whatever the manifest's order; null where there are
+    /// none. No secret's value is part of it.
+    #[must_use]
+    pub fn canonical(&self) -> serde_json::Value {
+        reach::form(self)
+    }
 }
 
 impl ComponentPolicy {

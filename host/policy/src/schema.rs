@@ -99,6 +99,9 @@ struct RawServer {
     /// The folder of what tools keep between calls, relative to this file. Made when it is first needed.
     #[schemars(length(min = 1), extend("default" = ".toolcell", "examples" = ["/var/lib/toolcell"]))]
     state: Option<String>,
+    /// Whether calls end whose tool may reach less after the manifest changed; else they run on as they began.
+    #[schemars(extend("default" = true, "examples" = [false]))]
+    narrow_cancels: Option<bool>,
 }
 
 /// How calls, denials and loads are recorded.

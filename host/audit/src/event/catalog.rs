@@ -23,6 +23,28 @@ pub struct CatalogReplaced<'a> {
     pub tools_changed: u64,
 }
 
+/// A component is not as the lock has it: it serves as it was, or not at all where it is new.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComponentQuarantined<'a> {
+    /// The generation that serves.
+    pub generation: u64,
+    /// The component's name in the manifest.
+    pub name: &'a str,
+    /// `sha256:…` of the bytes that are not served.
+    pub digest: &'a str,
+    /// What differs from the lock, in words.
+    pub differences: Clipped<'a>,
+}
+
+/// Somebody approved what was quarantined: it is in the lock now.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComponentApproved<'a> {
+    /// The component's name in the manifest.
+    pub name: &'a str,
+    /// `sha256:…` of its bytes.
+    pub digest: &'a str,
+}
+
 /// Another catalog was to serve, and could not: the one before serves on, whole.
 #[derive(Debug, Clone, Serialize)]
 pub struct CatalogRefused<'a> {

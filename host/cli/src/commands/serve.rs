@@ -2,7 +2,7 @@
 use std::io::PipeReader;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use anyhow::Context as _;
 use tokio::runtime::Handle;
@@ -17,11 +17,14 @@ use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
 use crate::catalog::{Catalog, folder_of, plain};
+use crate::commands::lock::holds_or_say;
+use crate::control::{Control, ControlArg, Subject};
 use crate::exit::Exit;
+use crate::lock::{self, Lock, drift};
 use crate::logging;
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
-use crate::reload::{Current, Driver, Files, Orders, Reloader, Setup, Watch, Watcher};
+use crate::reload::{Current, Driver, Files, Journal, Orders, Reloader, Setup, Watch, Watcher};
 use crate::terminal;
 
 /// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
@@ -36,7 +39,14 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::AtFault);
     };
     let Ready { manifest, catalog, machine, sink, builder } = ready;
+    if args.locked && !holds_or_say(&args.manifest.manifest, &catalog) {
+        return Ok(Exit::AtFault);
+    }
     record_start(&sink, &file, &catalog)?;
+    let lock = lock::path_beside(&args.manifest.manifest);
+    if !args.locked {
+        say_unpinned(&lock, &catalog);
+    }
     let observation = match args.observe.as_deref().map(Observation::open).transpose() {
         Ok(observation) => observation.map(Arc::new),
         Err(error) => {
@@ -51,6 +61,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let shutdown = Shutdown::new()?;
     let line_bytes_max = manifest.server().line_bytes_max();
     let (files, others) = Files::new().context("no pipe for the files that are watched")?;
+    let journal = Arc::new(Journal::default());
     let setup = Setup {
         manifest_path: args.manifest.manifest.clone(),
         manifest,
@@ -58,14 +69,34 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         current: Arc::clone(&host),
         server: Arc::clone(&server),
         sink: Arc::clone(&sink),
-        journal: Arc::default(),
+        journal: Arc::clone(&journal),
         files: files.clone(),
+        lock: args.locked.then_some(lock),
     };
     let reloading = Reloading::start(setup, (args.watch, others))?;
     // What changed while it was read would go unseen: it is looked at once more.
     if files.changed_since(began) {
         reloading.orders.files();
     }
+    let subject = Subject {
+        manifest: args.manifest.manifest.clone(),
+        current: Arc::clone(&host),
+        journal,
+        started: (Instant::now(), began),
+        locked: args.locked,
+    };
+    let place = (&args.control, args.manifest.manifest.as_path());
+    let control = match Control::start(machine.runtime.handle(), place, subject, reloading.orders.clone()) {
+        Err(problem) if matches!(args.control, ControlArg::At(_)) => {
+            terminal::error(&format!("the control socket: {problem}"), None);
+            return Ok(Exit::AtFault);
+        }
+        Err(problem) => {
+            tracing::warn!("no control socket, so no `toolcell status` and `toolcell reload`: {problem}");
+            None
+        }
+        Ok(control) => control,
+    };
     heed_signals(machine.runtime.handle(), shutdown.clone(), reloading.orders.clone())?;
     let mut transport = StdioOptions::of_process().context("stdin or stdout is closed")?;
     transport.line_bytes_max = line_bytes_max;
@@ -76,6 +107,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         Ok(End::OutputClosed) => "output closed".to_owned(),
         Err(error) => error.to_string(),
     };
+    drop(control);
     drop(reloading);
     let calls = host.snapshot().calls_started();
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {
@@ -149,6 +181,25 @@ pub fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&str) ->
         })?;
     }
     Ok(())
+}
+
+/// Says once that nothing keeps a component from being another one tomorrow, or that it is one already.
+fn say_unpinned(path: &Path, catalog: &Catalog) {
+    match lock::read(path) {
+        Ok(None) => tracing::info!("nothing is pinned: there is no {}; `toolcell lock` writes it", path.display()),
+        Ok(Some(locked)) => {
+            let drifts = drift(&locked, &Lock::of(catalog));
+            let names: Vec<&str> = drifts.iter().map(|drift| drift.component.as_str()).collect();
+            if !names.is_empty() {
+                let names = names.join(", ");
+                tracing::warn!(
+                    "not as {} pins it: {names}; `toolcell diff` says how, --locked would refuse",
+                    path.display()
+                );
+            }
+        }
+        Err(error) => tracing::warn!("{error}; {}", error.hint()),
+    }
 }
 
 /// What the server says of itself, and how it bounds its connections, as the manifest has it.

@@ -1,21 +1,24 @@
 //! One attempt to replace the catalog: read, build, compare, swap, tell. The old one serves until the last step, and on
 //! where any step fails.
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use toolcell_audit::{CatalogRefused, CatalogReplaced, Clipped, Event, Sink, SinkError};
+use toolcell_audit::{
+    CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentQuarantined, Event, Sink, SinkError,
+};
 use toolcell_mcp::{Catalog as _, Host as _, Server};
 use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, render_all};
 
 use super::current::Current;
 use super::difference::Difference;
 use super::files::Files;
-use super::journal::{Attempted, Failed, Journal};
+use super::journal::{Attempted, Failed, Journal, Quarantined};
 use super::stamp;
-use crate::catalog::{Basis, Builder, Built, Catalog, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, Offer, folder_of};
 use crate::commands::serve::record_components;
+use crate::lock::{self, Drift, Lock, drift};
 use crate::project::{ManifestFile, summary};
 
 /// The trigger that nobody gave on purpose.
@@ -42,6 +45,8 @@ pub struct Setup {
     pub journal: Arc<Journal>,
     /// Which files are watched.
     pub files: Files,
+    /// The lock, where nothing else is to be served.
+    pub lock: Option<PathBuf>,
 }
 
 /// Replaces the catalog.
@@ -49,6 +54,8 @@ pub struct Reloader {
     setup: Setup,
     /// The files of what serves, beside the manifest.
     served: Vec<PathBuf>,
+    /// The last catalog that was built, where not all of it serves.
+    proposed: Option<Arc<Catalog>>,
     /// `[server]` of what serves.
     server: toolcell_policy::Server,
     /// Warnings that were shown: they are not shown again each time.
@@ -85,7 +92,7 @@ impl Reloader {
     pub fn new(setup: Setup) -> Self {
         let served = sources(&setup.manifest, &setup.manifest_path);
         let server = setup.manifest.server().clone();
-        let reloader = Self { setup, served, server, shown: HashSet::new() };
+        let reloader = Self { setup, served, proposed: None, server, shown: HashSet::new() };
         reloader.note_files();
         reloader
     }
@@ -127,15 +134,87 @@ impl Reloader {
         // Looked at before they are read, like the manifest: what changes from here on is seen.
         self.served = sources(&manifest, &path);
         self.note_files();
-        let earlier = [Arc::clone(old)];
+        let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
         // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
         let basis = Basis { generation: old.tools().generation() + 1, earlier: &earlier, fresh };
         let Built { catalog, problems } = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
         let Some(catalog) = catalog else { return Err(Failed::with(&file, &problems)) };
+        let catalog = self.hold_back(old, catalog)?;
         let warnings = parsed.warnings.into_iter().chain(problems).collect();
         Ok(Proposal { catalog, manifest, warnings })
+    }
+
+    /// The catalog without what the lock does not have so: that serves as it was, and is not served where it is new.
+    fn hold_back(&mut self, old: &Catalog, built: Catalog) -> Result<Catalog, Failed> {
+        let Some(path) = &self.setup.lock else { return Ok(built) };
+        let (less, held): (Vec<Drift>, Vec<Drift>) =
+            drift(&read_lock(path)?, &Lock::of(&built)).into_iter().partition(|drift| drift.only_less);
+        let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
+        let shown = less.join(", ");
+        if self.setup.journal.serves_less(less) {
+            tracing::warn!(
+                "less is served than the lock pins: {shown}; `toolcell lock` or `toolcell approve` notes that"
+            );
+        }
+        let names: BTreeSet<String> = held.iter().map(|drift| drift.component.clone()).collect();
+        self.say_quarantined(held)?;
+        if names.is_empty() {
+            self.proposed = None;
+            return Ok(built);
+        }
+        let built = Arc::new(built);
+        self.proposed = Some(Arc::clone(&built));
+        let collide = |error| Failed::saying(&format!("with what is quarantined as it was, {error}"));
+        built.holding(&names, old).map_err(collide)
+    }
+
+    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), Failed> {
+        let quarantined = held.into_iter().map(|drift| {
+            let Drift { component, differences, digest, .. } = drift;
+            Quarantined { component, digest, differences }
+        });
+        for held in self.setup.journal.quarantine(quarantined.collect()) {
+            let (name, differences) = (held.component.as_str(), held.differences.join("\n  "));
+            self.note(Event::ComponentQuarantined(ComponentQuarantined {
+                generation: self.generation(),
+                name,
+                digest: &held.digest,
+                differences: Clipped(&differences),
+            }))?;
+            tracing::error!(
+                "quarantined: {name} is not as the lock has it, and serves as it was, with every right that it had, until \
+                 `toolcell approve {name}`\n  {differences}"
+            );
+        }
+        Ok(())
+    }
+
+    /// Pins what is quarantined under this name, as it was when it was quarantined.
+    pub fn approve(&mut self, name: &str) -> Result<(), Failed> {
+        let quarantined = self.setup.journal.quarantined();
+        let (Some(path), Some(proposed)) = (&self.setup.lock, &self.proposed) else {
+            return Err(Failed::saying("nothing is quarantined"));
+        };
+        let mut now = Lock::of(proposed);
+        let found = now.component_named(name).map(str::to_owned);
+        let component = found.filter(|found| quarantined.iter().any(|held| held.component == *found));
+        let pinned = component.and_then(|component| now.components.remove_entry(&component));
+        let Some((component, pinned)) = pinned else {
+            return Err(Failed::saying(&format!("nothing that is called {name:?} is quarantined")));
+        };
+        let digest = pinned.digest.clone();
+        self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
+        let mut locked = read_lock(path)?;
+        locked.components.insert(component, pinned);
+        lock::write(path, &locked).map_err(|error| Failed::saying(&error.to_string()))?;
+        Ok(())
+    }
+
+    fn note(&self, event: Event<'_>) -> Result<(), Failed> {
+        let recorded = self.setup.sink.record(|| event);
+        recorded.map_err(|error| Failed::saying(&format!("the audit cannot be written: {error}")))
     }
 
     /// Records and swaps, in this order: what cannot be recorded does not happen.
@@ -148,8 +227,25 @@ impl Reloader {
         }
         let new = Arc::new(new);
         self.setup.current.replace(Arc::clone(&new));
+        if self.server.narrow_cancels() {
+            self.end_narrowed(&new);
+        }
         self.setup.server.catalog_replaced(old.tools(), new.tools());
         Outcome::Replaced { generation, announced, summary: difference.summary() }
+    }
+
+    /// Ends calls on earlier generations whose tools may do less now.
+    fn end_narrowed(&self, new: &Catalog) {
+        let now: HashMap<(&str, &str), Offer<'_>> =
+            new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
+        for earlier in self.setup.current.held() {
+            for offer in earlier.offers() {
+                let now = now.get(&(offer.component().name(), offer.own_name()));
+                if now.is_some_and(|now| lock::narrowed(offer.grants(), now.grants())) {
+                    offer.narrow();
+                }
+            }
+        }
     }
 
     fn record(&self, trigger: &str, difference: &Difference, old: &Catalog, new: &Catalog) -> Result<(), SinkError> {
@@ -216,7 +312,8 @@ impl Reloader {
     /// Notes how the files look now: those that are served, and the manifest.
     fn note_files(&self) {
         let manifest = absolute(&self.setup.manifest_path);
-        self.setup.files.reading(stamp::all(self.served.iter().chain([&manifest])));
+        let lock = self.setup.lock.as_deref().map(absolute);
+        self.setup.files.reading(stamp::all(self.served.iter().chain([&manifest]).chain(lock.as_ref())));
     }
 
     fn say_what_waits(&self, manifest: &Manifest) {
@@ -258,6 +355,14 @@ impl Failed {
             problems: problems.iter().map(|problem| problem.to_json(&source)).collect(),
         }
     }
+}
+
+fn read_lock(path: &Path) -> Result<Lock, Failed> {
+    let saying = |problem: String| Failed::saying(&problem);
+    let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
+    locked.ok_or_else(|| {
+        saying(format!("{} is gone, and nothing else is to be served; `toolcell lock` writes it", path.display()))
+    })
 }
 
 /// The files of a manifest's components.

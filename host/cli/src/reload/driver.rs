@@ -29,6 +29,8 @@ enum Order {
     Hangup,
     /// Somebody asks, and waits.
     Asked(oneshot::Sender<Outcome>),
+    /// Somebody approves what is quarantined under this name, and waits.
+    Approve(String, oneshot::Sender<Outcome>),
     Stop,
 }
 
@@ -49,6 +51,8 @@ pub struct Driver {
 struct Batch {
     hangup: bool,
     asked: Vec<oneshot::Sender<Outcome>>,
+    approvals: Vec<(String, oneshot::Sender<Outcome>)>,
+    approved: bool,
     stop: bool,
 }
 
@@ -65,8 +69,17 @@ impl Orders {
 
     /// Somebody asks. `None` where too many do, or nobody answers any more.
     pub fn ask(&self) -> Option<oneshot::Receiver<Outcome>> {
+        self.expect(Order::Asked)
+    }
+
+    /// Somebody approves what is quarantined under this name.
+    pub fn approve(&self, name: String) -> Option<oneshot::Receiver<Outcome>> {
+        self.expect(|answer| Order::Approve(name, answer))
+    }
+
+    fn expect(&self, order: impl FnOnce(oneshot::Sender<Outcome>) -> Order) -> Option<oneshot::Receiver<Outcome>> {
         let (answer, answered) = oneshot::channel();
-        match self.0.try_send(Order::Asked(answer)) {
+        match self.0.try_send(order(answer)) {
             Ok(()) => Some(answered),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => None,
         }
@@ -112,12 +125,16 @@ impl Batch {
             Order::Files => {}
             Order::Hangup => self.hangup = true,
             Order::Asked(answer) => self.asked.push(answer),
+            Order::Approve(name, answer) => self.approvals.push((name, answer)),
             Order::Stop => self.stop = true,
         }
     }
 
     /// The most deliberate of what asked for it.
     fn trigger(&self) -> &'static str {
+        if self.approved {
+            return "approved";
+        }
         match (self.asked.is_empty(), self.hangup) {
             (false, _) => "asked",
             (true, true) => "hangup",
@@ -127,7 +144,20 @@ impl Batch {
 
     /// Whether somebody asked, rather than a file changed.
     fn is_deliberate(&self) -> bool {
-        self.hangup || !self.asked.is_empty()
+        self.hangup || self.approved || !self.asked.is_empty()
+    }
+
+    /// Approves what is to be approved. What cannot be is answered; who approved the rest waits for the attempt.
+    fn approve(&mut self, reloader: &mut Reloader) {
+        for (name, answer) in std::mem::take(&mut self.approvals) {
+            match reloader.approve(&name) {
+                Ok(()) => {
+                    self.approved = true;
+                    self.asked.push(answer);
+                }
+                Err(failed) => drop(answer.send(Outcome::Failed(failed))),
+            }
+        }
     }
 }
 
@@ -141,6 +171,7 @@ impl Inbox {
                 return;
             }
             let began = Instant::now();
+            batch.approve(&mut reloader);
             let mut outcome = attempt(&mut reloader, batch.trigger());
             if matches!(outcome, Outcome::Failed(_)) && !batch.is_deliberate() {
                 outcome = self.settle(&mut reloader, &mut batch, outcome);
@@ -182,6 +213,7 @@ impl Inbox {
                 let summary = format!("{} (the files are still being written to)", failed.summary);
                 return Outcome::Failed(Failed { summary, ..failed.clone() });
             }
+            batch.approve(reloader);
             outcome = attempt(reloader, batch.trigger());
             if batch.is_deliberate() {
                 return outcome;

@@ -49,8 +49,22 @@ struct Kept {
     failed: Option<Failed>,
     replaced: u64,
     refused: u64,
-    /// Keys of `[server]` that wait for the next start.
+    /// Settings that wait for the next start.
     waiting: Vec<String>,
+    quarantined: Vec<Quarantined>,
+    /// Components that serve with less than the lock has.
+    differing: Vec<String>,
+}
+
+/// A component that is not served as it is now, since the lock does not have it so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Its name in the manifest.
+    pub component: String,
+    /// `sha256:…` of the bytes that are not served.
+    pub digest: String,
+    /// What differs from the lock, a line each.
+    pub differences: Vec<String>,
 }
 
 impl Journal {
@@ -79,6 +93,32 @@ impl Journal {
         let news = kept.waiting != keys && !keys.is_empty();
         kept.waiting = keys;
         news
+    }
+
+    /// These are quarantined now. Gives those that were not, or not so, before.
+    pub fn quarantine(&self, now: Vec<Quarantined>) -> Vec<Quarantined> {
+        let mut kept = self.kept();
+        let news = now.iter().filter(|held| !kept.quarantined.contains(held)).cloned().collect();
+        kept.quarantined = now;
+        news
+    }
+
+    /// What is quarantined.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        self.kept().quarantined.clone()
+    }
+
+    /// These serve with less than the lock has. Gives whether that is news.
+    pub fn serves_less(&self, components: Vec<String>) -> bool {
+        let mut kept = self.kept();
+        let news = kept.differing != components && !components.is_empty();
+        kept.differing = components;
+        news
+    }
+
+    /// The components that serve with less than the lock has.
+    pub fn differing(&self) -> Vec<String> {
+        self.kept().differing.clone()
     }
 
     /// The attempts that are remembered, the oldest first.

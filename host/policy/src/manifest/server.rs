@@ -24,6 +24,7 @@ pub struct Server {
     pub(crate) prewarm_memory_bytes: u64,
     pub(crate) dns: Vec<SocketAddr>,
     pub(crate) state: String,
+    pub(crate) narrow_cancels: bool,
 }
 
 /// The folder of what tools keep between calls, where the manifest names none.
@@ -179,6 +180,14 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Whether calls end whose tool may reach less after a reload; true by default.
+    #[must_use]
+    pub const fn narrow_cancels(&self) -> bool {
+        self.narrow_cancels
+    }
+}
+
 impl Default for Server {
     /// What holds where `[server]` says nothing.
     fn default() -> Self {
@@ -196,6 +205,7 @@ impl Default for Server {
             prewarm_memory_bytes: PREWARM_MEMORY.default,
             dns: Vec::new(),
             state: STATE_DEFAULT.to_owned(),
+            narrow_cancels: true,
         }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) const SERVER: Keys = Keys {
         "calls",
         "stack",
         "prewarm_memory",
+        "narrow_cancels",
         "dns",
         "state",
     ],

@@ -48,6 +48,9 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
         server.prewarm_memory_bytes = bytes;
     }
     server.dns = section.get("dns").map(|entry| dns(&entry, problems)).unwrap_or_default();
+    if let Some(ends) = section.get("narrow_cancels").and_then(|entry| entry.boolean(problems)) {
+        server.narrow_cancels = ends;
+    }
     if let Some(state) = section.get("state").and_then(|entry| paths::host_path(&entry, problems)) {
         server.state = state;
     }

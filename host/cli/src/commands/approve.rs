@@ -1,0 +1,60 @@
+//! `toolcell approve`: pins one component as it is now, and has what was quarantined served.
+use std::path::Path;
+
+use crate::args::ApproveArgs;
+use crate::catalog::Catalog;
+use crate::commands::{diff, lock as locking, reload};
+use crate::control::{Request, Unreachable, ask_all};
+use crate::exit::Exit;
+use crate::lock::{self, Lock, drift};
+use crate::project::open_or_say;
+use crate::terminal;
+
+/// Has the processes that serve it approve; pins it here where there are none.
+pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
+    let manifest = &args.manifest.manifest;
+    match ask_all(&args.control, manifest, &Request::Approve(args.name.clone())) {
+        Ok(answers) => reload::show(&answers, false),
+        Err(Unreachable::Nobody(_)) => {
+            let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
+            pin(manifest, &args.name, &ready.catalog)
+        }
+        Err(error) => {
+            terminal::error(&error.to_string(), None);
+            Ok(Exit::AtFault)
+        }
+    }
+}
+
+fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
+    let path = lock::path_beside(manifest);
+    let mut locked = match lock::read(&path) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => {
+            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
+            return Ok(Exit::AtFault);
+        }
+        Err(error) => return Ok(locking::at_fault(&error)),
+    };
+    let now = Lock::of(catalog);
+    let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
+    let Some(component) = found else {
+        terminal::error(&format!("no component and no tool is called {name:?}"), Some("`toolcell list` shows both"));
+        return Ok(Exit::Usage);
+    };
+    let drifts: Vec<_> = drift(&locked, &now).into_iter().filter(|drift| drift.component == component).collect();
+    if drifts.is_empty() {
+        terminal::print(&format!("{component}: nothing differs\n"))?;
+        return Ok(Exit::Done);
+    }
+    match now.components.get(&component) {
+        Some(pinned) => drop(locked.components.insert(component.clone(), pinned.clone())),
+        None => drop(locked.components.remove(&component)),
+    }
+    match lock::write(&path, &locked) {
+        Ok(removed) => locking::say_removed(removed),
+        Err(error) => return Ok(locking::at_fault(&error)),
+    }
+    terminal::print(&format!("{}{component}: pinned in {}\n", diff::page(&drifts), path.display()))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,49 @@
+//! `toolcell diff`: how what the manifest says now differs from what is pinned, in words.
+use serde_json::{Value, json};
+
+use crate::args::DiffArgs;
+use crate::commands::lock::at_fault;
+use crate::exit::Exit;
+use crate::lock::{self, Drift, Lock, drift};
+use crate::project::open_or_say;
+use crate::terminal;
+
+/// Compares and shows. Ends with 1 where anything differs.
+pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
+    let path = lock::path_beside(&args.manifest.manifest);
+    let locked = match lock::read(&path) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => {
+            terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
+            return Ok(Exit::AtFault);
+        }
+        Err(error) => return Ok(at_fault(&error)),
+    };
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let drifts = drift(&locked, &Lock::of(&ready.catalog));
+    if args.json {
+        terminal::print(&format!("{:#}\n", json!({"differs": !drifts.is_empty(), "components": list(&drifts)})))?;
+    } else if drifts.is_empty() {
+        terminal::print(&format!("{}: nothing differs\n", path.display()))?;
+    } else {
+        terminal::print(&page(&drifts))?;
+    }
+    Ok(if drifts.is_empty() { Exit::Done } else { Exit::AtFault })
+}
+
+/// For people.
+pub fn page(drifts: &[Drift]) -> String {
+    let mut text = String::new();
+    for drift in drifts {
+        text.push_str(&format!("{}\n", drift.component));
+        drift.differences.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
+}
+
+fn list(drifts: &[Drift]) -> Vec<Value> {
+    let shown = drifts.iter().map(
+        |drift| json!({"component": drift.component, "differences": drift.differences, "only_less": drift.only_less}),
+    );
+    shown.collect()
+}

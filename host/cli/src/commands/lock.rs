@@ -1,0 +1,69 @@
+//! `toolcell lock`: pins what the manifest's components are now.
+use crate::args::LockArgs;
+use crate::catalog::Catalog;
+use crate::commands::diff;
+use crate::exit::Exit;
+use crate::lock::{self, Lock, LockError, drift};
+use crate::project::open_or_say;
+use crate::terminal;
+
+/// Writes the lock and says what is other than before.
+pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
+    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let path = lock::path_beside(&args.manifest.manifest);
+    // One that is damaged is what this command mends.
+    let before = lock::read(&path).ok().flatten();
+    let now = Lock::of(&ready.catalog);
+    if before.as_ref() == Some(&now) {
+        terminal::print(&format!("{}: nothing differs\n", path.display()))?;
+        return Ok(Exit::Done);
+    }
+    match lock::write(&path, &now) {
+        Ok(removed) => say_removed(removed),
+        Err(error) => return Ok(at_fault(&error)),
+    }
+    if let Some(before) = before {
+        terminal::print(&diff::page(&drift(&before, &now)))?;
+    }
+    let (components, tools) = (now.components.len(), now.tools());
+    terminal::print(&format!("{}: pinned components: {components}, tools: {tools}\n", path.display()))?;
+    Ok(Exit::Done)
+}
+
+/// Says that a writer was stopped half-way before.
+pub fn say_removed(drafts: usize) {
+    if drafts > 0 {
+        terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
+    }
+}
+
+/// Says what is wrong with a lock.
+pub fn at_fault(error: &LockError) -> Exit {
+    terminal::error(&error.to_string(), Some(error.hint()));
+    Exit::AtFault
+}
+
+/// Whether a catalog may be served as the lock has it; says why not.
+pub fn holds_or_say(args_manifest: &std::path::Path, catalog: &Catalog) -> bool {
+    let path = lock::path_beside(args_manifest);
+    let locked = match lock::read(&path) {
+        Ok(Some(locked)) => locked,
+        Ok(None) => {
+            let problem = format!("there is no {}, and --locked serves nothing else", path.display());
+            terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));
+            return false;
+        }
+        Err(error) => {
+            at_fault(&error);
+            return false;
+        }
+    };
+    let drifts = drift(&locked, &Lock::of(catalog));
+    if drifts.is_empty() {
+        return true;
+    }
+    terminal::error(&format!("what would be served is not what {} pins", path.display()), None);
+    terminal::say(&diff::page(&drifts));
+    terminal::say("\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n");
+    false
+}

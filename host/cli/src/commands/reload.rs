@@ -1,0 +1,53 @@
+//! `toolcell reload`: has every process that serves a manifest look at it now, and says what came of it.
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+
+use crate::args::AskArgs;
+use crate::control::{Request, ask_all};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Asks, waits and says.
+pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
+    match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
+        Ok(answers) => show(&answers, args.json),
+        Err(error) => {
+            terminal::error(
+                &error.to_string(),
+                Some("start one with `toolcell serve`, or name its socket with --control"),
+            );
+            Ok(Exit::AtFault)
+        }
+    }
+}
+
+/// Shows what attempts came to.
+pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
+    if json {
+        terminal::print(&format!("{:#}\n", Value::from(answers.to_vec())))?;
+    } else {
+        answers.iter().try_for_each(say)?;
+    }
+    let is_well = answers.iter().all(|answer| matches!(answer["outcome"].as_str(), Some("unchanged" | "replaced")));
+    Ok(if is_well { Exit::Done } else { Exit::AtFault })
+}
+
+fn say(answer: &Value) -> std::io::Result<()> {
+    let text = |key: &str| sanitize::text(answer[key].as_str().unwrap_or_default()).into_owned();
+    match answer["outcome"].as_str() {
+        Some("unchanged") => terminal::print("unchanged: the files say what is served\n"),
+        Some("replaced") => {
+            let told = if answer["announced"] == true { "; clients are told of the new list" } else { "" };
+            terminal::print(&format!("generation {}: {}{told}\n", answer["generation"], text("summary")))
+        }
+        Some(_) => {
+            terminal::error(&format!("not reloaded: {}", text("summary")), None);
+            terminal::say(&text("drawn"));
+            Ok(())
+        }
+        None => {
+            terminal::error(&text("error"), None);
+            Ok(())
+        }
+    }
+}

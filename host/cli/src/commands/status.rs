@@ -1,0 +1,116 @@
+//! `toolcell status`: how the processes are that serve a manifest.
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+
+use crate::args::AskArgs;
+use crate::control::{Request, ask_all};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// Asks and shows.
+pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
+    let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Status) {
+        Ok(answers) => answers,
+        Err(error) => {
+            terminal::error(
+                &error.to_string(),
+                Some("start one with `toolcell serve`, or name its socket with --control"),
+            );
+            return Ok(Exit::AtFault);
+        }
+    };
+    let text = if args.json {
+        format!("{:#}\n", Value::from(answers.clone()))
+    } else {
+        answers.iter().map(page).collect::<Vec<_>>().join("\n")
+    };
+    terminal::print(&text)?;
+    let is_well = |answer: &Value| answer["failed"].is_null() && empty(&answer["quarantined"]);
+    Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
+}
+
+fn empty(list: &Value) -> bool {
+    list.as_array().is_none_or(Vec::is_empty)
+}
+
+/// One process, for people.
+fn page(status: &Value) -> String {
+    if let Some(error) = status["error"].as_str() {
+        return format!("error: {}\n", sanitize::line(error));
+    }
+    let style = terminal::stdout_style();
+    let tools = status["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let components = status["components"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let calls = &status["calls"];
+    let mut text = format!(
+        "{} {}\n  up {}, process {}\n  generation {}: components: {}, tools: {}\n  calls: {} running, {} waiting, {} started\n",
+        terminal::bold("serving", style),
+        line(&status["manifest"]),
+        duration(status["uptime_s"].as_u64().unwrap_or_default()),
+        status["pid"],
+        status["generation"],
+        components.len(),
+        tools.len(),
+        calls["running"],
+        calls["waiting"],
+        calls["started"],
+    );
+    if let Some(hits) = status["limits_hit"].as_object().filter(|hits| !hits.is_empty()) {
+        let hits: Vec<String> = hits.iter().map(|(limit, count)| format!("{limit} {count}")).collect();
+        text.push_str(&format!("  limits hit: {}\n", hits.join(", ")));
+    }
+    push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
+    push_lines(&mut text, "differs from the lock", &status["lock_differs"]);
+    for held in status["quarantined"].as_array().into_iter().flatten() {
+        let name = line(&held["component"]);
+        text.push_str(&format!("  quarantined: {name} (`toolcell approve {name}` serves it)\n"));
+        let differences = held["differences"].as_array().into_iter().flatten();
+        differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
+    }
+    for attempt in status["reloads"]["last"].as_array().into_iter().flatten() {
+        let what = if attempt["replaced"] == true { "replaced" } else { "refused" };
+        let (time, summary) = (line(&attempt["time"]), line(&attempt["summary"]));
+        text.push_str(&format!("  {time} {what} ({}): {summary}\n", line(&attempt["trigger"])));
+    }
+    if let Some(failed) = status["failed"].as_object() {
+        let summary = failed.get("summary").map(line).unwrap_or_default();
+        text.push_str(&format!("  {}: {summary}\n", terminal::bold("not reloaded", style)));
+        let drawn = failed.get("drawn").and_then(Value::as_str).unwrap_or_default();
+        text.push_str(&sanitize::text(drawn));
+    }
+    text
+}
+
+fn push_lines(text: &mut String, what: &str, list: &Value) {
+    let shown: Vec<String> = list.as_array().into_iter().flatten().map(line).collect();
+    if !shown.is_empty() {
+        text.push_str(&format!("  {what}: {}\n", shown.join(", ")));
+    }
+}
+
+fn line(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => sanitize::line(text).into_owned(),
+        None => value.to_string(),
+    }
+}
+
+fn duration(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_as_coarse_as_people_want_them() {
+        let shown = [0, 59, 60, 3_600, 3_660, 90_000].map(duration);
+        assert_eq!(shown, ["0 s", "59 s", "1 min", "1 h 0 min", "1 h 1 min", "1 d 1 h"]);
+    }
+}

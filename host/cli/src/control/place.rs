@@ -1,0 +1,163 @@
+//! Where the control sockets of a manifest's processes are. Must not hold: what is said over them.
+//!
+//! Several processes may serve one manifest, one for each client, so each has a socket of its own: a digest of the manifest's
+//! path, and the process id. A socket whose process is gone is removed by whoever comes across it.
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use toolcell_sandbox::Digest;
+
+use crate::machine::user_folder;
+
+/// Characters of the digest in a socket's name. A socket's path may have 107 bytes in all.
+const NAME_CHARS: usize = 16;
+
+/// Bytes of a socket's path, by `unix(7)`, without its end.
+pub const PATH_BYTES_MAX: usize = 107;
+
+/// What the command line says of the socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ControlArg {
+    /// Where it belongs.
+    #[default]
+    Usual,
+    /// Here.
+    At(PathBuf),
+    /// Nowhere.
+    Off,
+}
+
+impl FromStr for ControlArg {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "" => Self::Usual,
+            "off" => Self::Off,
+            path => Self::At(path.into()),
+        })
+    }
+}
+
+/// The sockets of one manifest's processes.
+#[derive(Clone, Debug)]
+pub struct Place {
+    folder: PathBuf,
+    prefix: String,
+}
+
+impl Place {
+    /// Of this manifest. `None` where the user has neither a runtime folder nor a state folder.
+    pub fn of(manifest: &Path) -> Option<Self> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+        let folder = match runtime {
+            Some(folder) => folder.join("toolcell"),
+            None => user_folder("XDG_STATE_HOME", ".local/state")?.join("run"),
+        };
+        let path = manifest.canonicalize().or_else(|_| std::path::absolute(manifest)).ok()?;
+        let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+        let name = digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS))?;
+        Some(Self { folder, prefix: format!("{name}-") })
+    }
+
+    /// The path of this process's socket; its folder is made where it is missing. `Err` is one sentence.
+    pub fn own(&self) -> Result<PathBuf, String> {
+        make_folder(&self.folder)?;
+        Ok(self.folder.join(format!("{}{}.sock", self.prefix, std::process::id())))
+    }
+
+    /// The sockets of this manifest's processes, in order. Those of processes that are gone are removed.
+    pub fn living(&self) -> Vec<PathBuf> {
+        if check_folder(&self.folder).is_err() {
+            return Vec::new();
+        }
+        let Ok(listing) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let own = |name: &str| name.starts_with(&self.prefix) && name.ends_with(".sock");
+        let named = listing.flatten().filter(|entry| entry.file_name().to_str().is_some_and(own));
+        let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
+        paths.sort();
+        paths
+    }
+}
+
+/// Removes a socket that nobody listens on any more. Gives whether there is none now.
+pub fn remove_if_dead(path: &Path) -> bool {
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        _ => false,
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), String> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+    check_folder(folder)
+}
+
+/// Only this user may enter: who can connect can tell the host to approve.
+pub fn check_folder(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    let metadata = fs::symlink_metadata(folder).map_err(|error| format!("{shown}: {error}"))?;
+    let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if is_own && metadata.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(format!("{shown} is not a folder that only this user can enter"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn place(folder: &Path) -> Place {
+        Place { folder: folder.to_owned(), prefix: "0123-".to_owned() }
+    }
+
+    #[test]
+    fn sockets_of_processes_that_are_gone_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("run");
+        let place = place(&folder);
+        let own = place.own().unwrap();
+        drop(UnixListener::bind(&own).unwrap());
+        let (living, other) = (folder.join("0123-7.sock"), folder.join("9999-7.sock"));
+        let _listener = UnixListener::bind(&living).unwrap();
+        drop(UnixListener::bind(&other).unwrap());
+        assert_eq!(place.living(), [living]);
+        assert!(!own.exists());
+        assert!(other.exists(), "another manifest's is not touched");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("run");
+        let place = place(&folder);
+        place.own().unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(place.own().unwrap_err().contains("only this user"));
+        assert_eq!(place.living(), [""; 0].map(PathBuf::from));
+        fs::remove_dir(&folder).unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+        assert!(place.own().is_err(), "a link leads where somebody else wants");
+    }
+
+    #[test]
+    fn the_command_line_names_a_path_or_turns_it_off() {
+        assert_eq!("off".parse(), Ok(ControlArg::Off));
+        assert_eq!("/run/x.sock".parse(), Ok(ControlArg::At("/run/x.sock".into())));
+    }
+}

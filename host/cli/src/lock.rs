@@ -1,0 +1,17 @@
+//! `toolcell.lock`: what a person has seen of each component, so that nothing else is served in its name.
+//!
+//! Holds the file, what a catalog comes to in its terms, and how the two differ in words. Must not hold: what is done about
+//! a difference (that is `reload`, and the commands).
+mod differ;
+mod file;
+mod grants;
+mod pinned;
+mod text;
+mod words;
+
+pub use differ::{Drift, drift};
+pub use file::{LockError, path_beside, read, write};
+pub use pinned::Lock;
+
+/// Whether the one grants everything that the other does: nothing was taken away.
+pub use grants::narrowed;

@@ -1,0 +1,183 @@
+//! How a lock and what would be served differ, component by component, in words.
+use std::collections::BTreeSet;
+
+use super::pinned::{Component, Lock, Tool};
+use super::words;
+
+/// Characters of a digest that are shown: enough to tell two apart.
+const DIGEST_CHARS: usize = 19;
+
+/// One component that is not as the lock has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Its name in the manifest.
+    pub component: String,
+    /// What differs, a line each.
+    pub differences: Vec<String>,
+    /// Whether all it does is take away: a component is gone, or its tools may do less. Nothing has to be approved then.
+    pub only_less: bool,
+    /// `sha256:…` of the bytes that would be served; empty where none would.
+    pub digest: String,
+}
+
+/// Every component that differs, by name.
+pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
+    let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
+    let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
+        (Some(locked), Some(now)) => changed(name, locked, now),
+        (None, Some(now)) => Some(Drift {
+            component: name.clone(),
+            differences: added(now),
+            only_less: false,
+            digest: now.digest.clone(),
+        }),
+        (Some(_), None) => Some(Drift {
+            component: name.clone(),
+            differences: vec!["is in the lock and not in the manifest any more".to_owned()],
+            only_less: true,
+            digest: String::new(),
+        }),
+        (None, None) => None,
+    });
+    drifts.collect()
+}
+
+fn added(component: &Component) -> Vec<String> {
+    let (digest, source) = (short(&component.digest), &component.source);
+    let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];
+    for (name, tool) in &component.tools {
+        lines.push(format!("tool {name}: {}", words::shown(&tool.definition["description"])));
+        lines.extend(tool.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
+    }
+    lines
+}
+
+fn changed(name: &str, locked: &Component, now: &Component) -> Option<Drift> {
+    if locked == now {
+        return None;
+    }
+    let mut differences = Vec::new();
+    let mut only_less = true;
+    if locked.digest != now.digest {
+        let (was, is) = (short(&locked.digest), short(&now.digest));
+        let sizes = format!("{} and {} bytes", locked.size_bytes, now.size_bytes);
+        differences.push(format!("other bytes: {was} was pinned, this is {is} ({sizes})"));
+        only_less = false;
+    }
+    for (what, was, is) in [("source", &locked.source, &now.source), ("tool contract", &locked.contract, &now.contract)]
+    {
+        if was != is {
+            differences.push(format!("{what}: was {}, is {}", words::clean(was), words::clean(is)));
+            only_less = false;
+        }
+    }
+    let names: BTreeSet<&String> = locked.tools.keys().chain(now.tools.keys()).collect();
+    for tool in names {
+        let (lines, less) = tool_changed(tool, locked.tools.get(tool), now.tools.get(tool));
+        differences.extend(lines);
+        only_less = only_less && less;
+    }
+    Some(Drift { component: name.to_owned(), differences, only_less, digest: now.digest.clone() })
+}
+
+/// What differs, and whether all of it takes away.
+fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<String>, bool) {
+    let (locked, now) = match (locked, now) {
+        (Some(locked), Some(now)) => (locked, now),
+        (None, Some(now)) => {
+            let mut lines = vec![format!("tool {name}: new: {}", words::shown(&now.definition["description"]))];
+            lines.extend(now.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
+            return (lines, false);
+        }
+        (Some(_), None) => return (vec![format!("tool {name}: gone")], true),
+        (None, None) => return (Vec::new(), true),
+    };
+    let mut lines = Vec::new();
+    let same_definition = locked.definition_digest == now.definition_digest;
+    if !same_definition {
+        let said = words::between(&locked.definition, &now.definition);
+        lines.extend(said.into_iter().map(|line| format!("tool {name}: {line}")));
+    }
+    let more: Vec<&String> = now.grants.iter().filter(|line| !locked.grants.contains(line)).collect();
+    let less: Vec<&String> = locked.grants.iter().filter(|line| !now.grants.contains(line)).collect();
+    lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", words::clean(line))));
+    lines.extend(less.iter().map(|line| format!("tool {name} may no longer: {}", words::clean(line))));
+    let same_grants = locked.grants_digest == now.grants_digest;
+    if !same_grants && more.is_empty() && less.is_empty() {
+        lines.push(format!("tool {name}: its grants differ in how they are written"));
+    }
+    let only_less = same_definition && more.is_empty() && (same_grants || !less.is_empty());
+    (lines, only_less)
+}
+
+fn short(digest: &str) -> String {
+    match digest.get(..DIGEST_CHARS) {
+        Some(start) => format!("{start}…"),
+        None => words::clean(digest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::pinned::digest;
+    use super::*;
+
+    fn tool(definition: Value, grants: &[&str]) -> Tool {
+        let grants: Vec<String> = grants.iter().map(|line| (*line).to_owned()).collect();
+        Tool { definition_digest: digest(&definition), definition, grants_digest: digest(&json!(grants)), grants }
+    }
+
+    fn lock(bytes: &str, tools: &[(&str, Tool)]) -> Lock {
+        let component = Component {
+            source: "w.wasm".to_owned(),
+            digest: format!("sha256:{}", bytes.repeat(64)),
+            size_bytes: 7,
+            contract: "1.0.0".to_owned(),
+            tools: tools.iter().map(|(name, tool)| ((*name).to_owned(), tool.clone())).collect(),
+        };
+        Lock { components: [("w".to_owned(), component)].into() }
+    }
+
+    fn described(text: &str, grants: &[&str]) -> Lock {
+        lock("a", &[("now", tool(json!({"description": text}), grants))])
+    }
+
+    #[test]
+    fn what_is_the_same_does_not_drift() {
+        assert_eq!(drift(&described("A", &["read /d: d"]), &described("A", &["read /d: d"])), []);
+    }
+
+    #[test]
+    fn each_difference_is_said_in_words() {
+        let plain = described("A", &["read /d: d"]);
+        let table = [
+            (
+                lock("b", &[("now", tool(json!({"description": "A"}), &["read /d: d"]))]),
+                vec!["other bytes: sha256:aaaaaaaaaaaa… was pinned, this is sha256:bbbbbbbbbbbb… (7 and 7 bytes)"],
+                false,
+            ),
+            (described("B", &["read /d: d"]), vec!["tool now: description said \"A\" and says \"B\""], false),
+            (described("A", &["read /d: d", "write /d: d"]), vec!["tool now may now: write /d: d"], false),
+            (described("A", &[]), vec!["tool now may no longer: read /d: d"], true),
+            (lock("a", &[]), vec!["tool now: gone"], true),
+            (Lock::default(), vec!["is in the lock and not in the manifest any more"], true),
+        ];
+        for (now, lines, only_less) in table {
+            let found = drift(&plain, &now);
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].differences, lines);
+            assert_eq!(found[0].only_less, only_less, "{lines:?}");
+        }
+        let added = drift(&Lock::default(), &plain);
+        assert_eq!(
+            added[0].differences,
+            [
+                "is not in the lock: w.wasm, sha256:aaaaaaaaaaaa…, 7 bytes",
+                "tool now: \"A\"",
+                "tool now may: read /d: d"
+            ]
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! What a tool may reach, in words: one line for each thing it may do, so that a line more is a right more and a line less a
+//! right less. Must not hold: values of secrets.
+use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret};
+
+/// The lines, sorted; none where it may do nothing.
+pub fn words(grants: &Grants) -> Vec<String> {
+    let mut lines: Vec<String> = grants.files().iter().flat_map(mount).collect();
+    let network = grants.network();
+    lines.extend(network.http_rules().iter().map(|rule| format!("http {rule}")));
+    lines.extend(network.tcp_rules().iter().map(|rule| format!("tcp {rule}")));
+    lines.extend(network.udp_rules().iter().map(|rule| format!("udp {rule}")));
+    lines.extend(network.private().iter().map(|rule| format!("private address {rule}")));
+    lines.extend(network.ca().iter().map(|file| format!("trust the roots in {}", file.path())));
+    lines.extend(network.proxy().map(|proxy| format!("through the proxy {proxy}")));
+    lines.extend(grants.env().iter().map(|variable| match variable.source() {
+        EnvSource::Text(text) => format!("variable {} = {text:?}", variable.name()),
+        EnvSource::Host(name) => format!("variable {} from the host's {name}", variable.name()),
+    }));
+    lines.extend(grants.config().iter().map(|(name, value)| format!("config {name} = {value:?}")));
+    if !grants.args().is_empty() {
+        lines.push(format!("arguments {:?}", grants.args()));
+    }
+    lines.extend(grants.stdin().map(|text| format!("stdin {text:?}")));
+    lines.extend(grants.secrets().iter().map(secret));
+    lines.extend(grants.keyvalue().map(|state| {
+        let whose = if state.per_caller() { "each caller's own" } else { "shared by its callers" };
+        let (quota, value) = (show_bytes(state.quota_bytes()), show_bytes(state.value_bytes()));
+        format!("key-value store, {whose}: {quota} in {} entries of {value}", state.entries())
+    }));
+    lines.sort();
+    lines
+}
+
+/// Whether the new grants lack anything of the old ones.
+pub fn narrowed(old: &Grants, new: &Grants) -> bool {
+    if old.reaches_like(new) {
+        return false;
+    }
+    let now = words(new);
+    words(old).iter().any(|line| !now.contains(line))
+}
+
+/// Reading and writing are lines of their own: taking away the one leaves the other as it was.
+fn mount(mount: &Mount) -> Vec<String> {
+    let guest = mount.guest();
+    match mount.kind() {
+        MountKind::Scratch { quota } => vec![format!("scratch {guest}: {}", room(*quota))],
+        MountKind::Host { path, access, create, quota } => {
+            let mut lines = vec![format!("read {guest}: {path}")];
+            if *access == Access::Write {
+                let room = quota.map(room).unwrap_or_default();
+                let made = if *create { ", made where missing" } else { "" };
+                lines.push(format!("write {guest}: {path}, {room}{made}"));
+            }
+            lines
+        }
+    }
+}
+
+fn room(quota: Quota) -> String {
+    format!("{} in {} files", show_bytes(quota.bytes), quota.files)
+}
+
+fn secret(secret: &Secret) -> String {
+    let (name, source) = (secret.name(), secret.source());
+    match secret.delivery() {
+        Delivery::Header { name: header, target, .. } => {
+            format!("secret {name} ({source}) in the header {header} for {target}")
+        }
+        Delivery::Query { name: key, target } => format!("secret {name} ({source}) in the query {key} for {target}"),
+        Delivery::Expose => format!("secret {name} ({source}), its value given to the tool"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    fn grants(lines: &str) -> Arc<Grants> {
+        let text = format!("version = 1\n[components.a]\nsource = \"a.wasm\"\n{lines}\n");
+        let parsed = parse(&Source { name: "test", text: &text }).unwrap_or_else(|problems| panic!("{problems:?}"));
+        Arc::clone(parsed.manifest.component("a").unwrap().grants())
+    }
+
+    #[test]
+    fn each_right_is_a_line_and_a_line_less_is_narrower() {
+        let (read, write) = (
+            r#"filesystem = { "/d" = { path = "d" } }"#,
+            r#"filesystem = { "/d" = { path = "d", access = "write" } }"#,
+        );
+        let table = [
+            ("", r#"args = ["-x"]"#, false),
+            (r#"args = ["-x"]"#, "", true),
+            (read, write, false),
+            (write, read, true),
+            (read, read, false),
+            (
+                r#"network = { http = ["https://a.example/"] }"#,
+                r#"network = { http = ["https://a.example/", "https://b.example/"] }"#,
+                false,
+            ),
+            (r#"network = { http = ["https://a.example/"] }"#, r#"network = { http = ["https://b.example/"] }"#, true),
+            (r#"env = { A = "1" }"#, r#"env = { A = "2" }"#, true),
+        ];
+        for (old, new, expected) in table {
+            assert_eq!(narrowed(&grants(old), &grants(new)), expected, "{old} to {new}");
+        }
+        assert_eq!(words(&grants(read)), ["read /d: d"]);
+        assert_eq!(words(&grants(write)), ["read /d: d", "write /d: d, 64MiB in 1000 files"]);
+        assert_eq!(words(&grants("")), [""; 0]);
+    }
+}

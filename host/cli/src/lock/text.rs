@@ -1,0 +1,244 @@
+//! The lock file's text: TOML that is the same for the same content, and whose differences read well in version control.
+//! Must not hold: where the file is.
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::pinned::{Component, Lock, Tool, digest, sorted};
+
+/// The only version of the format.
+const VERSION: i128 = 1;
+
+const HEAD: &str = "\
+# What `toolcell serve --locked` serves, and nothing else. Written by `toolcell lock` and `toolcell approve`; keep it in
+# version control, and read what changes in it.
+version = 1
+";
+
+impl Lock {
+    /// As a file.
+    pub fn text(&self) -> String {
+        let mut out = HEAD.to_owned();
+        for (name, component) in &self.components {
+            // Writing to a string does not fail.
+            let _ = write!(
+                out,
+                "\n[components.{}]\nsource = {}\ndigest = {}\nsize_bytes = {}\ncontract = {}\n",
+                key(name),
+                quoted(&component.source),
+                quoted(&component.digest),
+                component.size_bytes,
+                quoted(&component.contract),
+            );
+            for (tool_name, tool) in &component.tools {
+                let _ = write!(out, "\n[components.{}.tools.{}]\n", key(name), key(tool_name));
+                push_tool(&mut out, tool);
+            }
+        }
+        out
+    }
+
+    /// From a file. `Err` says what is wrong in it, in one sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let table = DeTable::parse(text).map_err(|error| format!("not TOML: {}", error.message().trim()))?;
+        let root = Part { path: String::new(), table: table.get_ref() };
+        match root.value("version")? {
+            DeValue::Integer(number) if i128::from_str_radix(number.as_str(), number.radix()) == Ok(VERSION) => {}
+            _ => return Err(format!("version is not {VERSION}, the only one that this program reads")),
+        }
+        let mut components = BTreeMap::new();
+        if let Some(all) = root.table_if("components")? {
+            for (name, component) in all.tables()? {
+                components.insert(name, read_component(&component)?);
+            }
+        }
+        Ok(Self { components })
+    }
+}
+
+fn push_tool(out: &mut String, tool: &Tool) {
+    let _ = writeln!(out, "definition_digest = {}", quoted(&tool.definition_digest));
+    let _ = writeln!(out, "grants_digest = {}", quoted(&tool.grants_digest));
+    match tool.grants.as_slice() {
+        [] => out.push_str("grants = []\n"),
+        lines => {
+            out.push_str("grants = [\n");
+            for line in lines {
+                let _ = writeln!(out, "    {},", quoted(line));
+            }
+            out.push_str("]\n");
+        }
+    }
+    let pretty = serde_json::to_string_pretty(&tool.definition).unwrap_or_default();
+    // What a literal cannot hold is escaped; the digest is of the value, not of how it is written.
+    if pretty.contains("'''") || pretty.contains(|c: char| c.is_control() && c != '\n') {
+        let _ = writeln!(out, "definition = {}", quoted(&pretty));
+    } else {
+        let _ = writeln!(out, "definition = '''\n{pretty}\n'''");
+    }
+}
+
+fn read_component(part: &Part<'_>) -> Result<Component, String> {
+    let mut tools = BTreeMap::new();
+    if let Some(all) = part.table_if("tools")? {
+        for (name, tool) in all.tables()? {
+            tools.insert(name, read_tool(&tool)?);
+        }
+    }
+    Ok(Component {
+        source: part.text("source")?,
+        digest: part.text("digest")?,
+        size_bytes: part.number("size_bytes")?,
+        contract: part.text("contract")?,
+        tools,
+    })
+}
+
+fn read_tool(part: &Part<'_>) -> Result<Tool, String> {
+    let text = part.text("definition")?;
+    let definition: Value = serde_json::from_str(&text).map_err(|_| part.wrong("definition", "is not JSON"))?;
+    let definition = sorted(definition);
+    let definition_digest = part.text("definition_digest")?;
+    // Either was changed by hand, or a merge took one side of each.
+    if digest(&definition) != definition_digest {
+        return Err(part.wrong("definition", "does not fit its digest"));
+    }
+    let grants_digest = part.text("grants_digest")?;
+    Ok(Tool { definition_digest, definition, grants_digest, grants: part.texts("grants")? })
+}
+
+/// A table of the file and where it is.
+struct Part<'t> {
+    path: String,
+    table: &'t DeTable<'t>,
+}
+
+impl<'t> Part<'t> {
+    fn wrong(&self, key: &str, what: &str) -> String {
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        format!("{path} {what}")
+    }
+
+    fn value(&self, key: &str) -> Result<&'t DeValue<'t>, String> {
+        self.table.get(key).map(|value| value.get_ref()).ok_or_else(|| self.wrong(key, "is missing"))
+    }
+
+    fn text(&self, key: &str) -> Result<String, String> {
+        let text = self.value(key)?.as_str().map(str::to_owned);
+        text.ok_or_else(|| self.wrong(key, "is not a text"))
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>, String> {
+        let items = self.value(key)?.as_array().map(|items| items.iter().map(|item| item.get_ref().as_str()));
+        let texts = items.and_then(|items| items.map(|item| item.map(str::to_owned)).collect());
+        texts.ok_or_else(|| self.wrong(key, "is not a list of texts"))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, String> {
+        let number = match self.value(key)? {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number.ok_or_else(|| self.wrong(key, "is not a number"))
+    }
+
+    fn table_if(&self, key: &str) -> Result<Option<Part<'t>>, String> {
+        match self.table.get(key).map(|value| value.get_ref()) {
+            None => Ok(None),
+            Some(DeValue::Table(table)) => {
+                let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+                Ok(Some(Part { path, table }))
+            }
+            Some(_) => Err(self.wrong(key, "is not a table")),
+        }
+    }
+
+    /// All entries, which must be tables.
+    fn tables(&self) -> Result<Vec<(String, Part<'t>)>, String> {
+        let named = self.table.iter().map(|(key, _)| {
+            let name = key.get_ref().to_string();
+            let part = self.table_if(&name)?.ok_or_else(|| self.wrong(&name, "is missing"))?;
+            Ok((name, part))
+        });
+        named.collect()
+    }
+}
+
+/// Names of components and tools are bare keys; any other would be quoted.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lock(description: &str) -> Lock {
+        let definition = sorted(json!({"name": "now", "description": description, "inputSchema": {"type": "object"}}));
+        let tool = Tool {
+            definition_digest: digest(&definition),
+            definition,
+            grants_digest: "sha256:b".to_owned(),
+            grants: vec!["read /d: d".to_owned(), "variable A = \"\\\"\"".to_owned()],
+        };
+        let component = Component {
+            source: "components/w.wasm".to_owned(),
+            digest: "sha256:a".to_owned(),
+            size_bytes: 7,
+            contract: "1.0.0".to_owned(),
+            tools: BTreeMap::from([("now".to_owned(), tool)]),
+        };
+        Lock { components: BTreeMap::from([("weather".to_owned(), component)]) }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_whatever_a_description_says() {
+        for description in ["", "plain", "two\nlines", "''' and \"quotes\" \\", "\u{7f}\u{0}\u{202e}é"] {
+            let lock = lock(description);
+            assert_eq!(Lock::parse(&lock.text()).unwrap(), lock, "{}", lock.text());
+            assert_eq!(lock.text(), lock.text());
+        }
+        assert_eq!(Lock::parse(&Lock::default().text()).unwrap(), Lock::default());
+    }
+
+    #[test]
+    fn a_broken_file_is_named_by_its_place() {
+        let text = lock("plain").text();
+        for (from, to, problem) in [
+            ("version = 1", "version = 2", "version is not 1, the only one that this program reads"),
+            ("version = 1", "", "version is missing"),
+            ("\"plain\"", "\"other\"", "components.weather.tools.now.definition does not fit its digest"),
+            ("size_bytes = 7", "size_bytes = \"7\"", "components.weather.size_bytes is not a number"),
+            ("contract = \"1.0.0\"\n", "", "components.weather.contract is missing"),
+            ("grants = [", "grants = [1,", "components.weather.tools.now.grants is not a list of texts"),
+        ] {
+            let broken = text.replacen(from, to, 1);
+            assert_ne!(broken, text, "{from}");
+            assert_eq!(Lock::parse(&broken).unwrap_err(), problem);
+        }
+        assert!(Lock::parse("<<<<<<< HEAD").unwrap_err().starts_with("not TOML"));
+    }
+}

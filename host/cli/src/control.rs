@@ -8,7 +8,7 @@ mod place;
 mod serve;
 mod status;
 
-pub use client::{Unreachable, ask, ask_all};
+pub use client::{Unreachable, ask_all};
 pub use message::Request;
 pub use place::ControlArg;
 pub use serve::Control;

@@ -42,7 +42,7 @@ pub fn ask_all(arg: &ControlArg, manifest: &Path, request: &Request) -> Result<V
 }
 
 /// Asks the process behind this socket.
-pub fn ask(path: &Path, request: &Request) -> Result<Value, Unreachable> {
+fn ask(path: &Path, request: &Request) -> Result<Value, Unreachable> {
     converse(path, request).map_err(|error| Unreachable::Failed { path: path.to_owned(), error })
 }
 

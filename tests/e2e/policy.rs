@@ -4,19 +4,19 @@
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder};
 
-/// `good` may read one folder, has one variable, and asks one host; its tool `echo` has no files.
+/// `reach_files` may read one folder and has one variable; its tool `stat` has no files.
 const MANIFEST: &str = r#"version = 1
 
-[components.good]
-source = "components/good.wasm"
+[components.reach_files]
+source = "components/reach_files.wasm"
 
-[components.good.filesystem]
+[components.reach_files.filesystem]
 "/data" = { path = "data" }
 
-[components.good.env]
+[components.reach_files.env]
 UNITS = "metric"
 
-[components.good.tools.echo]
+[components.reach_files.tools.stat]
 filesystem = {}
 "#;
 
@@ -35,15 +35,15 @@ fn check_shows_what_each_tool_reaches_and_by_which_line() {
     let folder = granted();
     let shown = run(&folder, &["check"]);
     let text = shown.succeeded();
-    let echo = text.split("\n\n").find(|block| block.starts_with("echo\n")).unwrap_or_default();
-    assert!(echo.contains("env") && echo.contains("UNITS") && echo.contains("line 10"), "{text}");
-    assert!(!echo.contains("/data"), "a tool without files shows none: {text}");
+    let stat = text.split("\n\n").find(|block| block.starts_with("stat\n")).unwrap_or_default();
+    assert!(stat.contains("env") && stat.contains("UNITS") && stat.contains("line 10"), "{text}");
+    assert!(!stat.contains("/data"), "a tool without files shows none: {text}");
     assert!(text.contains("read /data from \"data\"") && text.contains("line 7"), "{text}");
     assert!(!text.contains("metric"), "values are not shown: {text}");
     let reach = &run(&folder, &["check", "--json"]).json()["reach"];
-    assert_eq!(reach["echo"].as_array().map(Vec::len), Some(1), "{reach:#}");
-    assert_eq!(reach["echo"][0]["capability"], "env");
-    assert_eq!(reach["echo"][0]["line"], 10);
+    assert_eq!(reach["stat"].as_array().map(Vec::len), Some(1), "{reach:#}");
+    assert_eq!(reach["stat"][0]["capability"], "env");
+    assert_eq!(reach["stat"][0]["line"], 10);
 }
 
 #[test]
@@ -56,28 +56,28 @@ fn check_says_of_a_sealed_tool_that_it_reaches_nothing() {
 #[test]
 fn explain_names_the_line_that_allows_and_the_line_that_would() {
     let folder = granted();
-    let allowed = run(&folder, &["policy", "explain", "good/read", "read /data/one.txt"]);
+    let allowed = run(&folder, &["policy", "explain", "reach_files/read", "read /data/one.txt"]);
     assert!(allowed.succeeded().contains("allowed: read /data/one.txt"), "{}", allowed.stdout);
     assert!(allowed.stdout.contains("toolcell.toml:7:"), "{}", allowed.stdout);
 
     for (tool, ask, denial, hint) in [
         (
-            "good/read",
+            "reach_files/read",
             "write /data/one.txt",
             "denied: write /data/one.txt — tool \"read\" may read there, not write",
             "access = \"write\"",
         ),
         (
-            "echo",
+            "stat",
             "read /data/one.txt",
-            "denied: read /data/one.txt — no rule of tool \"echo\" allows it",
-            "[components.good.tools.echo",
+            "denied: read /data/one.txt — no rule of tool \"stat\" allows it",
+            "[components.reach_files.tools.stat",
         ),
         (
-            "good",
+            "reach_files",
             "GET https://x.example/",
-            "denied: GET https://x.example/ — no rule of component \"good\" allows it",
-            "add to [components.good.network]: http = [\"GET https://x.example/\"]",
+            "denied: GET https://x.example/ — no rule of component \"reach_files\" allows it",
+            "add to [components.reach_files.network]: http = [\"GET https://x.example/\"]",
         ),
     ] {
         let denied = run(&folder, &["policy", "explain", tool, ask]);
@@ -89,7 +89,7 @@ fn explain_names_the_line_that_allows_and_the_line_that_would() {
 #[test]
 fn explain_gives_json() {
     let folder = granted();
-    let explained = |ask: &str| run(&folder, &["policy", "explain", "echo", ask, "--json"]).json();
+    let explained = |ask: &str| run(&folder, &["policy", "explain", "stat", ask, "--json"]).json();
     let allowed = explained("env UNITS");
     assert_eq!((&allowed["allowed"], &allowed["rule"]["line"]), (&json!(true), &json!(10)), "{allowed:#}");
     let denied = explained("env HOME");
@@ -100,7 +100,7 @@ fn explain_gives_json() {
 #[test]
 fn what_cannot_be_asked_is_explained() {
     let folder = granted();
-    let ask = run(&folder, &["policy", "explain", "echo", "launch /missiles"]);
+    let ask = run(&folder, &["policy", "explain", "stat", "launch /missiles"]);
     assert!(ask.failed_with(2).contains("read /data/x"), "{}", ask.stderr);
     let tool = run(&folder, &["policy", "explain", "no_such_tool", "env UNITS"]);
     assert!(tool.failed_with(1).contains("toolcell.toml has no tool \"no_such_tool\""), "{}", tool.stderr);
@@ -112,11 +112,11 @@ fn expectations_are_met_or_shown_with_their_place() {
     let expect = |tool: &str, ask: &str, allowed: bool| {
         format!("[[expect]]\ntool = {tool:?}\nask = {ask:?}\nallowed = {allowed}\n")
     };
-    folder.write("met.toml", expect("echo", "env UNITS", true) + &expect("good/read", "write /data/x", false));
+    folder.write("met.toml", expect("stat", "env UNITS", true) + &expect("reach_files/read", "write /data/x", false));
     let met = run(&folder, &["policy", "test", "met.toml"]);
     assert_eq!(met.succeeded(), "met.toml: 2 of 2 expectations met\n");
 
-    folder.write("unmet.toml", expect("echo", "env UNITS", false) + &expect("nobody", "env UNITS", true));
+    folder.write("unmet.toml", expect("stat", "env UNITS", false) + &expect("nobody", "env UNITS", true));
     let unmet = run(&folder, &["policy", "test", "unmet.toml"]);
     let said = unmet.failed_with(1);
     for part in ["unmet.toml:4:11", "expected to be denied", "there is no tool \"nobody\"", "unmet.toml:6:8"] {
@@ -126,7 +126,7 @@ fn expectations_are_met_or_shown_with_their_place() {
     let report = run(&folder, &["policy", "test", "unmet.toml", "--json"]).json();
     assert_eq!((&report["ok"], &report["expectations"][0]["met"]), (&json!(false), &json!(false)));
 
-    folder.write("broken.toml", "[[expect]]\ntool = \"echo\"\nask = \"launch\"\n");
+    folder.write("broken.toml", "[[expect]]\ntool = \"stat\"\nask = \"launch\"\n");
     assert!(run(&folder, &["policy", "test", "broken.toml"]).failed_with(1).contains("broken.toml:3:7"));
 }
 
@@ -138,16 +138,16 @@ fn the_lines_that_would_allow_what_was_tried_are_suggested() {
     };
     let lines = [
         json!({"event": "call.started", "id": 1}).to_string() + "\n",
-        denied("good", "GET https://x.example/v1/a"),
-        denied("good", "GET https://x.example/v1/a"),
-        denied("good", "write /out/log.txt"),
+        denied("reach_files", "GET https://x.example/v1/a"),
+        denied("reach_files", "GET https://x.example/v1/a"),
+        denied("reach_files", "write /out/log.txt"),
         "{\"event\":\"call.den".to_owned(),
     ];
     folder.write("tried.jsonl", lines.concat());
     let suggested = run(&folder, &["policy", "suggest", "tried.jsonl"]);
     let text = suggested.succeeded();
-    assert!(text.contains("[components.good.network]") && text.contains("GET https://x.example/v1/a"), "{text}");
-    assert!(text.contains("[components.good.filesystem]") && text.contains("\"/out\""), "{text}");
+    assert!(text.contains("[components.reach_files.network]") && text.contains("GET https://x.example/v1/a"), "{text}");
+    assert!(text.contains("[components.reach_files.filesystem]") && text.contains("\"/out\""), "{text}");
     assert_eq!(text.matches("https://x.example").count(), 1, "{text}");
 
     folder.write("nothing.jsonl", "");

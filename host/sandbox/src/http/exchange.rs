@@ -81,7 +81,7 @@ impl Exchange {
         let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
         let turn = turn.ok_or(Error::ConnectionTerminated)?;
         let (link, response, sent) = self.send(&head, body, connected_by).await?;
-        self.receive(&head, response, Carried { link, sent, turn })
+        self.receive(&head, response, Carried { link, sent, turn }).await
     }
 
     /// The request's head, with the secrets that go with it.
@@ -164,7 +164,7 @@ impl Exchange {
     }
 
     /// The response as the guest gets it.
-    fn receive(
+    async fn receive(
         &self,
         head: &Head,
         response: Response<HyperBody>,
@@ -183,10 +183,13 @@ impl Exchange {
             // It may not be true any more.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
-        let worker = worker(&lease.link, self.waits.deadline);
         let Waits { deadline, between_bytes, .. } = self.waits;
+        let closes = worker(&lease.link, deadline);
         let terms = Terms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
-        Ok((Response::from_parts(parts, Incoming::new(body, terms).boxed_unsync()), worker))
+        let body = Incoming::new(body, terms).with_ahead().await;
+        // What was received whole has given its connection back, which others may use by then.
+        let worker = if body.is_received() { Box::new(std::future::ready(Ok(()))) } else { closes };
+        Ok((Response::from_parts(parts, body.boxed_unsync()), worker))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A server's body on its way to the guest. Must not hold: headers, or how connections are made.
-use std::future::Future as _;
+use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,11 +19,17 @@ use super::links::Lease;
 use crate::net::CallNet;
 use crate::secrets::{RedactedStream, Redactor};
 
+/// Frames that are received before the guest asks: a short body, or the first part of a long one, and its end. Each holds no
+/// more than the connection would hold otherwise.
+const AHEAD_MAX: usize = 2;
+
 /// A server's body, held to its time and to the limits of trailers, with secret values replaced. Bytes are charged to the
 /// call where they are read from the connection. It holds the request's turn, and its connection, until it ends or is
 /// dropped.
 pub(super) struct Incoming {
     body: hyper::body::Incoming,
+    /// What came with the head, in order.
+    ahead: VecDeque<Result<Frame<Bytes>, Error>>,
     net: Arc<CallNet>,
     redactor: Redactor,
     redacted: Option<RedactedStream>,
@@ -54,6 +61,7 @@ impl Incoming {
         let between = between_bytes.map(|wait| (wait, Box::pin(tokio::time::sleep(wait))));
         let mut incoming = Self {
             body,
+            ahead: VecDeque::new(),
             net,
             redactor,
             redacted,
@@ -67,6 +75,40 @@ impl Incoming {
             incoming.ended();
         }
         incoming
+    }
+
+    /// Takes what came with the head, and waits for nothing. Here it costs a turn of the thread that drives the connection,
+    /// which the caller is on; once the guest has the body, every frame costs a message to that thread and one back.
+    pub(super) async fn with_ahead(mut self) -> Self {
+        while self.ahead.len() < AHEAD_MAX && !self.is_received() {
+            // The first look tells the connection that somebody reads.
+            let mut polled = self.poll_once().await;
+            if polled.is_pending() {
+                tokio::task::yield_now().await;
+                polled = self.poll_once().await;
+            }
+            match polled {
+                Poll::Ready(Some(frame)) => self.ahead.push_back(frame),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        self
+    }
+
+    /// A silence begins.
+    fn heard(&mut self) {
+        if let Some((wait, silence)) = &mut self.between {
+            silence.as_mut().reset(Instant::now() + *wait);
+        }
+    }
+
+    async fn poll_once(&mut self) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        poll_fn(|context| Poll::Ready(self.poll_next(context))).await
+    }
+
+    /// Whether the server has nothing more to do with it.
+    pub(super) const fn is_received(&self) -> bool {
+        self.lease.is_none()
     }
 
     /// The body was received whole: its connection can carry another request.
@@ -86,9 +128,7 @@ impl Incoming {
     /// The next frame from the server, while there is time.
     fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            if let Some((wait, silence)) = &mut self.between {
-                silence.as_mut().reset(Instant::now() + *wait);
-            }
+            self.heard();
             return Poll::Ready(match frame {
                 Some(Ok(frame)) => Some(Ok(frame)),
                 Some(Err(error)) => {
@@ -140,13 +180,9 @@ impl Incoming {
         let over = |bytes| Error::HttpResponseTrailerSectionSize(Some(fault::clamped(bytes)));
         fields::check(trailers, limits.headers, limits.header_bytes).map(|_| ()).map_err(over)
     }
-}
 
-impl Body for Incoming {
-    type Data = Bytes;
-    type Error = Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    /// The next frame as the guest gets it, but for those ahead.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         loop {
             if let Some(trailers) = self.trailers.take() {
                 return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
@@ -183,14 +219,30 @@ impl Body for Incoming {
             }
         }
     }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match self.ahead.pop_front() {
+            Some(frame) => {
+                // The guest begins to wait now, however long this lay here.
+                self.heard();
+                Poll::Ready(Some(frame))
+            }
+            None => self.poll_next(context),
+        }
+    }
 
     fn is_end_stream(&self) -> bool {
-        self.lease.is_none() && self.redacted.is_none() && self.trailers.is_none()
+        self.ahead.is_empty() && self.is_received() && self.redacted.is_none() && self.trailers.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Redacting changes lengths.
-        if self.redacted.is_some() { SizeHint::default() } else { self.body.size_hint() }
+        // Redacting changes lengths, and what is ahead is not counted any more.
+        if self.redacted.is_some() || !self.ahead.is_empty() { SizeHint::default() } else { self.body.size_hint() }
     }
 }
 

@@ -148,11 +148,15 @@ impl Executor for GuestExecutor {
         }
         let began = Instant::now();
         let _io = self.0.io.enter();
-        Task::new(work, RUNNING, &self.0).poll();
+        if let Some(task) = Task::new(work, RUNNING, &self.0).poll() {
+            self.0.push(task);
+        }
         while let Some(task) = self.0.next_later(began) {
             // Whoever reads the reply, perhaps on this CPU, comes first.
             std::thread::yield_now();
-            task.begin();
+            if let Some(task) = task.begin() {
+                self.0.push(task);
+            }
         }
         if began.elapsed() > SHORT {
             let until_us = now_us.saturating_add(micros(CAUTIOUS));
@@ -188,6 +192,17 @@ impl Shared {
         }
     }
 
+    /// Puts a task to the end that this worker has just polled. It looks for the next one now, so nobody is woken: for each
+    /// task that is ready, a worker is awake.
+    fn push_own(&self, task: Arc<Task>) {
+        let mut queue = self.queue();
+        if !queue.closed {
+            return queue.ready.push_back(task);
+        }
+        drop(queue);
+        drop(task);
+    }
+
     /// What the reader does after its call, in the time that a short call has. The rest is left to a worker.
     fn next_later(&self, began: Instant) -> Option<Arc<Task>> {
         let mut queue = self.queue();
@@ -207,7 +222,9 @@ impl Shared {
     fn work(&self) {
         let _io = self.io.enter();
         while let Some(task) = self.next() {
-            task.begin();
+            if let Some(task) = task.begin() {
+                self.push_own(task);
+            }
         }
     }
 
@@ -242,29 +259,30 @@ impl Task {
         Arc::new(Self { work: Mutex::new(Some(work)), state: AtomicU8::new(state), shared: Arc::clone(shared) })
     }
 
-    /// Takes it out of a queue and polls it.
-    fn begin(self: Arc<Self>) {
+    /// Takes it out of a queue and polls it; see [`Task::poll`].
+    fn begin(self: Arc<Self>) -> Option<Arc<Self>> {
         self.state.store(RUNNING, Ordering::Release);
-        self.poll();
+        self.poll()
     }
 
-    /// Polls once. The state is `RUNNING`, so nobody else does.
-    fn poll(self: Arc<Self>) {
-        let Some(mut work) = self.slot().take() else { return };
+    /// Polls once. The state is `RUNNING`, so nobody else does. Gives the task back where it was woken meanwhile: it
+    /// belongs into the queue.
+    fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
+        let mut work = self.slot().take()?;
         let waker = Waker::from(Arc::clone(&self));
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
         POLLS.set(false);
         drop(LEFT.take());
         if polled.is_ready() {
-            return;
+            return None;
         }
         *self.slot() = Some(work);
-        if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            self.state.store(QUEUED, Ordering::Release);
-            let shared = Arc::clone(&self.shared);
-            shared.push(self);
+        if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return None;
         }
+        self.state.store(QUEUED, Ordering::Release);
+        Some(self)
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Work>> {

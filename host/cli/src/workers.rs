@@ -5,7 +5,9 @@
 //!
 //! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that comes alone begins on
 //! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
-//! call that kept the reader for long makes the next ones go to the workers at once, for a while.
+//! call that waited for a connection and is alone goes on, for the same reason, on the thread that drives connections: a
+//! guest that makes one request after another stays there. A call that kept one of these threads for long makes the next
+//! ones go to the workers at once, for a while.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -19,8 +21,8 @@ use toolcell_mcp::{Executor, Work};
 
 /// A call that keeps the reader longer than this is no short one. Most guests answer within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
-/// After one that was not short, the reader begins no call itself for this long: at most one guest's tick, a
-/// millisecond, is lost to the protocol in that time.
+/// After one that was not short, the reader begins no call itself for this long, nor does the thread that drives
+/// connections: at most one guest's tick, a millisecond, is lost to the protocol, or to timers, in that time.
 const CAUTIOUS: Duration = Duration::from_millis(100);
 
 /// The worker threads; they end when this is dropped, and with them what they run.
@@ -34,9 +36,15 @@ struct Shared {
     /// Timers and sockets of guests are driven by this runtime's own thread.
     io: Handle,
     started: Instant,
-    /// Until when the reader begins no call itself, in microseconds since `started`.
-    cautious_until_us: AtomicU64,
+    /// Until when the reader begins no call itself.
+    reader: Caution,
+    /// Until when the thread of `io` goes on with none.
+    driver: Caution,
 }
+
+/// When a thread with other duties may run guests again, in microseconds since the workers' start.
+#[derive(Default)]
+struct Caution(AtomicU64);
 
 #[derive(Default)]
 struct Queue {
@@ -46,6 +54,13 @@ struct Queue {
     /// Threads with nothing to do. The last to lie down is woken first: its cache is warm.
     idle: Vec<Thread>,
     closed: bool,
+}
+
+impl Queue {
+    /// Whether no task is ready, and some may be.
+    fn is_free(&self) -> bool {
+        self.ready.is_empty() && !self.closed
+    }
 }
 
 /// A piece of work between two polls.
@@ -68,7 +83,10 @@ impl Workers {
     /// Starts `threads` workers. Guests' timers and sockets are driven by `io`.
     pub fn start(threads: usize, io: Handle) -> std::io::Result<Self> {
         let queue = Mutex::default();
-        let shared = Arc::new(Shared { queue, io, started: Instant::now(), cautious_until_us: AtomicU64::new(0) });
+        let (reader, driver) = Default::default();
+        let shared = Arc::new(Shared { queue, io, started: Instant::now(), reader, driver });
+        // Of the runtime's threads, those that block for others are none that drive.
+        drop(shared.io.spawn(async { DRIVES.set(true) }));
         let start = |_| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name("toolcell-guest".to_owned()).spawn(move || shared.work())
@@ -102,6 +120,8 @@ impl Drop for Workers {
 thread_local! {
     /// Whether this thread polls a task just now: it looks for what is left to do afterwards.
     static POLLS: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread drives timers and sockets.
+    static DRIVES: Cell<bool> = const { Cell::new(false) };
     /// What is dropped once the task that this thread polls has given its thread back.
     static LEFT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
 }
@@ -142,26 +162,12 @@ impl Executor for GuestExecutor {
     }
 
     fn run_here(&self, work: Work) {
-        let now_us = self.0.now_us();
-        if now_us < self.0.cautious_until_us.load(Ordering::Relaxed) {
+        let shared = &self.0;
+        if shared.is_cautious(&shared.reader) {
             return self.run(work);
         }
-        let began = Instant::now();
-        let _io = self.0.io.enter();
-        if let Some(task) = Task::new(work, RUNNING, &self.0).poll() {
-            self.0.push(task);
-        }
-        while let Some(task) = self.0.next_later(began) {
-            // Whoever reads the reply, perhaps on this CPU, comes first.
-            std::thread::yield_now();
-            if let Some(task) = task.begin() {
-                self.0.push(task);
-            }
-        }
-        if began.elapsed() > SHORT {
-            let until_us = now_us.saturating_add(micros(CAUTIOUS));
-            self.0.cautious_until_us.store(until_us, Ordering::Relaxed);
-        }
+        let _io = shared.io.enter();
+        shared.run_short(&shared.reader, || Task::new(work, RUNNING, shared).poll());
     }
 }
 
@@ -176,6 +182,42 @@ impl Shared {
 
     fn now_us(&self) -> u64 {
         micros(self.started.elapsed())
+    }
+
+    fn is_cautious(&self, caution: &Caution) -> bool {
+        self.now_us() < caution.0.load(Ordering::Relaxed)
+    }
+
+    /// Runs a guest on a thread that has other duties: until it first waits or yields, then what it left to do, and no
+    /// further guest for a while if that took long.
+    fn run_short(&self, caution: &Caution, run: impl FnOnce() -> Option<Arc<Task>>) {
+        let began = Instant::now();
+        run().into_iter().for_each(|task| self.push(task));
+        while let Some(task) = self.next_later(began) {
+            // Whoever reads the reply, perhaps on this CPU, comes first.
+            std::thread::yield_now();
+            task.begin().into_iter().for_each(|task| self.push(task));
+        }
+        let took = began.elapsed();
+        if took > SHORT {
+            caution.0.store(self.now_us().saturating_add(micros(CAUTIOUS)), Ordering::Relaxed);
+        }
+    }
+
+    /// A task that waited can go on: here, where this thread drives connections and no guest is waiting for a worker.
+    fn go_on(self: &Arc<Self>, task: Arc<Task>) {
+        if !DRIVES.get() || self.is_cautious(&self.driver) || !self.queue().is_free() {
+            return self.push(task);
+        }
+        let shared = Arc::clone(self);
+        // It is the next that this thread does, once what woke the guest is done. Nobody waits for it to end.
+        drop(self.io.spawn(async move {
+            if shared.queue().is_free() {
+                shared.run_short(&shared.driver, || task.begin());
+            } else {
+                shared.push(task);
+            }
+        }));
     }
 
     fn push(&self, task: Arc<Task>) {
@@ -301,7 +343,7 @@ impl Wake for Task {
             if self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 if to == QUEUED {
                     let shared = Arc::clone(&self.shared);
-                    shared.push(self);
+                    shared.go_on(self);
                 }
                 return;
             }
@@ -374,6 +416,24 @@ mod tests {
         }
         let ran: Vec<bool> = ended.iter().take(2).map(|thread| thread == here).collect();
         assert_eq!(ran, [true, false]);
+    }
+
+    #[test]
+    fn work_that_waited_and_is_alone_goes_on_where_it_was_woken_until_one_takes_long() {
+        let (io, workers) = workers(1);
+        let driver = io.block_on(io.spawn(async { std::thread::current().id() })).unwrap();
+        let (done, ended) = mpsc::channel();
+        let ran = [Duration::ZERO, 2 * SHORT, Duration::ZERO].map(|computes| {
+            let done = done.clone();
+            workers.executor().run(Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                let began = Instant::now();
+                while began.elapsed() < computes {}
+                done.send(std::thread::current().id()).unwrap();
+            }));
+            ended.recv().unwrap() == driver
+        });
+        assert_eq!(ran, [true, true, false]);
     }
 
     /// Says this when it is dropped.

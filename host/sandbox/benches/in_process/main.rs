@@ -1,4 +1,4 @@
-//! What the host's parts cost inside one process, with no wire between: calls, instances, metering, loading, schemas,
+//! What the host's parts cost inside one process, with no wire between: calls, instances, metering, decisions, loading, schemas,
 //! a whole catalog. `cargo bench --workspace --exclude toolcell-tests --bench in_process`; `--quick` takes few samples, and
 //! a word after `--` is a filter.
 //!
@@ -12,6 +12,7 @@ mod guest;
 mod instance;
 mod loading;
 mod metering;
+mod policy;
 mod schema;
 
 use std::time::Duration;
@@ -29,6 +30,7 @@ fn main() {
     call::measure(&mut criterion);
     instance::measure(&mut criterion);
     metering::measure(&mut criterion);
+    policy::measure(&mut criterion);
     schema::measure(&mut criterion);
     loading::measure(&mut criterion);
     catalog::measure(&mut criterion);

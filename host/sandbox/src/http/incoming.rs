@@ -132,7 +132,7 @@ impl Incoming {
             return Poll::Ready(match frame {
                 Some(Ok(frame)) => Some(Ok(frame)),
                 Some(Err(error)) => {
-                    let error = if self.deadline.is_elapsed() {
+                    let error = if self.deadline.deadline() <= Instant::now() {
                         Error::HttpResponseTimeout
                     } else {
                         fault::of_hyper(&error, &self.net)

@@ -38,8 +38,16 @@ pub enum Ask {
     List,
     /// `tools/call`.
     Call(Tool, Era),
-    /// A legacy `tools/call` of a peer's tool of this name, which gives its text back somewhere in its own.
+    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its own.
     Named(&'static str),
+    /// A legacy `tools/call` of `http_again`, which asks the server on this port that many times and says how often it was
+    /// answered.
+    Fetch {
+        /// Requests, one after another.
+        times: usize,
+        /// Of a server on 127.0.0.1.
+        port: u16,
+    },
 }
 
 impl Tool {
@@ -70,6 +78,12 @@ fn has_within(id: u64, text: &str) -> bool {
 /// What every call says before its number: as long as a short sentence, with something that needs escaping in no encoding.
 const WORDS: &str = "the quick brown fox jumps over call ";
 
+/// What is asked of an HTTP server, so that its answer has [`FETCHED_BYTES`].
+pub const FETCHED_PATH: &str = "/bytes/1024";
+
+/// Bytes of the body of such an answer: a small document.
+pub const FETCHED_BYTES: usize = 1024;
+
 impl Ask {
     /// Appends the request with this id, as one line.
     ///
@@ -83,6 +97,10 @@ impl Ask {
             Self::Line => write_call(line, id, Tool::Echo.name(), Era::Legacy)?,
             Self::Call(tool, era) => write_call(line, id, tool.name(), era)?,
             Self::Named(name) => write_call(line, id, name, Era::Legacy)?,
+            Self::Fetch { times, port } => write!(
+                line,
+                r#""tools/call","params":{{"name":"http_again","arguments":{{"text":"{WORDS}{id}","times":{times},"url":"http://127.0.0.1:{port}{FETCHED_PATH}"}}}}}}"#
+            )?,
         }
         line.push(b'\n');
         Ok(())
@@ -121,6 +139,12 @@ impl Ask {
                 Some(content) if !result.is_error && has_within(id, &content.text) => Ok(()),
                 _ => bail!("the answer to call {id} is wrong"),
             },
+            Self::Fetch { times, .. } => {
+                let expected = format!("{WORDS}{id}: {times} came, {} bytes", times * FETCHED_BYTES);
+                let text = result.content.first().map(|content| &*content.text);
+                ensure!(text == Some(expected.as_str()), "not {expected:?}");
+                Ok(())
+            }
         }
     }
 }

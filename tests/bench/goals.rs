@@ -36,6 +36,14 @@ pub enum Goal {
     CallUnderLoops,
     /// Resident memory with 100 tools, in MB.
     HundredTools,
+    /// A call of a tool with many grants, p50 above the same call with none, in µs.
+    GrantsAboveNone,
+    /// One decision on a request with 100 rules, in µs.
+    Decision,
+    /// A request on a connection of its own through the host, as often as long as a plain client's.
+    FetchOnNew,
+    /// The same on a connection that carried others.
+    FetchOnKept,
 }
 
 /// What was measured for a goal.
@@ -94,6 +102,12 @@ impl Goal {
             Self::ListUnderLoops => ("tools/list p99 under 8 endless loops", Bound::AtMost(10.0), "ms"),
             Self::CallUnderLoops => ("call of another tool, p99 under 8 endless loops", Bound::AtMost(100.0), "ms"),
             Self::HundredTools => ("resident memory, 100 Rust tools loaded, idle", Bound::AtMost(70.0), "MB"),
+            Self::GrantsAboveNone => {
+                ("call with 4 mounts and 20 HTTP rules, fresh, p50 above one without", Bound::AtMost(30.0), "µs")
+            }
+            Self::Decision => ("decision on a request, 100 HTTP rules", Bound::AtMost(2.0), "µs"),
+            Self::FetchOnNew => ("HTTP request of a guest, new connection, beside hyper's", Bound::AtMost(1.3), "×"),
+            Self::FetchOnKept => ("HTTP request of a guest, kept connection, beside hyper's", Bound::AtMost(1.3), "×"),
         };
         Wanted { measure, bound, unit }
     }
@@ -159,9 +173,13 @@ fn verdict(bound: Bound, value: f64, unit: &str, is_quick: bool) -> String {
     format!("{MISSED} {} {unit} ({:.2}×)", figure(by), value / bound.value())
 }
 
-/// Whole numbers where they are large, one digit after the point where they are small.
+/// Whole numbers where they are large, one digit after the point where they are small, two where they are about one.
 fn figure(value: f64) -> String {
-    if value.abs() >= 1_000.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    match value.abs() {
+        size if size >= 1_000.0 => format!("{value:.0}"),
+        size if size >= 2.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the machine itself costs.
 //!
 //! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how far the goals are met.
-//! Must not hold: anything that runs inside the host's process, or a figure that was not measured in this run.
+//! Must not hold: anything that runs inside the host's process, but for the policy's decisions, which need none; or a figure
+//! that was not measured in this run.
 
+mod decision;
+mod fetch;
 mod frame;
 mod goals;
+mod granted;
 mod lane;
 mod link;
 mod loops;
@@ -15,6 +19,7 @@ mod options;
 mod peers;
 mod pipelined;
 mod placed;
+mod plain;
 mod process;
 mod report;
 mod samples;
@@ -36,7 +41,7 @@ use watch::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 8] = [
+const MEASUREMENTS: [Measurement; 11] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -44,6 +49,9 @@ const MEASUREMENTS: [Measurement; 8] = [
     ("start", start::measure),
     ("loops", loops::measure),
     ("memory", memory::measure),
+    ("granted", granted::measure),
+    ("decision", decision::measure),
+    ("fetch", fetch::measure),
     ("peers", peers::measure),
 ];
 

@@ -1,9 +1,10 @@
 //! The other end of the baselines: this program as a child that gives back what it reads. It does no work of its own,
-//! so what a round trip with it costs is what the machine takes for itself.
+//! so what a round trip with it costs is what the machine takes for itself. Or as the server that guests' requests go to.
 
 use anyhow::Context as _;
 use rustix::io::{read, write};
 use rustix::stdio::{stdin, stdout};
+use toolcell_tests::loopback::HttpServer;
 
 /// What a pipe holds.
 const BLOCK_BYTES: usize = 64 * 1024;
@@ -15,6 +16,8 @@ pub enum Native {
     Echo,
     /// Gives back the first line and ends, as a process that is spawned for one call does.
     Once,
+    /// Says its port in a line, and answers HTTP there until its input ends.
+    Server,
 }
 
 impl Native {
@@ -23,12 +26,13 @@ impl Native {
         match self {
             Self::Echo => "--native-echo",
             Self::Once => "--native-once",
+            Self::Server => "--native-server",
         }
     }
 
     /// What this flag means.
     pub fn from_flag(flag: &str) -> Option<Self> {
-        [Self::Echo, Self::Once].into_iter().find(|native| native.flag() == flag)
+        [Self::Echo, Self::Once, Self::Server].into_iter().find(|native| native.flag() == flag)
     }
 
     /// Is the child.
@@ -36,6 +40,10 @@ impl Native {
     /// # Errors
     /// Its input or output fails.
     pub fn run(self) -> anyhow::Result<()> {
+        let server = matches!(self, Self::Server).then(HttpServer::start);
+        if let Some(server) = &server {
+            write_all(format!("{}\n", server.port()).as_bytes())?;
+        }
         let mut block = vec![0_u8; BLOCK_BYTES];
         loop {
             let bytes = read(stdin(), &mut block)?;

@@ -14,6 +14,15 @@ const EXAMPLES: &str = "../guest-examples/components";
 /// Where the fixtures' components are built, from the folder of this crate.
 const FIXTURES: &str = "fixtures/components";
 
+/// The fixture that makes HTTP requests. Rust with its standard library, and so with files too.
+const REACHING: &str = "reach_http";
+
+/// Mounts of [`Serving::granted`]: one to write, one of scratch space, the others to read.
+pub const MOUNTS: usize = 4;
+
+/// Its HTTP rules.
+pub const RULES: usize = 20;
+
 /// Calls of one tool that are let through. The rate is counted as it always is, and never reached.
 const RATE: &str = "1000000/s";
 
@@ -73,6 +82,42 @@ impl Serving {
             serving.place(name, &distinct(&echo, name));
         }
         Ok(serving)
+    }
+
+    /// Serves `reach_http` with these keys and tables of it.
+    ///
+    /// # Errors
+    /// It was not built.
+    pub fn reaching(keys: &str, tables: &str) -> anyhow::Result<Self> {
+        let serving = Self::with(tables, &[(REACHING, keys)]);
+        serving.place(REACHING, &built(FIXTURES, REACHING)?);
+        Ok(serving)
+    }
+
+    /// The same with [`MOUNTS`] mounts and [`RULES`] HTTP rules.
+    ///
+    /// # Errors
+    /// It was not built.
+    pub fn granted(keys: &str) -> anyhow::Result<Self> {
+        let mut tables = format!("[components.{REACHING}.filesystem]\n\"/tmp\" = {{ scratch = \"1MiB\" }}\n");
+        for mount in 1..MOUNTS {
+            let access = if mount == 1 { "write" } else { "read" };
+            tables.push_str(&format!(
+                "\"/mount{mount}\" = {{ path = \"mount{mount}\", access = \"{access}\", create = true }}\n"
+            ));
+        }
+        let rules: Vec<String> = (0..RULES).map(|rule| format!("\"GET https://api{rule}.example.com/v1/*\"")).collect();
+        tables.push_str(&format!("\n[components.{REACHING}.network]\nhttp = [{}]\n", rules.join(", ")));
+        Self::reaching(keys, &tables)
+    }
+
+    /// The same with leave to ask the server on this port.
+    ///
+    /// # Errors
+    /// It was not built.
+    pub fn fetching(port: u16) -> anyhow::Result<Self> {
+        let rule = format!("http = [\"GET http://127.0.0.1:{port}\"]\nprivate = [\"127.0.0.1:{port}\"]\n");
+        Self::reaching("", &format!("[components.{REACHING}.network]\n{rule}"))
     }
 
     /// The components with further keys of each, then further tables.

@@ -337,3 +337,18 @@ fn check_shows_which_requests_a_tool_may_make() {
     let finished = Command::in_folder(&staged, &["check"]).run();
     assert!(finished.succeeded().contains("GET https://api.example/v1/*"), "{}", finished.stdout);
 }
+
+#[test]
+fn requests_of_one_call_share_a_connection_and_those_of_another_have_their_own() {
+    let server = HttpServer::start();
+    let tables = format!(
+        "[{{c}}.network]\nhttp = [\"GET http://{address}\"]\nprivate = [\"{address}\"]\n",
+        address = server.address()
+    );
+    let mut host = host(FIXTURE, &tables);
+    for call in 1..=2 {
+        let answer = host.call("http_again", json!({"url": server.url("/bytes/7"), "times": 5, "text": "said"}));
+        assert_eq!(answer.text(), "said: 5 came, 35 bytes");
+        assert_eq!((server.connections(), server.seen().len()), (call, 5 * call));
+    }
+}

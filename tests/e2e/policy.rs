@@ -156,3 +156,27 @@ fn the_lines_that_would_allow_what_was_tried_are_suggested() {
     folder.write("no.jsonl", "no JSON\n");
     assert!(run(&folder, &["policy", "suggest", "no.jsonl"]).failed_with(1).contains("line 1"));
 }
+
+#[test]
+fn what_tools_try_is_observed_denied_and_becomes_a_suggestion_that_allows_it() {
+    let manifest = "version = 1\n[components.reach_http]\nsource = \"components/reach_http.wasm\"\n";
+    let folder = Folder::with_manifest(manifest);
+    let get = |id: u32| {
+        let params = json!({
+            "name": "http",
+            "arguments": {"url": "https://tried.example/v1/now?key=1"},
+            "_meta": toolcell_tests::modern_meta(),
+        });
+        format!("{}\n", json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+    };
+    let served = Command::in_folder(&folder, &["serve", "--observe", "tried.jsonl"]).with_input(get(1) + &get(2)).run();
+    assert_eq!(served.frames().len(), 2, "{served:?}");
+    assert!(served.stdout.contains("HttpRequestDenied"), "observed is not allowed: {}", served.stdout);
+    assert!(served.stderr.contains("observed 1 denied attempts"), "{}", served.stderr);
+
+    let suggested = run(&folder, &["policy", "suggest", "tried.jsonl"]).succeeded().to_owned();
+    assert!(suggested.contains("https://tried.example/v1/now") && !suggested.contains("key=1"), "{suggested}");
+    folder.write("toolcell.toml", format!("{manifest}\n{suggested}"));
+    let explained = run(&folder, &["policy", "explain", "http", "GET https://tried.example/v1/now"]);
+    assert!(explained.succeeded().starts_with("allowed: "), "{}", explained.stdout);
+}

@@ -67,7 +67,7 @@ fn page(status: &Value) -> String {
         let differences = held["differences"].as_array().into_iter().flatten();
         differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
     }
-    for attempt in status["reloads"]["last"].as_array().into_iter().flatten() {
+    for attempt in status.pointer("/reloads/last").and_then(Value::as_array).into_iter().flatten() {
         let what = if attempt["replaced"] == true { "replaced" } else { "refused" };
         let (time, summary) = (line(&attempt["time"]), line(&attempt["summary"]));
         text.push_str(&format!("  {time} {what} ({}): {summary}\n", line(&attempt["trigger"])));

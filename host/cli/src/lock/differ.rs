@@ -46,7 +46,10 @@ fn added(component: &Component) -> Vec<String> {
     let (digest, source) = (short(&component.digest), &component.source);
     let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];
     for (name, tool) in &component.tools {
-        lines.push(format!("tool {name}: {}", words::shown(&tool.definition["description"])));
+        lines.push(format!(
+            "tool {name}: {}",
+            words::shown(tool.definition.get("description").unwrap_or(&serde_json::Value::Null))
+        ));
         lines.extend(tool.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
     }
     lines
@@ -85,7 +88,10 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     let (locked, now) = match (locked, now) {
         (Some(locked), Some(now)) => (locked, now),
         (None, Some(now)) => {
-            let mut lines = vec![format!("tool {name}: new: {}", words::shown(&now.definition["description"]))];
+            let mut lines = vec![format!(
+                "tool {name}: new: {}",
+                words::shown(now.definition.get("description").unwrap_or(&serde_json::Value::Null))
+            )];
             lines.extend(now.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
             return (lines, false);
         }

@@ -17,7 +17,8 @@ const TEXT_WIDTH_MAX: usize = 64;
 /// One block for the tools that reach the same: their names, then a line for each thing that they can reach, with the
 /// manifest's line. Tools that reach nothing share the last line.
 pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
-    let (mut blocks, mut sealed): (Vec<(Vec<String>, Vec<ReachRow>)>, Vec<String>) = Default::default();
+    let mut blocks: Vec<(Vec<String>, Vec<ReachRow>)> = Vec::new();
+    let mut sealed: Vec<String> = Vec::new();
     for (name, rows) in by_tool(catalog) {
         if rows.is_empty() {
             sealed.push(name);

@@ -41,11 +41,23 @@ async fn servers_share_no_connection() {
 async fn requests_at_once_have_connections_of_their_own() {
     let server = Server::echo().await;
     let mut call = Granted::to(server.address).call();
+    let first = call.begin(get(&server.url("/1")), None);
+    let second = call.begin(get(&server.url("/2")), None);
+    let (first, second) = tokio::join!(first, second);
+    let (first, second) = (read(first.unwrap().0).await.unwrap(), read(second.unwrap().0).await.unwrap());
+    assert!(first.body.starts_with("GET /1 ") && second.body.starts_with("GET /2 "));
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_short_response_gives_its_connection_back_before_it_is_read() {
+    let server = Server::echo().await;
+    let mut call = Granted::to(server.address).call();
     let first = call.open(&server.url("/1")).await.unwrap();
     let second = call.open(&server.url("/2")).await.unwrap();
     let (first, second) = (read(first).await.unwrap(), read(second).await.unwrap());
     assert!(first.body.starts_with("GET /1 ") && second.body.starts_with("GET /2 "));
-    assert_eq!(server.connections(), 2);
+    assert_eq!(server.connections(), 1);
 }
 
 #[tokio::test]

@@ -29,14 +29,13 @@ mod serving;
 mod start;
 mod stream;
 mod subject;
-mod watch;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use options::{Asked, Options};
 use report::{Report, Section};
-use watch::Watch;
+use toolcell_tests::Watch;
 
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
@@ -79,7 +78,10 @@ fn measure(options: &Options) -> anyhow::Result<()> {
     let is_there = |name| name != "peers" || peers::is_any_given();
     for (name, measure) in MEASUREMENTS.into_iter().filter(|(name, _)| options.wants(name) && is_there(*name)) {
         complain(&format!("measuring: {name}"));
-        let watch = Watch::over(name, options.patience());
+        let patience = options.patience();
+        let watch = Watch::for_at_most(patience, move || {
+            complain(&format!("{name} takes longer than {} s: an answer is missing", patience.as_secs()));
+        });
         report.add(name, measure(options)?);
         drop(watch);
     }

@@ -24,6 +24,7 @@ mod folder;
 mod frames;
 mod host;
 pub mod loopback;
+mod watch;
 
 pub use answer::Answer;
 pub use binary::toolcell;
@@ -32,6 +33,7 @@ pub use fixture::{manifest_of, names as fixture_names};
 pub use folder::Folder;
 pub use frames::{PATIENCE, modern_meta};
 pub use host::TestHost;
+pub use watch::Watch;
 
 /// The revisions spoken after an `initialize` handshake, oldest first.
 pub const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];

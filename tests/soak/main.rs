@@ -14,7 +14,6 @@ mod report;
 mod rounds;
 mod serving;
 mod trend;
-mod watch;
 
 use std::io::Write as _;
 use std::process::ExitCode;

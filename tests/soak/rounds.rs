@@ -7,6 +7,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use toolcell_tests::Watch;
 
 use crate::calls::{self, Era, Kind, Request, Wanted};
 use crate::ledger::{Ledger, Open};
@@ -15,7 +16,6 @@ use crate::process::Held;
 use crate::random::Random;
 use crate::report::Report;
 use crate::serving;
-use crate::watch::Watch;
 
 /// Rounds that a soak is made of, as long as they are neither too short nor too long.
 const ROUNDS: u32 = 24;
@@ -54,7 +54,10 @@ const SAID_BYTES: u64 = 8 * 1024;
 /// The host does not start, or the run cannot be made. What the host does wrong is in the report.
 pub fn soak(options: &Options) -> anyhow::Result<Report> {
     // A round ends with one wait for answers, and a host that does not give them is given up there.
-    let _watch = Watch::for_at_most(options.duration * 2 + PATIENCE * 4);
+    let patience = options.duration * 2 + PATIENCE * 4;
+    let _watch = Watch::for_at_most(patience, move || {
+        crate::complain(&format!("the host hangs: no end after {} s", patience.as_secs()));
+    });
     let folder = serving::folder();
     let mut stderr = tempfile::tempfile()?;
     let mut child = Ended(

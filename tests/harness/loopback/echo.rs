@@ -5,21 +5,71 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// A TCP server that sends back what comes.
-#[derive(Debug)]
-pub struct TcpEcho {
+/// What a server and whoever started it both know.
+#[derive(Debug, Clone)]
+struct Serving {
     address: SocketAddr,
-    connections: Arc<AtomicUsize>,
+    count: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
 }
 
+/// A TCP server that sends back what comes.
+#[derive(Debug)]
+pub struct TcpEcho(Serving);
+
 /// A UDP server that sends each datagram back.
 #[derive(Debug)]
-pub struct UdpEcho {
-    address: SocketAddr,
-    datagrams: Arc<AtomicUsize>,
-    is_over: Arc<AtomicBool>,
+pub struct UdpEcho(Serving);
+
+impl Serving {
+    fn at(address: SocketAddr) -> Self {
+        Self { address, count: Arc::default(), is_over: Arc::default() }
+    }
+
+    /// One more came. False once nothing is to be served any more.
+    fn counts(&self) -> bool {
+        if self.is_over.load(Ordering::SeqCst) {
+            return false;
+        }
+        self.count.fetch_add(1, Ordering::SeqCst);
+        true
+    }
+
+    fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
 }
+
+/// How each of the two is started and asked.
+macro_rules! server {
+    ($name:ident, $counted:ident, $what:literal) => {
+        impl $name {
+            /// A server on 127.0.0.1.
+            ///
+            /// # Panics
+            /// Where it cannot listen.
+            #[must_use]
+            pub fn start() -> Self {
+                Self::at(([127, 0, 0, 1], 0))
+            }
+
+            /// Where it listens.
+            #[must_use]
+            pub fn address(&self) -> SocketAddr {
+                self.0.address
+            }
+
+            #[doc = $what]
+            #[must_use]
+            pub fn $counted(&self) -> usize {
+                self.0.count.load(Ordering::SeqCst)
+            }
+        }
+    };
+}
+
+server!(TcpEcho, connections, "How many connections were made to it so far.");
+server!(UdpEcho, datagrams, "How many datagrams came so far.");
 
 impl TcpEcho {
     /// A server at this address.
@@ -29,42 +79,19 @@ impl TcpEcho {
     #[must_use]
     pub fn at(address: impl Into<SocketAddr>) -> Self {
         let listener = TcpListener::bind(address.into()).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (connections, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, over) = (Arc::clone(&connections), Arc::clone(&is_over));
+        let serving = Serving::at(listener.local_addr().unwrap());
+        let own = serving.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if over.load(Ordering::SeqCst) {
+                if !own.counts() {
                     return;
                 }
-                count.fetch_add(1, Ordering::SeqCst);
                 if let Ok(stream) = stream {
                     std::thread::spawn(move || send_back(stream));
                 }
             }
         });
-        Self { address, connections, is_over }
-    }
-
-    /// A server on 127.0.0.1.
-    ///
-    /// # Panics
-    /// Where it cannot listen.
-    #[must_use]
-    pub fn start() -> Self {
-        Self::at(([127, 0, 0, 1], 0))
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// How many connections were made to it so far.
-    #[must_use]
-    pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::SeqCst)
+        Self(serving)
     }
 }
 
@@ -79,8 +106,8 @@ fn send_back(mut stream: TcpStream) {
 
 impl Drop for TcpEcho {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
+        self.0.end();
+        let _ = TcpStream::connect(self.0.address);
     }
 }
 
@@ -92,48 +119,25 @@ impl UdpEcho {
     #[must_use]
     pub fn at(address: impl Into<SocketAddr>) -> Self {
         let socket = UdpSocket::bind(address.into()).unwrap();
-        let address = socket.local_addr().unwrap();
-        let (datagrams, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, over) = (Arc::clone(&datagrams), Arc::clone(&is_over));
+        let serving = Serving::at(socket.local_addr().unwrap());
+        let own = serving.clone();
         std::thread::spawn(move || {
             let mut block = [0_u8; 65536];
             while let Ok((bytes, from)) = socket.recv_from(&mut block) {
-                if over.load(Ordering::SeqCst) {
+                if !own.counts() {
                     return;
                 }
-                count.fetch_add(1, Ordering::SeqCst);
                 let _ = socket.send_to(&block[..bytes], from);
             }
         });
-        Self { address, datagrams, is_over }
-    }
-
-    /// A server on 127.0.0.1.
-    ///
-    /// # Panics
-    /// Where it cannot listen.
-    #[must_use]
-    pub fn start() -> Self {
-        Self::at(([127, 0, 0, 1], 0))
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// How many datagrams came so far.
-    #[must_use]
-    pub fn datagrams(&self) -> usize {
-        self.datagrams.load(Ordering::SeqCst)
+        Self(serving)
     }
 }
 
 impl Drop for UdpEcho {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        let woken = UdpSocket::bind(("127.0.0.1", 0)).and_then(|socket| socket.send_to(b"", self.address));
+        self.0.end();
+        let woken = UdpSocket::bind(("127.0.0.1", 0)).and_then(|socket| socket.send_to(b"", self.0.address));
         let _ = woken;
     }
 }

@@ -1,23 +1,25 @@
-//! Ends the run where it does not end by itself: a host that hangs must not hang what waits for it.
+//! Ends a program where it does not end by itself: a host that hangs must not hang what waits for it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Ends this process unless dropped in time.
+#[derive(Debug)]
 pub struct Watch {
     done: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Watches from now on.
-    pub fn for_at_most(patience: Duration) -> Self {
+    /// Watches from now on, for at most this long. Past that `complain` is called, and the process ends with 1.
+    #[must_use]
+    pub fn for_at_most(patience: Duration, complain: impl FnOnce() + Send + 'static) -> Self {
         let (done, waits) = channel();
         let thread = std::thread::spawn(move || {
             if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                crate::complain(&format!("the host hangs: no end after {} s", patience.as_secs()));
-                // The child sees its input end, and ends itself.
+                complain();
+                // The children see their input end, and end themselves.
                 std::process::exit(1);
             }
         });

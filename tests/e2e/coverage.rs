@@ -34,7 +34,7 @@ fn every_fixture_is_named_by_a_test() {
 fn every_tool_of_a_fixture_is_named_by_a_test() {
     // Two hosts: some tools of the one and of the other have the same name.
     let hosts: [(&[&str], usize); 2] = [
-        (&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter", "remembers"], 80),
+        (&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter", "remembers", "versioned_a"], 80),
         (
             &[
                 "reach_files",
@@ -46,6 +46,7 @@ fn every_tool_of_a_fixture_is_named_by_a_test() {
                 "address_forms",
                 "smuggle",
                 "exfiltrate",
+                "versioned_c",
             ],
             45,
         ),

@@ -24,6 +24,7 @@ mod lifecycle;
 mod loading;
 mod malformed;
 mod policy;
+mod reload;
 mod results;
 mod sealed;
 mod stopping;

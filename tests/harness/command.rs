@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::folder::RUNTIME_FOLDER;
 use crate::frames::PATIENCE;
 use crate::{Folder, binary};
 
@@ -37,10 +38,12 @@ impl Command {
         Self { process, input: Vec::new() }
     }
 
-    /// The same, run in this folder.
+    /// The same, run in this folder: hosts that serve from it are found.
     #[must_use]
     pub fn in_folder(folder: &Folder, arguments: &[&str]) -> Self {
-        Self::toolcell(arguments).working_in(folder.path())
+        Self::toolcell(arguments)
+            .working_in(folder.path())
+            .with_variable(RUNTIME_FOLDER, &folder.runtime().to_string_lossy())
     }
 
     /// Runs it in this folder.

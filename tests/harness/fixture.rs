@@ -46,6 +46,16 @@ pub fn manifest_of(fixtures: &[&str]) -> String {
     manifest
 }
 
+/// The component that was built of this fixture.
+///
+/// # Panics
+/// Where it was not built.
+#[must_use]
+pub fn bytes(name: &str) -> Vec<u8> {
+    let path = fixtures().join("components").join(format!("{name}.wasm"));
+    fs::read(&path).unwrap_or_else(|error| panic!("fixture {name}: {error}; run `make fixtures`"))
+}
+
 /// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are the test's own affair.
 pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
     let built = fixtures().join("components");

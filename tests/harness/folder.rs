@@ -5,9 +5,16 @@ use std::path::{Path, PathBuf};
 
 use crate::fixture;
 
+/// The variable that names the folder of a user's sockets.
+pub(crate) const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
+
 /// A temporary folder with a manifest and the fixtures that it names.
 #[derive(Debug)]
-pub struct Folder(tempfile::TempDir);
+pub struct Folder {
+    files: tempfile::TempDir,
+    /// Where hosts and commands of this test find one another's sockets, and nobody else's.
+    runtime: tempfile::TempDir,
+}
 
 impl Folder {
     /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture that it names so.
@@ -16,7 +23,8 @@ impl Folder {
     /// Where a fixture was not built, or the folder cannot be written.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
-        let folder = Self(tempfile::Builder::new().prefix("toolcell-test-").tempdir().unwrap());
+        let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir().unwrap();
+        let folder = Self { files: temporary("toolcell-test-"), runtime: temporary("toolcell-run-") };
         fs::write(folder.manifest(), manifest).unwrap();
         fixture::place_named_in(manifest, folder.path());
         folder
@@ -25,7 +33,13 @@ impl Folder {
     /// The folder itself.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.files.path()
+    }
+
+    /// The user's runtime folder, as hosts and commands in this folder are told.
+    #[must_use]
+    pub fn runtime(&self) -> &Path {
+        self.runtime.path()
     }
 
     /// The manifest in it.

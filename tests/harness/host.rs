@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::command::Finished;
+use crate::folder::RUNTIME_FOLDER;
 use crate::frames::{Line, Lines, PATIENCE, Said, modern_meta};
 use crate::{Answer, Folder, binary, fixture};
 
@@ -78,12 +79,22 @@ impl TestHost {
         Self::start_with(folder, &["--audit", AUDIT], variables)
     }
 
+    /// Serves the manifest of this folder with these further options, and records each call.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn recording_with(folder: Folder, options: &[&str]) -> Self {
+        Self::start_with(folder, &[&["--audit", AUDIT], options].concat(), &[])
+    }
+
     fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = std::process::Command::new(binary::toolcell())
             .arg("serve")
             .arg("--manifest")
             .arg(folder.manifest())
             .args(further)
+            .env(RUNTIME_FOLDER, folder.runtime())
             .envs(variables.iter().copied())
             .current_dir(folder.path())
             .stdin(Stdio::piped())
@@ -261,8 +272,19 @@ impl TestHost {
     /// # Panics
     /// As [`TestHost::receive`].
     pub fn reply_to(&mut self, id: &Value) -> Value {
-        let is_it = |frame: &Value| frame.get("id") == Some(id) && frame.get("method").is_none();
-        if let Some(at) = self.kept.iter().position(is_it) {
+        self.next_that(|frame| frame.get("id") == Some(id) && frame.get("method").is_none())
+    }
+
+    /// The next frame of this method, of those that came or come. Frames before it are kept for [`TestHost::receive`].
+    ///
+    /// # Panics
+    /// As [`TestHost::receive`].
+    pub fn next_of(&mut self, method: &str) -> Value {
+        self.next_that(|frame| frame["method"] == method)
+    }
+
+    fn next_that(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.kept.iter().position(&is_it) {
             return self.kept.remove(at).unwrap();
         }
         loop {
@@ -430,8 +452,35 @@ impl TestHost {
     /// # Panics
     /// Where the process is gone.
     pub fn terminate(&self) {
-        let process = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Asks the host to look at its files (SIGHUP).
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    pub fn hang_up(&self) {
+        self.signal(rustix::process::Signal::HUP);
+    }
+
+    /// Stops the process where it is, until [`TestHost::resume`]: what happens meanwhile happens at once for it.
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    pub fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// Lets it go on.
+    ///
+    /// # Panics
+    /// Where the process is gone.
+    pub fn resume(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
     /// Closes the input, waits until the host ended, and gives its folder back: for a host that starts again in it.

@@ -24,15 +24,17 @@ mod folder;
 mod frames;
 mod host;
 pub mod loopback;
+mod saving;
 mod watch;
 
 pub use answer::Answer;
 pub use binary::toolcell;
 pub use command::{Command, Finished};
-pub use fixture::{manifest_of, names as fixture_names};
+pub use fixture::{bytes as fixture_bytes, manifest_of, names as fixture_names};
 pub use folder::Folder;
 pub use frames::{PATIENCE, modern_meta};
 pub use host::TestHost;
+pub use saving::{LIST_CHANGED, Saving};
 pub use watch::Watch;
 
 /// The revisions spoken after an `initialize` handshake, oldest first.

@@ -7,7 +7,7 @@ use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limit, Limits};
 use wasmtime::Store;
 
-use crate::bindings::{ToolComponent as Bindings, contract};
+use crate::bindings::contract;
 use crate::caller::Caller;
 use crate::capture::Captured;
 use crate::component::ToolComponent;
@@ -16,6 +16,7 @@ use crate::instance::Instance;
 use crate::kept::{Kept, Turn};
 use crate::reach::Reach;
 use crate::redaction;
+use crate::shape::{Ask, Exports};
 use crate::state::CallState;
 use crate::warm::Warm;
 use crate::weight::weigh;
@@ -69,6 +70,19 @@ pub struct CallReport<T> {
     pub remains: Remains,
 }
 
+impl<T> CallReport<T> {
+    /// Nothing ran.
+    fn of(outcome: Result<T, Failure>) -> Self {
+        let (usage, captured, denials) = Default::default();
+        Self { outcome, usage, captured, denials, remains: Remains::default() }
+    }
+
+    /// What is known without running anything.
+    pub(crate) fn without_running(value: T) -> Self {
+        Self::of(Ok(value))
+    }
+}
+
 /// What a call leaves behind. It keeps its memory and its share of the pool until it is dropped, but no call from running.
 #[must_use]
 #[derive(Default)]
@@ -102,8 +116,9 @@ pub(crate) struct Terms<'a> {
 /// Runs `call-tool` and holds the result to the output limits.
 pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
     let CallInput { tool, arguments_json, limits, reach, caller, supply } = input;
-    let report = run(component, Terms { limits, reach, caller, supply }, async |store, tools| {
-        tools.toolcell_mcp_tools().call_call_tool(store, tool, arguments_json).await
+    let ask = Ask { tool, arguments_json, limits };
+    let report = run(component, Terms { limits, reach, caller, supply }, async |store, exports| {
+        component.tools().call(store, exports, ask).await
     })
     .await;
     let mut usage = report.usage;
@@ -129,14 +144,11 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
 pub(crate) async fn run<T>(
     component: &ToolComponent,
     terms: Terms<'_>,
-    export: impl AsyncFnOnce(&mut Store<CallState>, &Bindings) -> wasmtime::Result<T>,
+    export: impl AsyncFnOnce(&mut Store<CallState>, &Exports) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
     let (mut instance, back) = match obtain(component, &terms).await {
         Ok(obtained) => obtained,
-        Err(failure) => {
-            let (usage, captured, denials) = Default::default();
-            return CallReport { outcome: Err(failure), usage, captured, denials, remains: Remains::default() };
-        }
+        Err(failure) => return CallReport::of(Err(failure)),
     };
     let Terms { limits, caller, .. } = terms;
     let _running = component.sandbox().clock().running();

@@ -2,9 +2,8 @@
 use std::sync::Arc;
 
 use toolcell_policy::Limits;
-use wasmtime::component::Component;
+use wasmtime::component::{Component, InstancePre};
 
-use crate::bindings::ToolComponentPre;
 use crate::call::{self, CallInput, CallReport, Supply, Terms};
 use crate::caller::NoCaller;
 use crate::contract;
@@ -13,7 +12,9 @@ use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
 use crate::inspect::Inspection;
 use crate::precompiled::{self, CodeOrigin};
 use crate::reach::Reach;
+use crate::shape::{Exports, Shape, ShapeName};
 use crate::state::CallState;
+use crate::typed::{LeftOut, NoFunctionDocs};
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
 const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -55,10 +56,18 @@ pub enum LoadError {
         reason: String,
     },
     /// Exports no tools.
-    #[error("exports no tools: \"toolcell:mcp/tools\" is missing; it exports {}", listed(.exports))]
+    #[error("exports no tools: neither \"toolcell:mcp/tools\" nor functions; it exports {}", listed(.exports))]
     NotATool {
         /// What it does export.
         exports: Vec<String>,
+    },
+    /// Two functions would be tools of the same name.
+    #[error("\"{}\" and \"{}\" would both be the tool \"{tool}\"", .functions[0], .functions[1])]
+    SameName {
+        /// The tool's name.
+        tool: String,
+        /// Both functions, as in WIT.
+        functions: [String; 2],
     },
     /// Built against a contract that this host does not speak.
     #[error("built against \"{found}\"; this host speaks {}", contract_name())]
@@ -83,7 +92,10 @@ impl LoadError {
                 "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
             }
             Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
-            Self::NotATool { .. } => "build it against the world \"tool-component\" in wit/",
+            Self::NotATool { .. } => {
+                "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
+            }
+            Self::SameName { .. } => "rename one of them in its WIT",
             Self::Contract { .. } => "build it again against the WIT packages in wit/",
         }
     }
@@ -94,16 +106,14 @@ fn listed(names: &[String]) -> String {
 }
 
 fn contract_name() -> String {
-    format!("{CONTRACT_EXPORT}1.x")
+    format!("{}1.x", crate::shape::CONTRACT_EXPORT)
 }
 
-/// The contract's export, up to its version.
-pub(crate) const CONTRACT_EXPORT: &str = "toolcell:mcp/tools@";
-
-/// A component that was compiled, linked and found to keep the contract. Cheap to clone is its `Arc`; calls borrow it.
+/// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`; calls borrow it.
 pub struct ToolComponent {
     sandbox: Sandbox,
-    pre: ToolComponentPre<CallState>,
+    pre: InstancePre<CallState>,
+    shape: Shape,
     slot_units: u32,
     pooled: bool,
     inspection: Inspection,
@@ -121,19 +131,14 @@ impl ToolComponent {
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
         }
-        let Some(export) = inspection.exports().iter().find(|name| name.starts_with(CONTRACT_EXPORT)) else {
-            return Err(LoadError::NotATool { exports: inspection.exports().to_vec() });
-        };
-        if !export.strip_prefix(CONTRACT_EXPORT).is_some_and(|version| version.starts_with("1.")) {
-            return Err(LoadError::Contract { found: export.clone() });
-        }
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
-        let instance = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
-        let pre = ToolComponentPre::new(instance).map_err(mismatch)?;
+        let pre = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
+        let shape = Shape::of(&component, &pre, &inspection)?;
         let pooled = std::ptr::eq(lane, sandbox.pooled());
         Ok(Self {
             sandbox: sandbox.clone(),
             pre,
+            shape,
             slot_units: sandbox.slots().units(&component),
             pooled,
             inspection,
@@ -166,11 +171,33 @@ impl ToolComponent {
         self.inspection.digest()
     }
 
-    /// Asks the component for its tools, in a sandbox with these limits and nothing granted: what a component says of
-    /// itself does not depend on what it can reach.
+    /// What makes tools of it.
+    #[must_use]
+    pub fn shape(&self) -> ShapeName {
+        self.shape.name()
+    }
+
+    /// Functions of a typed component that are no tools, as no JSON stands for what they take or give.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        match &self.shape {
+            Shape::Typed(functions) => functions.left_out(),
+            Shape::Contract(_) => &[],
+        }
+    }
+
+    /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
+    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs.
     pub async fn list_tools(&self, limits: &Limits) -> CallReport<Vec<contract::Tool>> {
+        if let Shape::Typed(functions) = &self.shape {
+            return CallReport::without_running(functions.tools(&NoFunctionDocs));
+        }
         let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller), supply: Supply::Fresh };
-        call::run(self, terms, async |store, tools| tools.toolcell_mcp_tools().call_list_tools(store).await).await
+        call::run(self, terms, async |store, exports| match exports {
+            Exports::Contract(bindings) => bindings.toolcell_mcp_tools().call_list_tools(store).await,
+            Exports::Typed(_) => Err(wasmtime::Error::msg("the component lists its tools by their types")),
+        })
+        .await
     }
 
     /// Runs one call. Dropping the future stops the guest.
@@ -182,8 +209,12 @@ impl ToolComponent {
         &self.sandbox
     }
 
-    pub(crate) fn pre(&self) -> &ToolComponentPre<CallState> {
+    pub(crate) fn pre(&self) -> &InstancePre<CallState> {
         &self.pre
+    }
+
+    pub(crate) fn tools(&self) -> &Shape {
+        &self.shape
     }
 
     pub(crate) fn slot_units(&self) -> u32 {
@@ -213,7 +244,7 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<(Compone
 }
 
 /// The error and its causes on one line, without the backtrace that `Debug` may append.
-fn one_line(error: &wasmtime::Error) -> String {
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
     let causes: Vec<String> = error.chain().map(|cause| cause.to_string().replace('\n', " ")).collect();
     causes.join(": ")
 }

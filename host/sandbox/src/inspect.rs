@@ -2,9 +2,10 @@
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use crate::component::{self, CONTRACT_EXPORT, LoadError};
+use crate::component::{self, LoadError};
 use crate::digest::Digest;
 use crate::engine::Sandbox;
+use crate::shape::CONTRACT_EXPORT;
 
 /// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
 const OFFERED: [&str; 13] = [

@@ -6,12 +6,12 @@ use toolcell_audit::Usage;
 use toolcell_policy::Limits;
 use wasmtime::Store;
 
-use crate::bindings::ToolComponent as Bindings;
 use crate::call::Terms;
 use crate::caller::{Caller, NoCaller};
 use crate::component::ToolComponent;
 use crate::engine;
 use crate::reach::Reach;
+use crate::shape::Exports;
 use crate::slots::{CallPermit, Slot};
 use crate::state::CallState;
 
@@ -22,7 +22,7 @@ const SMALL_BYTES_MAX: u64 = 2 << 20;
 /// A store with its share of the pool, and the instance in it once there is one.
 pub(crate) struct Instance {
     pub(crate) store: Store<CallState>,
-    pub(crate) exports: Option<Bindings>,
+    pub(crate) exports: Option<Exports>,
     slot: Slot,
 }
 
@@ -42,7 +42,8 @@ impl Instance {
     /// Instantiates the component, where that was not done before.
     pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
         if self.exports.is_none() {
-            self.exports = Some(component.pre().instantiate_async(&mut self.store).await?);
+            let instance = component.pre().instantiate_async(&mut self.store).await?;
+            self.exports = Some(component.tools().exports(&mut self.store, instance)?);
         }
         Ok(())
     }

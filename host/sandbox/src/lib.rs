@@ -36,9 +36,11 @@ mod precompiled;
 mod reach;
 mod redaction;
 mod secrets;
+mod shape;
 mod slots;
 mod sockets;
 mod state;
+mod typed;
 mod warm;
 mod weight;
 
@@ -57,4 +59,6 @@ pub use kept::Kept;
 pub use precompiled::CodeOrigin;
 pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
+pub use shape::ShapeName;
+pub use typed::LeftOut;
 pub use warm::{Spawn, Warm, WarmBudget};

@@ -14,7 +14,7 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, LeftOut, Reach, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
@@ -196,6 +196,9 @@ impl Builder {
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
+        if !component.left_out().is_empty() {
+            return Err(unsupported(policy, component.left_out()));
+        }
         let report = self.runtime.block_on(component.list_tools(policy.limits()));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
@@ -240,6 +243,13 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
             past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
         }
     }
+}
+
+/// Functions of a typed component that cannot be tools.
+fn unsupported(policy: &ComponentPolicy, left_out: &[LeftOut]) -> Diagnostic {
+    let functions: Vec<String> = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX).map(LeftOut::to_string).collect();
+    let message = format!("component \"{}\" exports what cannot be a tool: {}", policy.name(), functions.join("; "));
+    Diagnostic::error("components::unsupported", message).at(policy.source_span())
 }
 
 fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {

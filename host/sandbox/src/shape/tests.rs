@@ -1,0 +1,93 @@
+//! The shapes of small components written by hand, loaded and called in a real sandbox.
+#![allow(clippy::unwrap_used)]
+use std::sync::{Arc, LazyLock};
+
+use toolcell_policy::Limits;
+
+use crate::{
+    CallInput, CallReport, Failure, LoadError, NoCaller, Reach, Sandbox, SandboxOptions, ShapeName, Supply,
+    ToolComponent, contract,
+};
+
+static SANDBOX: LazyLock<Sandbox> =
+    LazyLock::new(|| Sandbox::new(SandboxOptions { calls_max: 8, ..SandboxOptions::default() }).unwrap());
+
+fn load(text: &str) -> Result<ToolComponent, LoadError> {
+    ToolComponent::load(&SANDBOX, &wat::parse_str(text).unwrap())
+}
+
+async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
+    let (limits, reach) = (Limits::default(), Reach::sealed(""));
+    let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
+    component.call_tool(CallInput { tool, arguments_json, limits: &limits, reach: &reach, caller, supply }).await
+}
+
+async fn structured(component: &ToolComponent, tool: &str, arguments_json: &str) -> String {
+    call(component, tool, arguments_json).await.outcome.unwrap().structured_json.unwrap()
+}
+
+/// Functions at the top and in an interface, all of which add two numbers.
+const ADDERS: &str = r#"(component
+  (core module $m (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
+  (core instance $i (instantiate $m))
+  (func $add (param "left-hand" s32) (param "right" s32) (result s32) (canon lift (core func $i "add")))
+  (export "add-numbers" (func $add))
+  (instance $sums (export "add-numbers" (func $add)) (export "total" (func $add)))
+  (export "acme:math/sums@1.0.0" (instance $sums))
+  (instance $run (export "run" (func $add)))
+  (export "wasi:other/run@0.2.0" (instance $run)))"#;
+
+#[tokio::test]
+async fn each_function_is_a_tool_and_an_interface_is_named_only_where_it_must_be() {
+    let component = load(ADDERS).unwrap();
+    assert_eq!(component.shape(), ShapeName::Typed);
+    let tools = component.list_tools(&Limits::default()).await.outcome.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["add_numbers", "sums_add_numbers", "total"]);
+    for tool in names {
+        let sum = structured(&component, tool, r#"{"left_hand":2,"right":-5}"#).await;
+        assert_eq!(sum, r#"{"result":-3}"#, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_refused_by_their_path() {
+    let component = load(ADDERS).unwrap();
+    let failure = call(&component, "total", r#"{"left_hand":2,"right":"5"}"#).await.outcome.unwrap_err();
+    let expected = "$.right: expected an integer from -2147483648 to 2147483647";
+    assert_eq!(failure, Failure::InvalidInput(expected.to_owned()));
+}
+
+#[test]
+fn functions_of_one_name_are_refused_by_both_names() {
+    let text = r#"(component
+      (core module $m (func (export "f")))
+      (core instance $i (instantiate $m))
+      (func $f (canon lift (core func $i "f")))
+      (instance $one (export "go" (func $f)))
+      (export "acme:a/one@1.0.0" (instance $one))
+      (export "acme:b/one@1.0.0" (instance $one)))"#;
+    let error = load(text).err().unwrap();
+    assert_eq!(error.to_string(), "\"acme:a/one.go\" and \"acme:b/one.go\" would both be the tool \"one_go\"");
+}
+
+#[test]
+fn functions_that_json_cannot_serve_are_listed_with_the_reason() {
+    let text = r#"(component
+      (core module $m (func (export "f") (param i32)) (func (export "g")))
+      (core instance $i (instantiate $m))
+      (type $handle' (resource (rep i32)))
+      (export $handle "handle" (type $handle'))
+      (func $f (param "it" (own $handle)) (canon lift (core func $i "f")))
+      (export "take" (func $f))
+      (func $g (canon lift (core func $i "g")))
+      (export "go" (func $g)))"#;
+    let component = load(text).unwrap();
+    let left_out: Vec<String> = component.left_out().iter().map(ToString::to_string).collect();
+    assert_eq!(left_out, ["\"take\" (its parameter \"it\" has a resource)"]);
+}
+
+#[test]
+fn a_component_that_exports_nothing_is_no_tool() {
+    assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
+}

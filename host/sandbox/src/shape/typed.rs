@@ -1,0 +1,15 @@
+//! Components whose functions are tools. Must not hold: how values convert.
+use wasmtime::component::Component;
+
+use crate::component::LoadError;
+use crate::typed::Functions;
+
+/// The functions of a component that has any, be it that JSON serves none of them.
+///
+/// # Errors
+/// Two of them would have the same name.
+pub(super) fn detect(component: &Component) -> Result<Option<Functions>, LoadError> {
+    let functions = Functions::of(component)
+        .map_err(|taken| LoadError::SameName { tool: taken.tool, functions: taken.functions })?;
+    Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
+}

@@ -1,0 +1,218 @@
+//! Component values → JSON text, driven by the types. Must not hold: the other way.
+use base64::Engine as _;
+use wasmtime::component::Val;
+
+use super::ty::{Field, Int, Ty, TyId, Types};
+
+/// The greatest integer up to which every JSON parser keeps numbers exactly: 2^53 - 1.
+const EXACT_MAX: i128 = (1 << 53) - 1;
+
+/// Why a value has no JSON text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EncodeError {
+    /// The text would be longer than allowed.
+    #[error("the result's JSON is too long")]
+    TooLong,
+    /// The engine gave a value that is not of its type.
+    #[error("the result is not of its type")]
+    Mismatch,
+}
+
+/// The JSON of a function's result, as an object: a record itself, else whatever it is as `result`.
+pub(crate) fn result(
+    types: &Types,
+    ty: Option<TyId>,
+    value: Option<&Val>,
+    bytes_max: usize,
+) -> Result<String, EncodeError> {
+    let mut writer = Writer { types, text: String::new(), bytes_max };
+    match (ty, value) {
+        (None, None) => writer.push("{}")?,
+        (Some(ty), Some(value)) if matches!(types.get(ty), Ty::Record(_)) => writer.value(ty, value)?,
+        (Some(ty), Some(value)) => writer.tagged("result", Some((ty, value)))?,
+        _ => return Err(EncodeError::Mismatch),
+    }
+    Ok(writer.text)
+}
+
+/// The JSON of a typed error, as an object: `{"error": …}`.
+pub(crate) fn error(
+    types: &Types,
+    ty: Option<TyId>,
+    value: Option<&Val>,
+    bytes_max: usize,
+) -> Result<String, EncodeError> {
+    let mut writer = Writer { types, text: String::new(), bytes_max };
+    writer.tagged("error", ty.zip(value))?;
+    Ok(writer.text)
+}
+
+/// The JSON of a value.
+///
+/// # Errors
+/// [`EncodeError`] where it is longer than `bytes_max`.
+#[cfg(test)]
+pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> Result<String, EncodeError> {
+    let mut writer = Writer { types, text: String::new(), bytes_max };
+    writer.value(ty, value)?;
+    Ok(writer.text)
+}
+
+struct Writer<'a> {
+    types: &'a Types,
+    text: String,
+    bytes_max: usize,
+}
+
+impl Writer<'_> {
+    fn push(&mut self, part: &str) -> Result<(), EncodeError> {
+        if self.text.len() + part.len() > self.bytes_max {
+            return Err(EncodeError::TooLong);
+        }
+        self.text.push_str(part);
+        Ok(())
+    }
+
+    fn string(&mut self, text: &str) -> Result<(), EncodeError> {
+        // Texts always serialize; one that is long is refused before it is copied.
+        if text.len() > self.bytes_max {
+            return Err(EncodeError::TooLong);
+        }
+        let quoted = serde_json::to_string(text).map_err(|_| EncodeError::Mismatch)?;
+        self.push(&quoted)
+    }
+
+    fn value(&mut self, ty: TyId, value: &Val) -> Result<(), EncodeError> {
+        let types = self.types;
+        match (types.get(ty), value) {
+            (Ty::Bool, Val::Bool(value)) => self.push(if *value { "true" } else { "false" }),
+            (Ty::Int(int), value) => self.integer(*int, value),
+            (Ty::F32, Val::Float32(value)) => {
+                self.float(value.is_finite().then(|| value.to_string()), f64::from(*value))
+            }
+            (Ty::F64, Val::Float64(value)) => self.float(None, *value),
+            (Ty::Char, Val::Char(value)) => self.string(value.encode_utf8(&mut [0; 4])),
+            (Ty::Text, Val::String(value)) => self.string(value),
+            (Ty::Bytes, Val::List(values)) => self.bytes(values),
+            (Ty::List(item), Val::List(values)) | (Ty::FixedList(item, _), Val::FixedLengthList(values)) => {
+                self.array(values.iter().map(|value| (*item, value)))
+            }
+            (Ty::Tuple(types), Val::Tuple(values)) => self.array(types.iter().copied().zip(values)),
+            (Ty::Record(fields), Val::Record(values)) => self.record(fields, values),
+            (Ty::Variant(cases), Val::Variant(name, payload)) => {
+                let case = cases.iter().find(|case| case.name == *name).ok_or(EncodeError::Mismatch)?;
+                match (case.payload, payload) {
+                    (None, None) => self.string(name),
+                    (Some(ty), Some(value)) => self.tagged(name, Some((ty, value))),
+                    _ => Err(EncodeError::Mismatch),
+                }
+            }
+            (Ty::Enum(_), Val::Enum(label)) => self.string(label),
+            (Ty::Flags(_), Val::Flags(labels)) => {
+                self.push("[")?;
+                for (at, label) in labels.iter().enumerate() {
+                    self.push(if at == 0 { "" } else { "," })?;
+                    self.string(label)?;
+                }
+                self.push("]")
+            }
+            (Ty::Option(_), Val::Option(None)) => self.push("null"),
+            (Ty::Option(inner), Val::Option(Some(value))) if types.is_optional(*inner) => {
+                self.tagged("some", Some((*inner, value)))
+            }
+            (Ty::Option(inner), Val::Option(Some(value))) => self.value(*inner, value),
+            (Ty::Result(ok, err), Val::Result(result)) => {
+                let (key, ty, payload) = match result {
+                    Ok(payload) => ("ok", ok, payload),
+                    Err(payload) => ("err", err, payload),
+                };
+                self.tagged(key, (*ty).zip(payload.as_deref()))
+            }
+            _ => Err(EncodeError::Mismatch),
+        }
+    }
+
+    fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {
+        let value: i128 = match value {
+            Val::S8(value) => (*value).into(),
+            Val::U8(value) => (*value).into(),
+            Val::S16(value) => (*value).into(),
+            Val::U16(value) => (*value).into(),
+            Val::S32(value) => (*value).into(),
+            Val::U32(value) => (*value).into(),
+            Val::S64(value) => (*value).into(),
+            Val::U64(value) => (*value).into(),
+            _ => return Err(EncodeError::Mismatch),
+        };
+        if int.is_wide() && value.abs() > EXACT_MAX {
+            return self.string(&value.to_string());
+        }
+        self.push(&value.to_string())
+    }
+
+    /// `shortest` is the text of an f32: as an f64 it would have digits that it does not mean.
+    fn float(&mut self, shortest: Option<String>, value: f64) -> Result<(), EncodeError> {
+        if value.is_nan() {
+            return self.push("\"NaN\"");
+        }
+        if value.is_infinite() {
+            return self.push(if value > 0.0 { "\"Infinity\"" } else { "\"-Infinity\"" });
+        }
+        match shortest {
+            Some(text) => self.push(&text),
+            None => {
+                let text = serde_json::to_string(&value).map_err(|_| EncodeError::Mismatch)?;
+                self.push(&text)
+            }
+        }
+    }
+
+    fn bytes(&mut self, values: &[Val]) -> Result<(), EncodeError> {
+        if values.len() > self.bytes_max {
+            return Err(EncodeError::TooLong);
+        }
+        let bytes: Option<Vec<u8>> =
+            values.iter().map(|value| if let Val::U8(byte) = value { Some(*byte) } else { None }).collect();
+        let encoded = base64::engine::general_purpose::STANDARD.encode(bytes.ok_or(EncodeError::Mismatch)?);
+        self.push("\"")?;
+        self.push(&encoded)?;
+        self.push("\"")
+    }
+
+    fn array<'v>(&mut self, items: impl Iterator<Item = (TyId, &'v Val)>) -> Result<(), EncodeError> {
+        self.push("[")?;
+        for (at, (ty, value)) in items.enumerate() {
+            self.push(if at == 0 { "" } else { "," })?;
+            self.value(ty, value)?;
+        }
+        self.push("]")
+    }
+
+    fn record(&mut self, fields: &[Field], values: &[(String, Val)]) -> Result<(), EncodeError> {
+        self.push("{")?;
+        let mut is_first = true;
+        for (field, (_, value)) in fields.iter().zip(values) {
+            // What an option does not hold is left out.
+            if matches!(value, Val::Option(None)) {
+                continue;
+            }
+            self.push(if is_first { "" } else { "," })?;
+            is_first = false;
+            self.string(&field.name)?;
+            self.push(":")?;
+            self.value(field.ty, value)?;
+        }
+        self.push("}")
+    }
+
+    fn tagged(&mut self, key: &str, payload: Option<(TyId, &Val)>) -> Result<(), EncodeError> {
+        self.push("{")?;
+        self.string(key)?;
+        self.push(":")?;
+        match payload {
+            Some((ty, value)) => self.value(ty, value)?,
+            None => self.push("null")?,
+        }
+        self.push("}")
+    }
+}

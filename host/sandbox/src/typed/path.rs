@@ -1,0 +1,59 @@
+//! Where in a JSON value something is. Must not hold: what is there.
+use std::fmt;
+
+/// A place, linked to the one that holds it: nothing is allocated while all goes well.
+#[derive(Clone, Copy)]
+pub(crate) struct Path<'p> {
+    parent: Option<&'p Path<'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Root,
+    Key(&'p str),
+    Item(usize),
+}
+
+impl Path<'static> {
+    /// The whole value.
+    pub(crate) const ROOT: Self = Self { parent: None, step: Step::Root };
+}
+
+impl<'p> Path<'p> {
+    /// A key of the object here.
+    pub(crate) const fn key(&'p self, key: &'p str) -> Path<'p> {
+        Path { parent: Some(self), step: Step::Key(key) }
+    }
+
+    /// An item of the array here.
+    pub(crate) const fn item(&'p self, index: usize) -> Path<'p> {
+        Path { parent: Some(self), step: Step::Item(index) }
+    }
+}
+
+/// Characters of a key that are shown.
+const KEY_CHARS_SHOWN: usize = 80;
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(formatter)?;
+        }
+        match self.step {
+            Step::Root => formatter.write_str("$"),
+            Step::Item(index) => write!(formatter, "[{index}]"),
+            Step::Key(key) if is_plain(key) => write!(formatter, ".{key}"),
+            Step::Key(key) => {
+                let shown: String = key.chars().take(KEY_CHARS_SHOWN).collect();
+                write!(formatter, "[{shown:?}]")
+            }
+        }
+    }
+}
+
+fn is_plain(key: &str) -> bool {
+    !key.is_empty()
+        && key.len() <= KEY_CHARS_SHOWN
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

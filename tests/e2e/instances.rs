@@ -46,6 +46,23 @@ fn instances_made_ahead_leave_room_for_calls() {
 }
 
 #[test]
+fn small_instances_made_ahead_for_many_tools_leave_room_for_calls_too() {
+    let component = |at: usize| {
+        format!("[components.c{at}]\nsource = \"components/numbered.wasm\"\nprefix = \"c{at}_\"\nprewarm = 64\n")
+    };
+    let components: String = (0..6).map(component).collect();
+    let mut host = TestHost::with_manifest(&format!(
+        "version = 1\n[server]\ncalls = 2\n[defaults.limits]\nrate = \"1000000/s\"\n{components}"
+    ));
+    for round in 0..20 {
+        for at in 0..6 {
+            let answer = host.call(&format!("c{at}_now"), json!({}));
+            assert_eq!(answer.text(), "number 000000", "component {at}, round {round}");
+        }
+    }
+}
+
+#[test]
 fn a_caller_s_own_instance_keeps_its_state_between_calls_and_tools() {
     let mut host = host("instance = \"per-caller\"\n");
     assert_eq!(host.call("count", json!({})).text(), "1");

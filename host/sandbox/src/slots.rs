@@ -34,7 +34,8 @@ const KEEP_STACK_BYTES: usize = 16 * 1024;
 const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;
 const UNITS_MIN: u32 = UNITS_PER_CALL / MEMORIES_PER_CALL;
 
-/// Instances made ahead that the pool has room for beside those of calls; how many there are is bounded by memory first.
+/// Places for instances made ahead that the pool has beside those of calls; four small instances share one. How many there are is
+/// bounded by memory first.
 const WARM_MAX: u32 = 64;
 
 /// Hands out pool room.
@@ -88,12 +89,14 @@ impl Slots {
         let per_component = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         // A single call may be as large as a component may be, however few calls there are.
         let at_least = |count: u32, one: usize| count.max(per_component(one));
-        let instances = self.calls_max.saturating_add(WARM_MAX);
+        let places = self.calls_max.saturating_add(WARM_MAX);
+        // There are as many instances as the units allow, the smallest having four in one place. Each keeps a stack once it ran.
+        let instances = places.saturating_mul(UNITS_PER_CALL / UNITS_MIN);
         pool.total_component_instances(instances)
             .total_stacks(instances)
             .total_core_instances(instances.saturating_mul(per_component(INSTANCES_MAX)))
-            .total_memories(at_least(instances.saturating_mul(MEMORIES_PER_CALL), MEMORIES_MAX))
-            .total_tables(at_least(instances.saturating_mul(TABLES_PER_CALL), TABLES_MAX))
+            .total_memories(at_least(places.saturating_mul(MEMORIES_PER_CALL), MEMORIES_MAX))
+            .total_tables(at_least(places.saturating_mul(TABLES_PER_CALL), TABLES_MAX))
             .table_elements(TABLE_ELEMENTS)
             .max_core_instances_per_component(per_component(INSTANCES_MAX))
             .max_memories_per_component(per_component(MEMORIES_MAX))

@@ -21,7 +21,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests languages fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,9 @@ build: ## Build the toolcell binary (target/release/toolcell)
 
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR=$(target)/guests guest-examples/build.sh
+
+languages: ## Build the examples in other languages, each with its own tests (ARGS=--all: fail where a compiler cannot be had)
+	guest-examples/languages.sh $(ARGS)
 
 fixtures: ## Build the misbehaving components of the tests (tests/fixtures/components)
 	tests/fixtures/build.sh

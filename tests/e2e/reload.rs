@@ -3,12 +3,17 @@
 //! Holds what the modules share: a folder with one component, `tool`, that is saved anew as other versions of itself.
 
 mod announced;
+mod changed;
+mod saved;
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost, fixture_bytes};
 
 /// The file that is saved anew.
 const TOOL: &str = "components/tool.wasm";
+
+/// Lines that let `linger` see its gate.
+const GATE: &str = "[components.tool.filesystem]\n\"/gate\" = { path = \"gate\" }\n";
 
 /// A manifest that serves [`TOOL`] as the component `tool`. Further lines belong to its table.
 fn manifest(lines: &str) -> String {

@@ -24,6 +24,7 @@ mod folder;
 mod frames;
 mod host;
 pub mod loopback;
+mod readings;
 mod saving;
 mod watch;
 
@@ -34,6 +35,7 @@ pub use fixture::{bytes as fixture_bytes, manifest_of, names as fixture_names};
 pub use folder::Folder;
 pub use frames::{PATIENCE, modern_meta};
 pub use host::TestHost;
+pub use readings::Readings;
 pub use saving::{LIST_CHANGED, Saving};
 pub use watch::Watch;
 

@@ -125,7 +125,6 @@ impl TestHost {
     ///
     /// # Panics
     /// Where it does not become so in time.
-    #[must_use]
     pub fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {

@@ -1,7 +1,9 @@
 //! Where the control sockets of a manifest's processes are. Must not hold: what is said over them.
 //!
-//! Several processes may serve one manifest, one for each client, so each has a socket of its own: a digest of the manifest's
-//! path, and the process id. A socket whose process is gone is removed by whoever comes across it.
+//! Several processes may serve one manifest, one for each client, so each has a socket of its own. Its name is a digest of
+//! the manifest's path as it is written, another of where that led when the process started, and the process id: one who asks
+//! finds it by either, from another spelling of the path and after a link on the way was swapped (as Kubernetes does). A socket
+//! whose process is gone is removed by whoever comes across it.
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -13,7 +15,7 @@ use toolcell_sandbox::Digest;
 
 use crate::machine::user_folder;
 
-/// Characters of the digest in a socket's name. A socket's path may have 107 bytes in all.
+/// Characters of each digest in a socket's name. A socket's path may have 107 bytes in all.
 const NAME_CHARS: usize = 16;
 
 /// Bytes of a socket's path, by `unix(7)`, without its end.
@@ -47,7 +49,10 @@ impl FromStr for ControlArg {
 #[derive(Clone, Debug)]
 pub struct Place {
     folder: PathBuf,
-    prefix: String,
+    /// Of the path as it is written, made absolute.
+    written: String,
+    /// Of the path without links.
+    real: String,
 }
 
 impl Place {
@@ -58,16 +63,15 @@ impl Place {
             Some(folder) => folder.join("toolcell"),
             None => user_folder("XDG_STATE_HOME", ".local/state")?.join("run"),
         };
-        let path = manifest.canonicalize().or_else(|_| std::path::absolute(manifest)).ok()?;
-        let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
-        let name = digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS))?;
-        Some(Self { folder, prefix: format!("{name}-") })
+        let written = std::path::absolute(manifest).ok()?;
+        let real = manifest.canonicalize().unwrap_or_else(|_| written.clone());
+        Some(Self { folder, written: name_of(&written)?, real: name_of(&real)? })
     }
 
     /// The path of this process's socket; its folder is made where it is missing. `Err` is one sentence.
     pub fn own(&self) -> Result<PathBuf, String> {
         make_folder(&self.folder)?;
-        Ok(self.folder.join(format!("{}{}.sock", self.prefix, std::process::id())))
+        Ok(self.folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
     }
 
     /// The sockets of this manifest's processes, in order. Those of processes that are gone are removed.
@@ -76,12 +80,24 @@ impl Place {
             return Vec::new();
         }
         let Ok(listing) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let own = |name: &str| name.starts_with(&self.prefix) && name.ends_with(".sock");
-        let named = listing.flatten().filter(|entry| entry.file_name().to_str().is_some_and(own));
+        let named = listing.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
         let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
         paths.sort();
         paths
     }
+
+    /// Whether a socket of this name is one of this manifest's.
+    fn has(&self, name: &str) -> bool {
+        let Some(name) = name.strip_suffix(".sock") else { return false };
+        let mut parts = name.split('-');
+        parts.next() == Some(&self.written) || parts.next() == Some(&self.real)
+    }
+}
+
+/// The start of a path's digest.
+fn name_of(path: &Path) -> Option<String> {
+    let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 
 /// Removes a socket that nobody listens on any more. Gives whether there is none now.
@@ -121,7 +137,7 @@ mod tests {
     use super::*;
 
     fn place(folder: &Path) -> Place {
-        Place { folder: folder.to_owned(), prefix: "0123-".to_owned() }
+        Place { folder: folder.to_owned(), written: "0123".to_owned(), real: "abcd".to_owned() }
     }
 
     #[test]
@@ -131,10 +147,11 @@ mod tests {
         let place = place(&folder);
         let own = place.own().unwrap();
         drop(UnixListener::bind(&own).unwrap());
-        let (living, other) = (folder.join("0123-7.sock"), folder.join("9999-7.sock"));
-        let _listener = UnixListener::bind(&living).unwrap();
+        let other = folder.join("9999-9999-7.sock");
         drop(UnixListener::bind(&other).unwrap());
-        assert_eq!(place.living(), [living]);
+        let living = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
+        let _listeners = living.clone().map(|path| UnixListener::bind(path).unwrap());
+        assert_eq!(place.living(), living, "by either digest");
         assert!(!own.exists());
         assert!(other.exists(), "another manifest's is not touched");
     }

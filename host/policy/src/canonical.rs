@@ -1,6 +1,7 @@
 //! What a component's policy is, as one text that does not depend on how the manifest was written. Must not hold: how
 //! the text is digested.
 
+mod program;
 mod reach;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,12 @@ struct Canonical<'a> {
 /// What a tool has otherwise than its component.
 #[derive(Serialize)]
 struct Tool {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limits: Option<Table>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,7 +106,12 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let limits = (tool.limits() != component.limits()).then(|| table(tool.limits()));
     let grants = reach::form(tool.grants());
     let grants = (grants != *granted).then_some(grants);
-    (limits.is_some() || grants.is_some()).then_some(Tool { limits, grants })
+    let (title, description) = (tool.title().map(str::to_owned), tool.description().map(str::to_owned));
+    let program = tool.program().map(|program| program.canonical());
+    let tool = Tool { title, description, program, limits, grants };
+    let Tool { title, description, program, limits, grants } = &tool;
+    let says = title.is_some() || description.is_some() || program.is_some() || limits.is_some() || grants.is_some();
+    says.then_some(tool)
 }
 
 fn instance(policy: InstancePolicy) -> Instance {

@@ -29,6 +29,7 @@ mod limits;
 mod manifest;
 pub mod names;
 mod parse;
+mod program;
 pub mod quantity;
 mod reach;
 mod read;
@@ -54,6 +55,7 @@ pub use manifest::{
     AuditArguments, AuditPolicy, ComponentPolicy, Fsync, InstancePolicy, Manifest, Server, SourceRef, ToolPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
+pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};
 pub use reach::ReachRow;
 pub use render::{Style, render_all};
 pub use schema::json_schema;

@@ -11,6 +11,7 @@ use crate::diagnostic::Span;
 use crate::grants::{Grants, Subject};
 use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
+use crate::program::Program;
 
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use instance::InstancePolicy;
@@ -54,6 +55,9 @@ pub enum SourceRef {
 pub struct ToolPolicy {
     pub(crate) name: String,
     pub(crate) name_span: Span,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
     pub(crate) grants: Arc<Grants>,
 }
@@ -224,6 +228,24 @@ impl ToolPolicy {
     #[must_use]
     pub fn name_span(&self) -> Span {
         self.name_span.clone()
+    }
+
+    /// A name for people; wins over the one that the component gives.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What the tool does, for models; wins over what the component says.
+    #[must_use]
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.
+    #[must_use]
+    pub const fn program(&self) -> Option<&Arc<Program>> {
+        self.program.as_ref()
     }
 
     /// The tool's limits.

@@ -6,14 +6,17 @@ pub(crate) mod component;
 pub(crate) mod enclosure;
 mod files;
 mod grants;
+mod input;
 mod instance;
 pub(crate) mod keys;
 pub(crate) mod limits;
 mod narrow;
 mod network;
 mod paths;
+mod program;
 mod secrets;
 mod section;
 pub(crate) mod server;
+mod texts;
 
 pub(crate) use section::{Entry, Problems, Section};

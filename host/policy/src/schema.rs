@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "the types exist for their schema alone")]
 
 mod reach;
+mod tool;
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ pub fn json_schema() -> Value {
     SchemaGenerator::new(settings).into_root_schema_for::<RawManifest>().to_value()
 }
 
-use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret, RawToolMount, RawToolNetwork};
+use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret};
+use tool::RawTool;
 
 /// TOML has no null, and JSON Schema no names for Rust's integers.
 fn as_toml_has_it(schema: &mut Schema) {
@@ -193,31 +195,6 @@ struct RawComponent {
     tools: Option<BTreeMap<String, RawTool>>,
 }
 
-/// One tool of a component.
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, rename = "Tool")]
-struct RawTool {
-    /// Limits of each call of this tool; they win over the component's.
-    limits: Option<RawLimits>,
-    /// The component's mounts that this tool has, each as it is there or with less; `{}` for none.
-    #[schemars(extend("propertyNames" = {"pattern": "^/"}))]
-    filesystem: Option<BTreeMap<String, RawToolMount>>,
-    /// The rules that this tool has, each within one of the component's; `{}` for none.
-    network: Option<RawToolNetwork>,
-    /// The component's environment variables that this tool has.
-    #[schemars(extend("examples" = [["UNITS"]]))]
-    env: Option<Vec<String>>,
-    /// The component's settings that this tool has.
-    #[schemars(extend("examples" = [["theme"]]))]
-    config: Option<Vec<String>>,
-    /// False takes the component's state away.
-    #[schemars(extend("examples" = [false]))]
-    keyvalue: Option<bool>,
-    /// The component's secrets that this tool's requests carry.
-    #[schemars(extend("examples" = [["API_KEY"]]))]
-    secrets: Option<Vec<String>>,
-}
-
 /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the component's, the tool's.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Limits")]
@@ -369,6 +346,7 @@ mod tests {
             ("Defaults", &keys::DEFAULTS),
             ("Component", &keys::COMPONENT),
             ("Tool", &keys::TOOL),
+            ("Media", &keys::OUTPUT),
             ("Limits", &keys::LIMITS),
             ("Load", &keys::LOAD),
             ("Audit", &keys::AUDIT),
@@ -427,7 +405,20 @@ mod tests {
 
     #[test]
     fn every_key_is_described_and_every_plain_one_has_an_example() {
-        for name in ["", "Server", "Component", "Limits", "Load", "Audit", "Mount", "Network", "KeyValue", "Secret"] {
+        for name in [
+            "",
+            "Server",
+            "Component",
+            "Tool",
+            "Media",
+            "Limits",
+            "Load",
+            "Audit",
+            "Mount",
+            "Network",
+            "KeyValue",
+            "Secret",
+        ] {
             for (key, property) in definition(name)["properties"].as_object().unwrap() {
                 assert!(property["description"].is_string(), "{name} {key}");
                 let is_table = property.get("$ref").is_some() || property["type"] == "object";

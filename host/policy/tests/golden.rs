@@ -51,6 +51,12 @@ fn meaning(manifest: &Manifest) -> String {
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
             writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();
+            for (key, said) in [("title", tool.title()), ("description", tool.description())] {
+                said.iter().for_each(|said| writeln!(text, "    {key}: {said:?}").unwrap());
+            }
+            for line in tool.program().map(|program| program.words()).unwrap_or_default() {
+                writeln!(text, "    {line}").unwrap();
+            }
             if tool.grants().reach() != component.grants().reach() {
                 reach(&mut text, tool.grants());
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow};
+use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow, program, texts};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
@@ -156,7 +156,11 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     section.check_keys(&keys::TOOL, problems);
     let limits = limits::read(&section, inherited.limits, problems);
     let grants = narrow::read(entry.key, &section, inherited.grants, problems);
-    Some(ToolPolicy { name: entry.key.to_owned(), name_span: entry.key_span.clone(), limits, grants })
+    let title = section.get("title").and_then(|entry| texts::line(&entry, "tools::text", problems));
+    let description = section.get("description").and_then(|entry| texts::lines(&entry, "tools::text", problems));
+    let program = program::read(entry, &section, &grants, problems).map(Arc::new);
+    let (name, name_span) = (entry.key.to_owned(), entry.key_span.clone());
+    Some(ToolPolicy { name, name_span, title, description, program, limits, grants })
 }
 
 fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {

@@ -100,7 +100,7 @@ fn value_error(key: &str, wrong: &str, span: Span) -> Diagnostic {
 }
 
 /// The entries of a table of at most [`ENTRIES_MAX`] with names that a variable can have.
-fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry<'t>> {
+pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry<'t>> {
     let Some(section) = entry.section(problems) else { return Vec::new() };
     if section.len() > ENTRIES_MAX {
         let message = format!("{} has {} entries, {ENTRIES_MAX} are allowed", entry.key, section.len());

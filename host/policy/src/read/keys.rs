@@ -59,7 +59,7 @@ pub(crate) const COMPONENT: Keys = Keys {
         "secrets",
         "tools",
     ],
-    later: &["wit", "program"],
+    later: &["wit"],
     other_names: &[
         ("path", "source"),
         ("file", "source"),
@@ -121,9 +121,49 @@ pub(crate) const SECRET: Keys = Keys {
 };
 
 pub(crate) const TOOL: Keys = Keys {
-    now: &["limits", "filesystem", "network", "env", "config", "keyvalue", "secrets"],
+    now: &[
+        "title",
+        "description",
+        "input",
+        "args",
+        "stdin",
+        "env",
+        "output",
+        "output_schema",
+        "exit_codes",
+        "limits",
+        "filesystem",
+        "network",
+        "config",
+        "keyvalue",
+        "secrets",
+    ],
     later: &["approval"],
-    other_names: &[("fs", "filesystem"), ("files", "filesystem"), ("environment", "env")],
+    other_names: &[
+        ("fs", "filesystem"),
+        ("files", "filesystem"),
+        ("environment", "env"),
+        ("arguments", "args"),
+        ("argv", "args"),
+        ("command", "args"),
+        ("input_schema", "input"),
+        ("inputSchema", "input"),
+        ("parameters", "input"),
+        ("outputSchema", "output_schema"),
+        ("schema", "output_schema"),
+        ("exit_code", "exit_codes"),
+        ("stdout", "output"),
+    ],
+};
+
+/// The keys of a tool that say how its program is run; `env` does as well where it is a table.
+pub(crate) const PROGRAM: [&str; 6] = ["input", "args", "stdin", "output", "output_schema", "exit_codes"];
+
+/// What of a run is the answer, where it is bytes.
+pub(crate) const OUTPUT: Keys = Keys {
+    now: &["file", "type"],
+    later: &[],
+    other_names: &[("path", "file"), ("mime_type", "type"), ("mime", "type"), ("media_type", "type")],
 };
 
 /// A file of expectations.

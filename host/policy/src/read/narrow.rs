@@ -21,9 +21,11 @@ pub(crate) fn read(tool: &str, section: &Section<'_>, component: &Arc<Grants>, p
     if let Some(entry) = section.get("network") {
         grants.network = narrowed_network(&entry, &grants, problems);
     }
-    if let Some(entry) = section.get("env") {
+    // A table sets variables for each call of a program and takes none away.
+    let env = section.get("env").filter(|entry| !entry.is_table());
+    if let Some(entry) = &env {
         let named =
-            names(&entry, "environment variable", component.env.iter().map(|variable| variable.name()), problems);
+            names(entry, "environment variable", component.env.iter().map(|variable| variable.name()), problems);
         grants.env.retain(|variable| named.contains(&variable.name()));
     }
     if let Some(entry) = section.get("config") {
@@ -37,8 +39,8 @@ pub(crate) fn read(tool: &str, section: &Section<'_>, component: &Arc<Grants>, p
     if let Some(entry) = section.get("keyvalue") {
         keyvalue(&entry, &mut grants, problems);
     }
-    let says_any =
-        ["filesystem", "network", "env", "config", "secrets", "keyvalue"].iter().any(|key| section.get(key).is_some());
+    let says_any = env.is_some()
+        || ["filesystem", "network", "config", "secrets", "keyvalue"].iter().any(|key| section.get(key).is_some());
     grants.wider = says_any.then(|| Arc::clone(component));
     Arc::new(grants)
 }

@@ -143,6 +143,29 @@ impl<'t> Entry<'t> {
         matches!(self.value, DeValue::Table(_))
     }
 
+    /// The value as JSON, with the keys of tables in the order of the file. Dates, and numbers that JSON does not have, are
+    /// problems.
+    pub(crate) fn json(&self, problems: &mut Problems) -> Option<serde_json::Value> {
+        json(self.key, self.value, &self.span, problems)
+    }
+
+    /// The value as a list of at most `max` values, each as an entry of this key.
+    pub(crate) fn items(&self, max: usize, problems: &mut Problems) -> Option<Vec<Entry<'t>>> {
+        let DeValue::Array(items) = self.value else { return self.wrong_type("a list", problems) };
+        if items.len() > max {
+            let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
+            problems.add(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
+            return None;
+        }
+        let item = |item: &'t Spanned<DeValue<'t>>| Entry { span: item.span(), value: item.get_ref(), ..self.clone() };
+        Some(items.iter().map(item).collect())
+    }
+
+    /// Whether the value is a list.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
     /// The value as a list of at most `max` tables, each with its place.
     pub(crate) fn sections(&self, max: usize, problems: &mut Problems) -> Option<Vec<(Section<'t>, Span)>> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of tables", problems) };
@@ -220,6 +243,39 @@ impl<'t> Entry<'t> {
             None => problem.hint(format!("keys here are {}", keys.now.join(", "))),
         }
     }
+}
+
+fn json(key: &str, value: &DeValue<'_>, span: &Span, problems: &mut Problems) -> Option<serde_json::Value> {
+    use serde_json::{Map, Number, Value};
+    let mut refuse = |what: &str| {
+        let message = format!("{key} holds {what}, which JSON does not have");
+        problems.add(Diagnostic::error("manifest::type", message).at(span.clone()));
+        None
+    };
+    Some(match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Boolean(value) => Value::Bool(*value),
+        DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(number) => Value::from(number),
+            Err(_) => return refuse("an integer of more than 64 bits"),
+        },
+        DeValue::Float(float) => match float.as_str().parse::<f64>().ok().and_then(Number::from_f64) {
+            Some(number) => Value::Number(number),
+            None => return refuse("a number without end"),
+        },
+        DeValue::Datetime(_) => return refuse("a date"),
+        DeValue::Array(items) => Value::Array(
+            items.iter().map(|item| json(key, item.get_ref(), &item.span(), problems)).collect::<Option<_>>()?,
+        ),
+        DeValue::Table(table) => {
+            let mut entries: Vec<_> = table.iter().collect();
+            entries.sort_by_key(|(key, _)| key.span().start);
+            let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
+                Some((key.get_ref().to_string(), json(key.get_ref(), value.get_ref(), &value.span(), problems)?))
+            };
+            Value::Object(entries.into_iter().map(entry).collect::<Option<Map<_, _>>>()?)
+        }
+    })
 }
 
 fn type_name(value: &DeValue<'_>) -> &'static str {

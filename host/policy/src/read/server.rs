@@ -2,17 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Entry, Problems, Section, keys, limits, paths};
+use super::{Entry, Problems, Section, keys, limits, paths, texts};
 use crate::diagnostic::Diagnostic;
-use crate::limits::Unit;
 use crate::manifest::Server;
 use crate::manifest::server::{CALLS, IN_FLIGHT_MAX, LINE_MAX, PAGE_SIZE, PENDING_MAX, PREWARM_MEMORY, STACK};
 
-/// The longest server name and title, in characters: clients show them in one line.
-const TITLE_CHARS_MAX: usize = 128;
-
-/// The longest instructions, in bytes: clients put them before every conversation.
-const INSTRUCTIONS_BYTES_MAX: usize = 16 << 10;
+/// The code of what is wrong with a text.
+const TEXT: &str = "server::text";
 
 /// The most name servers: each that does not answer makes a tool wait for the next.
 const DNS_MAX: usize = 8;
@@ -25,11 +21,11 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
     let mut server = Server::default();
     let Some(section) = root.get("server").and_then(|entry| entry.section(problems)) else { return server };
     section.check_keys(&keys::SERVER, problems);
-    if let Some(name) = section.get("name").and_then(|entry| line(&entry, problems)) {
+    if let Some(name) = section.get("name").and_then(|entry| texts::line(&entry, TEXT, problems)) {
         server.name = name;
     }
-    server.title = section.get("title").and_then(|entry| line(&entry, problems));
-    server.instructions = section.get("instructions").and_then(|entry| instructions(&entry, problems));
+    server.title = section.get("title").and_then(|entry| texts::line(&entry, TEXT, problems));
+    server.instructions = section.get("instructions").and_then(|entry| texts::lines(&entry, TEXT, problems));
     for (spec, value) in [
         (&PAGE_SIZE, &mut server.page_size),
         (&LINE_MAX, &mut server.line_bytes_max),
@@ -72,38 +68,4 @@ fn dns(entry: &Entry<'_>, problems: &mut Problems) -> Vec<SocketAddr> {
         }
     }
     servers
-}
-
-/// A text of one line for people.
-fn line(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
-    let text = entry.string(problems)?;
-    let wrong = if text.trim().is_empty() {
-        "must not be empty".to_owned()
-    } else if text.chars().any(char::is_control) {
-        "must not contain control characters".to_owned()
-    } else if text.chars().count() > TITLE_CHARS_MAX {
-        format!("must have at most {TITLE_CHARS_MAX} characters")
-    } else {
-        return Some(text.to_owned());
-    };
-    problems.add(text_problem(entry, &wrong));
-    None
-}
-
-/// A text of several lines for the model.
-fn instructions(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
-    let text = entry.string(problems)?;
-    let wrong = if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        "must not contain control characters other than tabs and line ends".to_owned()
-    } else if text.len() > INSTRUCTIONS_BYTES_MAX {
-        format!("must have at most {} of text", Unit::Bytes.show(INSTRUCTIONS_BYTES_MAX as u64))
-    } else {
-        return Some(text.to_owned());
-    };
-    problems.add(text_problem(entry, &wrong));
-    None
-}
-
-fn text_problem(entry: &Entry<'_>, wrong: &str) -> Diagnostic {
-    Diagnostic::error("server::text", format!("{} {wrong}", entry.key)).at(entry.span.clone())
 }

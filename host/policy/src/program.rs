@@ -1,0 +1,142 @@
+//! How a call of a tool becomes a run of a command-line program: templates for its arguments, standard input and
+//! environment, and what of the run is the answer. Must not hold: how they are written in a manifest, or running.
+//!
+//! A template is a text with slots. Each template of `args` gives whole arguments: a value never splits into two, never
+//! joins its neighbour, and no shell ever sees it.
+//!
+//! | slot | gives | without a value |
+//! |---|---|---|
+//! | `{name}` | the call's argument `name`: a text as it is, anything else as JSON; else the schema's `default` | the call is refused |
+//! | `{name?}` | the same | the template is left out |
+//! | `{name?TEXT}` | TEXT, where the argument is there and is not `false` | the template is left out |
+//! | `{name...}` | one argument for each item of a list; in `args` only | none |
+//! | `{name!}`, `{name!?}`, `{name!...}` | the same, and may begin with `-` | |
+//! | `{*}` | all arguments of the call, as one JSON text | |
+//! | `{{`, `}}` | a brace | |
+//!
+//! `null` counts as no value. A value that begins with `-` could pass for an option of the program: where a slot begins an
+//! argument, such a text is refused, unless an argument `--` stands before it or the slot has its `!`. Numbers pass.
+
+mod expand;
+mod template;
+
+use serde_json::{Map, Value};
+
+use crate::diagnostic::Span;
+
+pub use expand::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation};
+pub(crate) use template::{Part, Slot, SlotKind, Template, TemplateError};
+
+/// How a call of one tool becomes a run of its program, and what of the run is the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    pub(crate) input: Map<String, Value>,
+    pub(crate) args: Vec<Arg>,
+    pub(crate) stdin: Option<Template>,
+    pub(crate) env: Vec<(String, Template)>,
+    pub(crate) output: Output,
+    pub(crate) output_schema: Option<Map<String, Value>>,
+    pub(crate) exit_codes: Vec<u8>,
+    pub(crate) span: Span,
+}
+
+/// An entry of `args`: a template, or a list of templates that are given together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Arg(pub(crate) Vec<Template>);
+
+/// What of a run is the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Output {
+    /// Standard output, as text.
+    #[default]
+    Text,
+    /// Standard output, as one JSON value.
+    Json,
+    /// Bytes of this media type: an image, a sound, or any other kind as a resource.
+    Media {
+        /// The file that holds them after the run, in the guest's tree; `None`: standard output.
+        file: Option<String>,
+        /// Such as `image/png`.
+        mime_type: String,
+    },
+}
+
+// A schema holds no NaN: TOML's are refused where it is read.
+impl Eq for Program {}
+
+impl Program {
+    /// A program that takes nothing, and whose standard output is the answer.
+    #[must_use]
+    pub fn plain(span: Span) -> Self {
+        let input = Map::from_iter([
+            ("type".to_owned(), Value::from("object")),
+            ("properties".to_owned(), Value::Object(Map::new())),
+            ("additionalProperties".to_owned(), Value::Bool(false)),
+        ]);
+        let (args, env) = (Vec::new(), Vec::new());
+        Self { input, args, stdin: None, env, output: Output::Text, output_schema: None, exit_codes: vec![0], span }
+    }
+
+    /// The JSON Schema of the tool's arguments.
+    #[must_use]
+    pub const fn input_schema(&self) -> &Map<String, Value> {
+        &self.input
+    }
+
+    /// The JSON Schema of what the program prints; only with [`Output::Json`].
+    #[must_use]
+    pub const fn output_schema(&self) -> Option<&Map<String, Value>> {
+        self.output_schema.as_ref()
+    }
+
+    /// What of a run is the answer.
+    #[must_use]
+    pub const fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Whether a run that ends so has an answer; any other is an error of the tool.
+    #[must_use]
+    pub fn is_fine(&self, exit_code: u8) -> bool {
+        self.exit_codes.contains(&exit_code)
+    }
+
+    /// Where the manifest says it.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// What a run is made of, in words: one line for each template.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.args.is_empty() {
+            let args: Vec<String> = self.args.iter().map(Arg::show).collect();
+            lines.push(format!("runs with the arguments {}", args.join(" ")));
+        }
+        lines.extend(self.env.iter().map(|(name, template)| format!("runs with {name} = {:?}", template.text())));
+        lines.extend(self.stdin.iter().map(|template| format!("runs with the standard input {:?}", template.text())));
+        if let Output::Media { file: Some(file), mime_type } = &self.output {
+            lines.push(format!("answers with the file {file} ({mime_type})"));
+        }
+        lines
+    }
+
+    /// The templates with where they stand.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let args = self.args.iter().flat_map(|arg| &arg.0);
+        let all = args.chain(&self.stdin).chain(self.env.iter().map(|(_, template)| template));
+        all.flat_map(Template::slots)
+    }
+}
+
+impl Arg {
+    fn show(&self) -> String {
+        let shown: Vec<String> = self.0.iter().map(|template| format!("{:?}", template.text())).collect();
+        match shown.as_slice() {
+            [only] => only.clone(),
+            _ => format!("[{}]", shown.join(" ")),
+        }
+    }
+}

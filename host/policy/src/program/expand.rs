@@ -1,0 +1,239 @@
+//! Arguments of a call → what a program is run with. Must not hold: running, or checking arguments against their schema:
+//! that was done before.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{Part, Program, Slot, SlotKind, Template};
+
+/// The most arguments of a run: a list may have as many items, and programs copy all of them at start.
+pub const ARGUMENTS_MAX: usize = 10_000;
+
+/// The most bytes of a run's arguments, environment and standard input together: what a call's arguments may have
+/// at most, so that a template that names one of them twice multiplies nothing past it.
+pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
+
+/// What a program is run with. Its own name and the component's fixed arguments stand before `args`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// Arguments; none holds a NUL.
+    pub args: Vec<String>,
+    /// Standard input; `None` where the tool says nothing of it.
+    pub stdin: Option<String>,
+    /// Variables that the call sets; no value holds a NUL.
+    pub env: Vec<(String, String)>,
+}
+
+/// Why a call's arguments make no run. The message is for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpandError {
+    /// An argument that a slot needs.
+    #[error("the argument {0:?} is missing")]
+    Missing(String),
+    /// A NUL would end the argument early.
+    #[error("the argument {0:?} must not contain NUL (U+0000)")]
+    Nul(String),
+    /// The program could take it for an option.
+    #[error("the argument {0:?} must not begin with \"-\"")]
+    Dash(String),
+    /// A slot of a list has something else.
+    #[error("the argument {0:?} must be a list")]
+    NotAList(String),
+    /// More arguments than [`ARGUMENTS_MAX`].
+    #[error("the arguments make more than {ARGUMENTS_MAX} arguments of the program")]
+    TooMany,
+    /// More bytes than [`INVOCATION_BYTES_MAX`].
+    #[error("the arguments make more than 64MiB of arguments and input of the program")]
+    TooLarge,
+    /// The arguments are no JSON object.
+    #[error("the arguments are no JSON object")]
+    NoObject,
+}
+
+/// The arguments of a call, each as the text it came as.
+struct Arguments<'a> {
+    text: &'a str,
+    named: HashMap<String, &'a RawValue>,
+    program: &'a Program,
+    bytes_left: usize,
+}
+
+/// What can become of a slot's value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// An argument or a variable: texts end at a NUL.
+    Ended,
+    /// A stream of bytes.
+    Stream,
+}
+
+impl Program {
+    /// What the program is run with for these arguments, which conform to [`Program::input_schema`].
+    ///
+    /// # Errors
+    /// [`ExpandError`], where what the schema lets pass cannot be an argument of a program.
+    pub fn expand(&self, arguments_json: &str) -> Result<Invocation, ExpandError> {
+        let named = serde_json::from_str(arguments_json).map_err(|_| ExpandError::NoObject)?;
+        let bytes_left = INVOCATION_BYTES_MAX;
+        let mut arguments = Arguments { text: arguments_json, named, program: self, bytes_left };
+        let args = arguments.args()?;
+        let stdin = match &self.stdin {
+            Some(template) => Some(arguments.single(template, Place::Stream)?.unwrap_or_default()),
+            None => None,
+        };
+        let mut env = Vec::with_capacity(self.env.len());
+        for (name, template) in &self.env {
+            if let Some(value) = arguments.single(template, Place::Ended)? {
+                env.push((name.clone(), value));
+            }
+        }
+        Ok(Invocation { args, stdin, env })
+    }
+}
+
+impl<'a> Arguments<'a> {
+    fn args(&mut self) -> Result<Vec<String>, ExpandError> {
+        let program = self.program;
+        let mut args = Vec::with_capacity(program.args.len());
+        let mut options_ended = false;
+        for arg in &program.args {
+            if let Some((together, ended)) = self.together(&arg.0, options_ended)? {
+                args.extend(together);
+                options_ended = ended;
+            }
+            if args.len() > ARGUMENTS_MAX {
+                return Err(ExpandError::TooMany);
+            }
+        }
+        Ok(args)
+    }
+
+    /// The arguments of templates that are given together, and whether options have ended after them; `None` where one is
+    /// left out.
+    fn together(&mut self, templates: &[Template], before: bool) -> Result<Option<(Vec<String>, bool)>, ExpandError> {
+        let (mut together, mut ended) = (Vec::with_capacity(templates.len()), before);
+        for template in templates {
+            let Some(given) = self.arguments_of(template, ended)? else { return Ok(None) };
+            together.extend(given);
+            ended |= template.ends_options();
+        }
+        Ok(Some((together, ended)))
+    }
+
+    /// The arguments that one template gives: one, or one for each item of its list; `None` where it is left out.
+    fn arguments_of(&mut self, template: &Template, options_ended: bool) -> Result<Option<Vec<String>>, ExpandError> {
+        let guarded = template.first_slot().filter(|slot| !options_ended && !slot.dash);
+        let Some(list) = template.slots().find(|slot| slot.kind == SlotKind::Each) else {
+            let Some(given) = self.single(template, Place::Ended)? else { return Ok(None) };
+            self.guard(guarded, None, &given)?;
+            return Ok(Some(vec![given]));
+        };
+        let items = self.items(list)?;
+        if items.len() > ARGUMENTS_MAX {
+            return Err(ExpandError::TooMany);
+        }
+        let mut given = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(text) = self.fill(template, Some(&item), Place::Ended)? else { return Ok(None) };
+            self.guard(guarded, Some(&item), &text)?;
+            given.push(text);
+        }
+        Ok(Some(given))
+    }
+
+    /// Refuses a text that could pass for an option. A number is what the program's author asked for.
+    fn guard(&self, slot: Option<&Slot>, item: Option<&RawValue>, given: &str) -> Result<(), ExpandError> {
+        let Some(slot) = slot.filter(|slot| !matches!(slot.kind, SlotKind::Switch(_))) else { return Ok(()) };
+        let is_text = match (&slot.kind, item) {
+            (SlotKind::Each, Some(item)) => is_string(item.get()),
+            _ => self.value(&slot.name).is_none_or(|text| is_string(&text)),
+        };
+        if is_text && given.starts_with('-') { Err(ExpandError::Dash(slot.name.clone())) } else { Ok(()) }
+    }
+
+    fn single(&mut self, template: &Template, place: Place) -> Result<Option<String>, ExpandError> {
+        self.fill(template, None, place)
+    }
+
+    /// The template's text with its slots filled; `None` where one that may be left out has no value.
+    fn fill(
+        &mut self,
+        template: &Template,
+        item: Option<&RawValue>,
+        place: Place,
+    ) -> Result<Option<String>, ExpandError> {
+        let mut filled = String::new();
+        for part in template.parts() {
+            let text = match part {
+                Part::Text(text) => text.clone(),
+                Part::Slot(slot) => match self.slot(slot, item)? {
+                    Some(text) if place == Place::Ended && text.contains('\0') => {
+                        return Err(ExpandError::Nul(slot.name.clone()));
+                    }
+                    Some(text) => text,
+                    None => return Ok(None),
+                },
+            };
+            self.bytes_left = self.bytes_left.checked_sub(text.len()).ok_or(ExpandError::TooLarge)?;
+            filled.push_str(&text);
+        }
+        Ok(Some(filled))
+    }
+
+    fn slot(&self, slot: &Slot, item: Option<&RawValue>) -> Result<Option<String>, ExpandError> {
+        let value = || self.value(&slot.name);
+        Ok(match &slot.kind {
+            SlotKind::All => Some(self.text.to_owned()),
+            SlotKind::Value => match value() {
+                Some(json) => Some(plain(json)),
+                None => return Err(ExpandError::Missing(slot.name.clone())),
+            },
+            SlotKind::Optional => value().map(plain),
+            SlotKind::Switch(text) => value().filter(|json| json != "false").map(|_| text.clone()),
+            SlotKind::Each => item.map(|item| plain(item.get().to_owned())),
+        })
+    }
+
+    /// The JSON of an argument, or of its default; none for `null`.
+    fn value(&self, name: &str) -> Option<String> {
+        let given = self.named.get(name).map(|json| json.get()).filter(|json| *json != "null");
+        given.map(str::to_owned).or_else(|| Some(self.program.default_of(name)?.to_string()))
+    }
+
+    fn items(&self, slot: &Slot) -> Result<Vec<Box<RawValue>>, ExpandError> {
+        match self.value(&slot.name) {
+            Some(json) => serde_json::from_str(&json).map_err(|_| ExpandError::NotAList(slot.name.clone())),
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+impl Program {
+    /// What the schema says an argument is where the call leaves it out.
+    pub(crate) fn default_of(&self, name: &str) -> Option<&Value> {
+        self.property(name)?.get("default").filter(|value| !value.is_null())
+    }
+
+    /// What the schema says of an argument.
+    pub(crate) fn property(&self, name: &str) -> Option<&Value> {
+        self.input.get("properties")?.get(name)
+    }
+
+    /// Whether the schema asks for an argument.
+    pub(crate) fn requires(&self, name: &str) -> bool {
+        let required = self.input.get("required").and_then(Value::as_array);
+        required.is_some_and(|required| required.iter().any(|other| other == name))
+    }
+}
+
+fn is_string(json: &str) -> bool {
+    json.starts_with('"')
+}
+
+/// A text without its quotes; any other value as the JSON it is.
+fn plain(json: String) -> String {
+    if is_string(&json) { serde_json::from_str(&json).unwrap_or(json) } else { json }
+}

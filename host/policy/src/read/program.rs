@@ -1,0 +1,300 @@
+//! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `output`, `output_schema`, `exit_codes`. Must not
+//! hold: what templates give (that is `program`), or whether the component is a program.
+
+use serde_json::{Map, Value};
+
+use super::{Entry, Problems, Section, grants, input, keys, paths};
+use crate::diagnostic::Diagnostic;
+use crate::grants::{Grants, Mount};
+use crate::names::did_you_mean;
+use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateError};
+
+/// The most templates of arguments, and of variables: as many as a component has fixed ones.
+const TEMPLATES_MAX: usize = 256;
+
+/// The longest template, in bytes: as long as a fixed argument.
+const TEMPLATE_BYTES_MAX: usize = 128 << 10;
+
+/// The longest media type, in bytes: the registry's names have at most 127 on either side.
+const MIME_BYTES_MAX: usize = 255;
+
+/// How the tool runs a program; `None` where its table says nothing of that.
+pub(crate) fn read(
+    tool: &Entry<'_>,
+    section: &Section<'_>,
+    files: &Grants,
+    problems: &mut Problems,
+) -> Option<Program> {
+    let env = section.get("env").filter(Entry::is_table);
+    let says_any = keys::PROGRAM.iter().any(|key| section.get(key).is_some()) || env.is_some();
+    if !says_any {
+        return None;
+    }
+    let before = problems.errors();
+    let mut program = Program::plain(tool.key_span.clone());
+    if let Some(schema) = section.get("input").and_then(|entry| input::read(&entry, problems)) {
+        program.input = schema;
+    }
+    // Slots of a schema that was not understood cannot be told apart from wrong ones.
+    let understood = problems.errors() == before;
+    let mut slots = Slots { program: &program, used: Vec::new(), understood };
+    let args = section.get("args").map(|entry| slots.args(&entry, problems)).unwrap_or_default();
+    let stdin = section.get("stdin").and_then(|entry| slots.single(&entry, problems));
+    let env = env.map(|entry| slots.env(&entry, problems)).unwrap_or_default();
+    slots.refuse_unused(tool, section, problems);
+    let output = section.get("output").and_then(|entry| output(&entry, problems)).unwrap_or_default();
+    check_file(section, &output, files, problems);
+    let output_schema = section.get("output_schema").and_then(|entry| output_schema(&entry, &output, problems));
+    let codes = section.get("exit_codes").and_then(|entry| exit_codes(&entry, problems));
+    require_description(tool, section, problems);
+    Some(Program { args, stdin, env, output, output_schema, exit_codes: codes.unwrap_or(vec![0]), ..program })
+}
+
+fn require_description(tool: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) {
+    if section.get("description").is_none() {
+        let message = format!("the tool {:?} has no description", tool.key);
+        problems.add(
+            Diagnostic::error("manifest::missing", message)
+                .at(tool.key_span.clone())
+                .hint("add description = \"…\": a model chooses tools by it, and a program does not have one"),
+        );
+    }
+}
+
+/// The templates of one tool while they are read.
+struct Slots<'p> {
+    program: &'p Program,
+    used: Vec<String>,
+    understood: bool,
+}
+
+impl Slots<'_> {
+    fn args(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Vec<Arg> {
+        let items = entry.items(TEMPLATES_MAX, problems).unwrap_or_default();
+        let mut args = Vec::with_capacity(items.len());
+        for item in items {
+            let group = if item.is_list() {
+                let items = item.items(TEMPLATES_MAX, problems).unwrap_or_default();
+                items.iter().filter_map(|item| self.template(item, true, problems)).collect()
+            } else {
+                self.template(&item, true, problems).into_iter().collect()
+            };
+            args.push(Arg(group));
+        }
+        args
+    }
+
+    fn env(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Template)> {
+        let entries = grants::named(entry, problems);
+        entries.into_iter().filter_map(|entry| Some((entry.key.to_owned(), self.single(&entry, problems)?))).collect()
+    }
+
+    fn single(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<Template> {
+        self.template(entry, false, problems)
+    }
+
+    fn template(&mut self, entry: &Entry<'_>, is_argument: bool, problems: &mut Problems) -> Option<Template> {
+        let text = entry.string(problems)?;
+        let mut wrong = |message: String, hint: &str| {
+            problems.add(Diagnostic::error("program::template", message).at(entry.span.clone()).hint(hint));
+            None
+        };
+        if text.len() > TEMPLATE_BYTES_MAX {
+            return wrong(format!("{} must have at most {TEMPLATE_BYTES_MAX} bytes", entry.key), "shorten it");
+        }
+        if text.contains('\0') {
+            return wrong(format!("{} must not contain NUL", entry.key), "an argument would end there");
+        }
+        let template = match Template::parse(text) {
+            Ok(template) => template,
+            Err(error @ TemplateError::TwoLists) => {
+                return wrong(format!("{} {error}", entry.key), "give each list a template of its own");
+            }
+            Err(error) => {
+                return wrong(format!("{} {error}", entry.key), "write \"{name}\" for an argument, \"{{\" for a brace");
+            }
+        };
+        for slot in template.slots() {
+            self.check(slot, entry, is_argument, problems);
+        }
+        Some(template)
+    }
+
+    /// Reports a slot that no argument fills, or that says of it what the schema does not.
+    fn check(&mut self, slot: &Slot, entry: &Entry<'_>, is_argument: bool, problems: &mut Problems) {
+        self.used.push(slot.name.clone());
+        if !self.understood {
+            return;
+        }
+        let Some((message, hint)) = self.wrong_slot(slot, is_argument) else { return };
+        let problem = Diagnostic::error("program::slot", format!("{} {message}", entry.key)).at(entry.span.clone());
+        problems.add(problem.hint(hint));
+    }
+
+    fn wrong_slot(&self, slot: &Slot, is_argument: bool) -> Option<(String, String)> {
+        let (program, name) = (self.program, slot.name.as_str());
+        if slot.kind == SlotKind::All {
+            return None;
+        }
+        if slot.kind == SlotKind::Each && !is_argument {
+            let message = format!("has the list {{{name}...}}, which gives several arguments");
+            return Some((message, format!("write \"{{{name}}}\" for the list as JSON")));
+        }
+        let Some(property) = program.property(name) else {
+            let message = format!("has a slot of {name:?}, which `input` does not have");
+            let properties = program.input.get("properties").and_then(Value::as_object);
+            let names: Vec<&str> = properties.map(|all| all.keys().map(String::as_str).collect()).unwrap_or_default();
+            let hint = match (did_you_mean(name, names.iter().copied()), names.as_slice()) {
+                (Some(meant), _) => format!("did you mean {{{meant}}}?"),
+                (None, []) => format!("add input = {{ {name} = \"what it is\" }}"),
+                (None, names) => format!("`input` has {}", names.join(", ")),
+            };
+            return Some((message, hint));
+        };
+        let sure = program.requires(name) || program.default_of(name).is_some();
+        let is_type = |expected: &str| property.get("type").is_none_or(|found| *found == expected || found.is_array());
+        match slot.kind {
+            SlotKind::Value if !sure => Some((
+                format!("needs {name:?}, which a call may leave out"),
+                format!("write \"{{{name}?}}\" to leave the template out as well, or make {name} required"),
+            )),
+            SlotKind::Optional if sure => Some((
+                format!("may leave {name:?} out, which a call always has"),
+                format!("write \"{{{name}}}\", or make {name} optional"),
+            )),
+            SlotKind::Switch(_) if sure && !is_type("boolean") => Some((
+                format!("switches on {name:?}, which a call always has"),
+                format!("write the text without the slot, or make {name} optional or a boolean"),
+            )),
+            SlotKind::Each if !is_type("array") => Some((
+                format!("has a list of {name:?}, which is none"),
+                format!("write \"{{{name}}}\", or make {name} an array"),
+            )),
+            _ => None,
+        }
+    }
+
+    /// An argument that no template takes would be asked for and thrown away.
+    fn refuse_unused(&self, tool: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) {
+        let all = self.used.iter().any(String::is_empty);
+        let Some(properties) = self.program.input.get("properties").and_then(Value::as_object) else { return };
+        let span = section.get("input").map_or(tool.key_span.clone(), |entry| entry.key_span);
+        for name in properties.keys().filter(|name| self.understood && !all && !self.used.contains(name)) {
+            let message = format!("no template takes the argument {name:?}");
+            let hint = format!("write \"{{{name}}}\" in args, stdin or env, or leave it out of `input`");
+            problems.add(Diagnostic::error("program::unused", message).at(span.clone()).hint(hint));
+        }
+    }
+}
+
+fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
+    if let Some(text) = entry.as_str() {
+        return match text {
+            "text" => Some(Output::Text),
+            "json" => Some(Output::Json),
+            other => {
+                let message = format!("output must be \"text\", \"json\" or a table, not {other:?}");
+                let hint =
+                    "write output = { type = \"image/png\" }, or { file = \"/out/x.png\", type = \"image/png\" }";
+                problems.add(Diagnostic::error("program::output", message).at(entry.span.clone()).hint(hint));
+                None
+            }
+        };
+    }
+    if !entry.is_table() {
+        return entry.wrong_type("\"text\", \"json\" or a table", problems);
+    }
+    let section = entry.section(problems)?;
+    section.check_keys(&keys::OUTPUT, problems);
+    let file = section.get("file").and_then(|entry| file(&entry, problems));
+    let Some(mime_type) = section.get("type") else {
+        let problem = Diagnostic::error("manifest::missing", "output has no type").at(entry.span.clone());
+        problems.add(problem.hint("add type = \"image/png\", or whichever media type the bytes have"));
+        return None;
+    };
+    let written = mime_type.string(problems)?;
+    if !is_media_type(written) {
+        let problem = Diagnostic::error("program::output", format!("{written:?} is no media type"));
+        problems.add(problem.at(mime_type.span).hint("write it like \"image/png\""));
+        return None;
+    }
+    Some(Output::Media { file, mime_type: written.to_owned() })
+}
+
+/// The path of the file that is the answer.
+fn file(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    match paths::guest_path(entry.string(problems)?) {
+        Ok(path) => Some(path),
+        Err(wrong) => {
+            problems.add(Diagnostic::error("program::output", format!("file {wrong}")).at(entry.span.clone()));
+            None
+        }
+    }
+}
+
+/// The file must lie where the tool can write.
+fn check_file(section: &Section<'_>, output: &Output, grants: &Grants, problems: &mut Problems) {
+    let Output::Media { file: Some(file), .. } = output else { return };
+    let Some(entry) = section.get("output") else { return };
+    let holds = |mount: &&Mount| {
+        let below = file.strip_prefix(mount.guest());
+        mount.guest() == "/" || below.is_some_and(|below| below.starts_with('/'))
+    };
+    let writable = |mount: &&Mount| mount.access() == crate::grants::Access::Write;
+    // The longest path wins.
+    if grants.files().iter().filter(holds).max_by_key(|mount| mount.guest().len()).filter(writable).is_none() {
+        let folder = file.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
+        let message = format!("the tool cannot write {file:?}");
+        problems.add(
+            Diagnostic::error("program::output", message).at(entry.span).hint(format!(
+                "grant the component a folder: filesystem = {{ {folder:?} = {{ scratch = \"8MiB\" }} }}"
+            )),
+        );
+    }
+}
+
+fn is_media_type(text: &str) -> bool {
+    let token =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b));
+    let (essence, parameters) = text.split_once(';').map_or((text, ""), |(essence, rest)| (essence, rest));
+    let pair = essence.split_once('/').is_some_and(|(one, other)| token(one) && token(other));
+    pair && text.len() <= MIME_BYTES_MAX && parameters.bytes().all(|b| b == b' ' || b.is_ascii_graphic())
+}
+
+fn output_schema(entry: &Entry<'_>, output: &Output, problems: &mut Problems) -> Option<Map<String, Value>> {
+    if *output != Output::Json {
+        let message = "output_schema without output = \"json\" can never apply";
+        let problem = Diagnostic::error("program::output", message).at(entry.key_span.clone());
+        problems.add(problem.hint("add output = \"json\", or remove it"));
+        return None;
+    }
+    if !entry.is_table() {
+        return entry.wrong_type("a table", problems);
+    }
+    match entry.json(problems)? {
+        Value::Object(schema) => Some(schema),
+        _ => None,
+    }
+}
+
+fn exit_codes(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<u8>> {
+    let items = entry.items(256, problems)?;
+    let mut codes = Vec::with_capacity(items.len());
+    for item in &items {
+        match item.as_integer().map(u8::try_from) {
+            Some(Ok(code)) => codes.push(code),
+            _ => problems.add(
+                Diagnostic::error("program::exit_codes", "an exit code is a number from 0 to 255")
+                    .at(item.span.clone())
+                    .hint("exit_codes are those that are no failure, such as [0, 1]"),
+            ),
+        }
+    }
+    if items.is_empty() {
+        let problem = Diagnostic::error("program::exit_codes", "every run would be a failure");
+        problems.add(problem.at(entry.span.clone()).hint("name the exit codes that are no failure, such as [0, 1]"));
+    }
+    codes.sort_unstable();
+    codes.dedup();
+    Some(codes)
+}

@@ -3,7 +3,9 @@
 //! Holds what the modules share: a folder with one component, `tool`, that is saved anew as other versions of itself.
 
 mod announced;
+mod broken;
 mod changed;
+mod in_flight;
 mod saved;
 
 use serde_json::{Value, json};

@@ -182,6 +182,12 @@ pub fn legacy(id: u64, method: &str) -> Vec<u8> {
     line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method}))
 }
 
+/// A legacy call of this tool, as one line.
+pub fn legacy_call(id: u64, tool: &str) -> Vec<u8> {
+    let params = serde_json::json!({"name": tool, "arguments": {}});
+    line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+}
+
 /// What follows the answer to [`initialize`].
 pub fn initialized() -> Vec<u8> {
     line(&serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))

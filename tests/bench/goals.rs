@@ -36,6 +36,12 @@ pub enum Goal {
     CallUnderLoops,
     /// Resident memory with 100 tools, in MB.
     HundredTools,
+    /// From saving a component of 50 KB to the notification at the client, p50 in ms.
+    SaveToNotification,
+    /// Calls 1 ms apart while 10 MB are reloaded, p99 beside the same calls before.
+    PacedBesideReload,
+    /// The same, one after another.
+    SerialBesideReload,
     /// A call of a tool with many grants, p50 above the same call with none, in µs.
     GrantsAboveNone,
     /// One decision on a request with 100 rules, in µs.
@@ -102,6 +108,13 @@ impl Goal {
             Self::ListUnderLoops => ("tools/list p99 under 8 endless loops", Bound::AtMost(10.0), "ms"),
             Self::CallUnderLoops => ("call of another tool, p99 under 8 endless loops", Bound::AtMost(100.0), "ms"),
             Self::HundredTools => ("resident memory, 100 Rust tools loaded, idle", Bound::AtMost(70.0), "MB"),
+            Self::SaveToNotification => ("50 KB saved, to the notification", Bound::AtMost(150.0), "ms"),
+            Self::PacedBesideReload => {
+                ("calls 1 ms apart while 10 MB are reloaded, p99 beside idle", Bound::AtMost(2.0), "×")
+            }
+            Self::SerialBesideReload => {
+                ("calls one after another while 10 MB are reloaded, p99 beside idle", Bound::AtMost(2.0), "×")
+            }
             Self::GrantsAboveNone => {
                 ("call with 4 mounts and 20 HTTP rules, fresh, p50 above one without", Bound::AtMost(30.0), "µs")
             }

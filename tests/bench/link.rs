@@ -117,6 +117,11 @@ impl Link {
         Ok(&self.line)
     }
 
+    /// The line that was received last.
+    pub fn last(&self) -> &[u8] {
+        &self.line
+    }
+
     /// Skips lines until the reply with this id.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod pipelined;
 mod placed;
 mod plain;
 mod process;
+mod reload;
 mod report;
 mod samples;
 mod saturation;
@@ -40,7 +41,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 11] = [
+const MEASUREMENTS: [Measurement; 12] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -48,6 +49,7 @@ const MEASUREMENTS: [Measurement; 11] = [
     ("start", start::measure),
     ("loops", loops::measure),
     ("memory", memory::measure),
+    ("reload", reload::measure),
     ("granted", granted::measure),
     ("decision", decision::measure),
     ("fetch", fetch::measure),

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use toolcell_tests::Folder;
+use toolcell_tests::{Folder, bulk};
 
 use crate::subject::Subject;
 
@@ -16,6 +16,9 @@ const FIXTURES: &str = "fixtures/components";
 
 /// The fixture that makes HTTP requests. Rust with its standard library, and so with files too.
 const REACHING: &str = "reach_http";
+
+/// The fixture that is saved again and again.
+const NUMBERED: &str = "numbered";
 
 /// Mounts of [`Serving::granted`]: one to write, one of scratch space, the others to read.
 pub const MOUNTS: usize = 4;
@@ -82,6 +85,29 @@ impl Serving {
             serving.place(name, &distinct(&echo, name));
         }
         Ok(serving)
+    }
+
+    /// Serves `echo` beside a component that can be saved with another number.
+    ///
+    /// # Errors
+    /// They were not built.
+    pub fn numbered() -> anyhow::Result<(Self, Numbered)> {
+        let serving = Self::with("", &[("echo", ""), (NUMBERED, "")]);
+        let numbered = Numbered(built(FIXTURES, NUMBERED)?);
+        serving.place("echo", &built(EXAMPLES, "echo")?);
+        serving.place(NUMBERED, &numbered.0);
+        Ok((serving, numbered))
+    }
+
+    /// Puts these bytes in the place of the component that can be saved, in one step.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn save(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let path = self.0.path().join(format!("{NUMBERED}.wasm"));
+        let draft = path.with_extension("draft");
+        std::fs::write(&draft, bytes)?;
+        Ok(std::fs::rename(draft, path)?)
     }
 
     /// Serves `reach_http` with these keys and tables of it.
@@ -170,6 +196,26 @@ impl Serving {
 
     fn kept(&self) -> PathBuf {
         self.0.path().join("kept")
+    }
+}
+
+/// A component whose tools answer with a number and are described by it. Both stand in its bytes.
+pub struct Numbered(Vec<u8>);
+
+impl Numbered {
+    /// The component with this number, and with that many bytes of code more.
+    ///
+    /// # Errors
+    /// The fixture has no place for a number.
+    pub fn bytes(&self, number: u64, code_bytes: usize) -> anyhow::Result<Vec<u8>> {
+        let mut bytes = self.0.clone();
+        for words in ["number ", "listed "] {
+            let found = bytes.windows(words.len()).position(|window| window == words.as_bytes());
+            let at = found.with_context(|| format!("{NUMBERED} says nowhere {words:?}"))? + words.len();
+            let digits = format!("{number:06}").into_bytes();
+            bytes.get_mut(at..at + digits.len()).context("no room for a number")?.copy_from_slice(&digits);
+        }
+        Ok(bulk::with_code(&bytes, code_bytes))
     }
 }
 

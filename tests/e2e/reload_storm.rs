@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Folder, PATIENCE, TestHost};
+use toolcell_tests::{Command, Folder, PATIENCE, TestHost, bulk};
 
 /// Swaps in all.
 const SWAPS: u64 = 200;
@@ -62,9 +62,22 @@ impl Numbered {
 
     /// Puts the component with this number in place, in one step.
     fn save(&self, number: u64) {
+        self.put_in_place(number, &self.with_number(number));
+    }
+
+    /// The same with that many bytes of code more, and another description.
+    fn save_with_code(&self, number: u64, code_bytes: usize) {
+        self.put_in_place(number, &bulk::with_code(&self.with_number(number), code_bytes));
+    }
+
+    fn with_number(&self, number: u64) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         write_number(&mut bytes, b"number ", number);
         write_number(&mut bytes, b"listed ", number / TELLING);
+        bytes
+    }
+
+    fn put_in_place(&self, number: u64, bytes: &[u8]) {
         let draft = self.path.with_extension("draft");
         std::fs::write(&draft, bytes).unwrap();
         self.saved.store(number, Ordering::SeqCst);
@@ -259,4 +272,28 @@ fn resident_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the host lives");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_large_component_is_replaced_though_tools_keep_every_core_busy() {
+    let folder = Folder::with_manifest(
+        "version = 1
+[components.numbered]
+source = \"components/numbered.wasm\"
+[components.loops]
+source = \"components/loops.wasm\"
+[components.loops.limits]
+fuel = 1_000_000_000_000_000
+deadline = \"1h\"
+",
+    );
+    let mut host = TestHost::in_folder(folder);
+    host.initialize("2025-11-25");
+    let numbered = Numbered::new(host.folder());
+    for _ in 0..2 * std::thread::available_parallelism().unwrap().get() {
+        host.start_call("spin", json!({}));
+    }
+    numbered.save_with_code(70, 400_000);
+    while host.receive()["method"] != "notifications/tools/list_changed" {}
+    assert_eq!(host.call("now", json!({})).text(), "number 000070");
 }

@@ -18,6 +18,7 @@
 
 mod answer;
 mod binary;
+pub mod bulk;
 mod command;
 mod fixture;
 mod folder;

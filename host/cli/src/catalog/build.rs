@@ -192,7 +192,7 @@ impl Builder {
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
             None => {
-                let compiled = self.compiler.compile(bytes, policy.load().compile_time());
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_beside_calls());
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };

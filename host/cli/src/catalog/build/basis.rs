@@ -27,6 +27,11 @@ impl<'a> Basis<'a> {
         Self { generation: 1, earlier: &[], fresh: true }
     }
 
+    /// Whether an earlier generation serves meanwhile.
+    pub(super) fn is_beside_calls(&self) -> bool {
+        !self.earlier.is_empty()
+    }
+
     /// A component that can be taken over as it is.
     pub(super) fn unchanged(
         &self,

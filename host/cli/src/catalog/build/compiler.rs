@@ -7,11 +7,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use toolcell_sandbox::{LoadError, Sandbox, ToolComponent};
+use toolcell_sandbox::{LoadError, Sandbox, ToolComponent, in_background as background};
 
 /// Compilations that took too long and still run. Each keeps a core busy and holds memory: past these nothing is
 /// compiled until one of them is done.
 const LEFT_BEHIND_MAX: usize = 4;
+
+/// Bytes of a component from which on it is compiled where nobody else wants a core, while calls are served. A smaller one is
+/// compiled within a quarter of a second; it is not kept waiting by whatever else keeps the machine busy.
+const BACKGROUND_BYTES_MIN: usize = 256 << 10;
+
+/// How long such a component may take, and how much longer for each MiB of it: twice what it takes one core of its own. It is begun
+/// anew as others are where that is not enough.
+const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
+const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
 
 /// Compiles components, each on a thread of its own.
 pub struct Compiler {
@@ -46,8 +55,21 @@ impl Compiler {
         Self { sandbox, left_behind: Arc::default() }
     }
 
-    /// Compiles and links these bytes, in at most this time.
-    pub fn compile(&self, bytes: Vec<u8>, time: Duration) -> Result<ToolComponent, NotCompiled> {
+    /// Compiles and links these bytes, in at most this time. Where calls are served meanwhile, they go first.
+    pub fn compile(&self, bytes: Vec<u8>, time: Duration, is_beside_calls: bool) -> Result<ToolComponent, NotCompiled> {
+        let bytes: Arc<[u8]> = bytes.into();
+        if !is_beside_calls || bytes.len() < BACKGROUND_BYTES_MIN {
+            return self.attempt(&bytes, time, false);
+        }
+        let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
+        match self.attempt(&bytes, patience.min(time), true) {
+            // The machine has no time to spare: tools that keep it busy must not keep new code out.
+            Err(NotCompiled::TooLate) => self.attempt(&bytes, time, false),
+            done => done,
+        }
+    }
+
+    fn attempt(&self, bytes: &Arc<[u8]>, time: Duration, in_background: bool) -> Result<ToolComponent, NotCompiled> {
         let running = self.left_behind.load(Ordering::Acquire);
         if running >= LEFT_BEHIND_MAX {
             return Err(NotCompiled::LeftBehind { running });
@@ -55,10 +77,12 @@ impl Compiler {
         // Without room, so that what is sent is either received here or known to the sender to be lost.
         let (done, compiled) = sync_channel(0);
         let (sandbox, left_behind) = (self.sandbox.clone(), Arc::clone(&self.left_behind));
+        let bytes = Arc::clone(bytes);
         let thread = std::thread::Builder::new()
             .name("toolcell-compile".to_owned())
             .spawn(move || {
-                let component = ToolComponent::load(&sandbox, &bytes);
+                let load = || ToolComponent::load(&sandbox, &bytes);
+                let component = if in_background { background(load) } else { load() };
                 if done.send(component).is_err() {
                     left_behind.fetch_sub(1, Ordering::AcqRel);
                 }

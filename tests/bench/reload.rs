@@ -1,0 +1,148 @@
+//! What replacing a component takes: from the save until clients hear of it and the new code answers, and what calls of other
+//! tools notice meanwhile.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use crate::frame::{Ask, Era, Reply, Tool, legacy_call};
+use crate::goals::{Goal, Measured};
+use crate::link::{Link, Wire, warm_up};
+use crate::options::Options;
+use crate::report::{Column, Row, Section};
+use crate::samples::Samples;
+use crate::serving::Serving;
+
+/// Bytes of code of the component that is saved again and again.
+const SMALL_BYTES: usize = 50_000;
+
+/// Bytes of code of the component that is saved while others are called.
+const LARGE_BYTES: usize = 10_000_000;
+
+/// The same for a quick look.
+const LARGE_BYTES_QUICK: usize = 500_000;
+
+/// How long a client rests between calls where it does not call as fast as it can.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Calls by which it is measured how long they take while nothing else happens.
+const IDLE_CALLS: usize = 5_000;
+
+/// The ids of questions that are not counted.
+const ASIDE_ID: u64 = 1 << 41;
+
+const COLUMNS: &[Column] = &[
+    Column { key: "p50_ms", heading: "p50 ms", decimals: 3 },
+    Column { key: "p99_ms", heading: "p99 ms", decimals: 3 },
+    Column { key: "max_ms", heading: "max ms", decimals: 3 },
+    Column { key: "p99_ratio", heading: "p99 × idle", decimals: 2 },
+];
+
+const NOTE: &str = "\
+Saved: renamed into place; a description differs each time, so clients are told. The debounce is part of it, and compiling, since
+no code was kept. Calls are those of another component, by one client: again 1 ms after each answer, or at once. While reloading:
+from the save of a component with that much code until the notification. p99 × idle: beside the same calls before the save.";
+
+/// Measures.
+///
+/// # Errors
+/// Something does not start or answers wrongly, or a save is not noticed.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    saves(options, &mut rows, &mut measured)?;
+    beside_calls(options, &mut rows, &mut measured)?;
+    let title = "Reload: a component is saved";
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+/// From a save to the notification, and to the first answer of the new code.
+fn saves(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
+    let (serving, numbered) = Serving::numbered()?;
+    let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
+    warm_up(&mut link, &[Tool::Echo], 20)?;
+    let (mut told, mut answered) = (Samples::default(), Samples::default());
+    for number in (1_u64..).take(options.count(30, 3)) {
+        let (bytes, begun) = (numbered.bytes(number, SMALL_BYTES)?, Instant::now());
+        serving.save(&bytes)?;
+        while !is_notification(link.receive()?)? {}
+        told.push(begun.elapsed().as_secs_f64() * 1e3);
+        link.send(&legacy_call(ASIDE_ID + number, "now"))?;
+        let reply = link.wait_for(ASIDE_ID + number)?;
+        answered.push(begun.elapsed().as_secs_f64() * 1e3);
+        let expected = format!("number {number:06}");
+        let is_new = reply.windows(expected.len()).any(|window| window == expected.as_bytes());
+        ensure!(is_new, "told of {number}, and not answered by it: {}", String::from_utf8_lossy(reply));
+    }
+    measured.extend(told.median().map(|p50| Measured::alone(Goal::SaveToNotification, p50)));
+    rows.push(row("50 KB saved, to the notification".to_owned(), &told, None));
+    rows.push(row("50 KB saved, to the first answer".to_owned(), &answered, None));
+    Ok(())
+}
+
+/// Calls of another component, before and during a reload.
+fn beside_calls(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
+    let bytes = if options.quick { LARGE_BYTES_QUICK } else { LARGE_BYTES };
+    let shown = format!("{:.1} MB", bytes as f64 / 1e6);
+    for (how, pause) in [("1 ms apart", Some(PAUSE)), ("one after another", None)] {
+        let (serving, numbered) = Serving::numbered()?;
+        let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
+        warm_up(&mut link, &[Tool::Echo], 100)?;
+        let idle = {
+            let calls_max = options.count(IDLE_CALLS, 50);
+            Calls { link: &mut link, pause }.until(|calls, _| calls >= calls_max)?
+        };
+        let (large, begun) = (numbered.bytes(1, bytes)?, Instant::now());
+        serving.save(&large)?;
+        let during = Calls { link: &mut link, pause }.until(|_, is_told| is_told)?;
+        let took = begun.elapsed().as_secs_f64();
+        let ratio = idle.quantile(0.99).zip(during.quantile(0.99)).map(|(idle, during)| during / idle);
+        measured.extend(ratio.map(|ratio| Measured::alone(goal(pause), ratio)));
+        rows.push(row(format!("echo, {how}, idle"), &idle, None));
+        rows.push(row(format!("echo, {how}, while {shown} are reloaded ({took:.1} s)"), &during, ratio));
+    }
+    Ok(())
+}
+
+const fn goal(pause: Option<Duration>) -> Goal {
+    match pause {
+        Some(_) => Goal::PacedBesideReload,
+        None => Goal::SerialBesideReload,
+    }
+}
+
+/// A client that calls one after another.
+struct Calls<'l> {
+    link: &'l mut Link,
+    pause: Option<Duration>,
+}
+
+impl Calls<'_> {
+    /// How long each took, in ms, until this is so of how many there were and of whether a notification came.
+    fn until(self, is_over: impl Fn(usize, bool) -> bool) -> anyhow::Result<Samples> {
+        let ask = Ask::Call(Tool::Echo, Era::Legacy);
+        let (mut took, mut request, mut is_told, mut id) = (Samples::default(), Vec::new(), false, 0);
+        while !is_over(usize::try_from(id)?, is_told) {
+            request.clear();
+            ask.write(id, &mut request)?;
+            let begun = Instant::now();
+            self.link.send(&request)?;
+            // A notification may come between a call and its answer.
+            while is_notification(self.link.receive()?)? {
+                is_told = true;
+            }
+            took.push(begun.elapsed().as_secs_f64() * 1e3);
+            ask.check(id, self.link.last())?;
+            id += 1;
+            self.pause.into_iter().for_each(std::thread::sleep);
+        }
+        Ok(took)
+    }
+}
+
+fn is_notification(line: &[u8]) -> anyhow::Result<bool> {
+    Ok(Reply::read(line).context("no frame")?.id.is_none())
+}
+
+fn row(name: String, took: &Samples, ratio: Option<f64>) -> Row {
+    Row { name, values: vec![took.median(), took.quantile(0.99), took.quantile(1.0), ratio] }
+}

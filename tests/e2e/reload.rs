@@ -5,7 +5,9 @@
 mod announced;
 mod broken;
 mod changed;
+mod control;
 mod in_flight;
+mod locked;
 mod saved;
 
 use serde_json::{Value, json};

@@ -495,6 +495,17 @@ impl TestHost {
         std::mem::replace(&mut self.folder, Folder::with_manifest(""))
     }
 
+    /// Kills it, as a machine that runs out of memory does, and gives its folder back.
+    ///
+    /// # Panics
+    /// Where that cannot be done.
+    #[must_use]
+    pub fn is_killed_leaving_its_folder(mut self) -> Folder {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.folder, Folder::with_manifest(""))
+    }
+
     /// Waits until the host ended by itself, and gives what it wrote that was not received yet.
     ///
     /// # Panics

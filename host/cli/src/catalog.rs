@@ -270,8 +270,9 @@ impl Catalog {
         ))
     }
 
-    /// Records a call that is refused before anything of it runs.
+    /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
+        self.tally.count(outcome);
         if let Some((_, start)) = self.start(call) {
             record::refused(&self.sink, &start, call, outcome, detail);
         }

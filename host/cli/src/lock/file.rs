@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::pinned::Lock;
-use crate::catalog::{folder_of, read_bounded};
+use crate::catalog::read_bounded;
 
 /// The file's name, beside the manifest.
 pub const LOCK: &str = "toolcell.lock";
@@ -60,7 +60,7 @@ impl LockError {
 
 /// Where a manifest's lock is.
 pub fn path_beside(manifest: &Path) -> PathBuf {
-    folder_of(manifest).join(LOCK)
+    manifest.with_file_name(LOCK)
 }
 
 /// Reads it; `None` where there is none.

@@ -1,0 +1,290 @@
+//! The lock file: what is pinned, what differs from it in words, and that nothing else is served in its name.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost};
+
+use super::{GATE, TOOL, folder, manifest, names, version};
+
+/// The lock, in a folder.
+const LOCK: &str = "toolcell.lock";
+
+/// A folder whose component is pinned as it is.
+fn pinned(fixture: &str, lines: &str) -> Folder {
+    let folder = folder(fixture, lines);
+    let written = Command::in_folder(&folder, &["lock"]).run();
+    assert_eq!(written.succeeded(), "toolcell.lock: pinned components: 1, tools: 2\n");
+    folder
+}
+
+/// A host that serves only what is pinned, and records.
+fn locked(folder: Folder) -> TestHost {
+    TestHost::recording_with(folder, &["--locked"])
+}
+
+fn save_manifest(folder: &Folder, lines: &str) {
+    folder.save(Saving::RenamedOver, "toolcell.toml", manifest(lines));
+}
+
+/// What `toolcell diff` prints; it must find a difference.
+fn diff(folder: &Folder) -> String {
+    let differs = Command::in_folder(folder, &["diff"]).run();
+    assert_eq!(differs.code(), 1, "{differs:?}");
+    differs.stdout
+}
+
+#[test]
+fn what_is_pinned_is_digests_and_words_and_is_the_same_each_time() {
+    let folder = pinned("versioned_a", GATE);
+    let text = folder.read(LOCK);
+    let digest = Command::in_folder(&folder, &["inspect", "--json", TOOL]).run().json()["digest"].clone();
+    for held in [
+        TOOL,
+        digest.as_str().unwrap(),
+        "1.0.0",
+        "96847",
+        "version",
+        "linger",
+        "Says which version this is.",
+        "read /gate: gate",
+    ] {
+        assert!(text.contains(held), "no {held:?} in\n{text}");
+    }
+    assert_eq!(Command::in_folder(&folder, &["lock"]).run().succeeded(), "toolcell.lock: nothing differs\n");
+    assert_eq!(Command::in_folder(&folder, &["diff"]).run().succeeded(), "toolcell.lock: nothing differs\n");
+    assert_eq!(folder.read(LOCK), text);
+    std::fs::remove_file(folder.path().join(LOCK)).unwrap();
+    let _ = Command::in_folder(&folder, &["lock"]).run();
+    assert_eq!(folder.read(LOCK), text, "written anew it is the same text");
+    assert_eq!(
+        text.lines().count(),
+        text.lines().filter(|line| line.chars().count() < 200).count(),
+        "lines for people and their version control"
+    );
+}
+
+#[test]
+fn a_difference_is_said_in_words() {
+    let rows: [(&str, &str, &[&str]); 5] = [
+        (
+            "versioned_b",
+            GATE,
+            &["tool\n", "  other bytes: sha256:", " was pinned, this is sha256:", "(96847 and 96847 bytes)"],
+        ),
+        (
+            "versioned_c",
+            GATE,
+            &[
+                "tool version: description said \"Says which version this is.\" and says \"Says which version this is, in one letter.\"",
+                "tool extra: new: \"Is new in this version.\"",
+                "tool linger: gone",
+            ],
+        ),
+        (
+            "versioned_a",
+            "[components.tool.filesystem]\n\"/gate\" = { path = \"gate\", access = \"write\" }\n[components.tool.env]\nUNITS = \"metric\"\n",
+            &["tool version may now: write /gate: gate", "tool linger may now: variable UNITS = \"metric\""],
+        ),
+        ("versioned_a", "", &["tool linger may no longer: read /gate: gate"]),
+        ("versioned_a", "prefix = \"my_\"\n", &["tool my_version: new: ", "tool version: gone"]),
+    ];
+    for (fixture, lines, words) in rows {
+        let folder = pinned("versioned_a", GATE);
+        folder.save_fixture(Saving::RenamedOver, TOOL, fixture);
+        save_manifest(&folder, lines);
+        let text = diff(&folder);
+        words.iter().for_each(|words| assert!(text.contains(words), "no {words:?} in\n{text}"));
+        let json = Command::in_folder(&folder, &["diff", "--json"]).run().json();
+        let said: Vec<&str> = json["components"][0]["differences"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|line| line.as_str().unwrap())
+            .collect();
+        assert!(said.iter().all(|line| text.contains(line)), "the same for scripts: {json:#}");
+        assert_eq!((&json["differs"], &json["components"][0]["component"]), (&json!(true), &json!("tool")));
+        // Once the change was read, it is pinned.
+        let pinned_now = Command::in_folder(&folder, &["lock"]).run();
+        assert!(pinned_now.succeeded().starts_with(&text), "what is pinned is shown once more: {pinned_now:?}");
+        assert_eq!(Command::in_folder(&folder, &["diff"]).run().code(), 0);
+    }
+}
+
+#[test]
+fn a_locked_host_does_not_start_with_anything_but_what_is_pinned() {
+    let serve = |folder: &Folder| Command::in_folder(folder, &["serve", "--locked", "--control", "off"]).run();
+    let folder = folder("versioned_a", "");
+    assert!(serve(&folder).failed_with(1).contains("there is no toolcell.lock, and --locked serves nothing else"));
+    let _ = Command::in_folder(&folder, &["lock"]).run();
+    assert_eq!(serve(&folder).code(), 0, "as it is pinned it is served, until the input ends");
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    let refused = serve(&folder);
+    for words in [
+        "what would be served is not what toolcell.lock pins",
+        "other bytes: ",
+        "hint: `toolcell approve NAME` pins one",
+    ] {
+        assert!(refused.failed_with(1).contains(words), "no {words:?} in {refused:?}");
+    }
+    assert_eq!(refused.stdout, "");
+    let approved = Command::in_folder(&folder, &["approve", "version"]).run();
+    assert!(approved.succeeded().ends_with("tool: pinned in toolcell.lock\n"), "by the name of a tool: {approved:?}");
+    assert_eq!(serve(&folder).code(), 0);
+    folder.write(LOCK, "what is this?");
+    assert!(serve(&folder).failed_with(1).contains("is no lock file, or was damaged"));
+}
+
+#[test]
+fn without_a_lock_it_is_said_once_that_nothing_is_pinned_and_with_another_that_it_differs() {
+    let mut host = TestHost::in_folder(folder("versioned_a", ""));
+    assert_eq!(version(&mut host), "a");
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    host.serves_generation(2);
+    assert_eq!(host.said().matches("nothing is pinned: there is no ").count(), 1, "{}", host.said());
+    let folder = host.ends_leaving_its_folder();
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_a");
+    let _ = Command::in_folder(&folder, &["lock"]).run();
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    let mut host = TestHost::in_folder(folder);
+    assert_eq!(version(&mut host), "b", "it is served all the same");
+    host.will_say("pins it: tool; `toolcell diff` says how, --locked would refuse");
+}
+
+/// What a locked host does with other code: the old version serves, and everybody who should know does.
+fn is_quarantined(host: &mut TestHost) -> Value {
+    host.will_say("quarantined: tool is not as the lock has it, and serves as it was");
+    let status = host.status_when("quarantined", |status| status["quarantined"][0]["component"] == "tool");
+    assert_eq!(version(host), "a");
+    assert_eq!(names(host), ["version", "linger"]);
+    assert_eq!(host.list_changes(), 0);
+    let recorded = host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
+    assert_eq!((&recorded["name"], &recorded["digest"]), (&json!("tool"), &status["quarantined"][0]["digest"]));
+    let shown = Command::in_folder(host.folder(), &["status"]).run();
+    assert_eq!(shown.code(), 1, "a script sees that something waits");
+    assert!(shown.stdout.contains("quarantined: tool (`toolcell approve tool` serves it)"), "{shown:?}");
+    status
+}
+
+#[test]
+fn what_drifts_while_it_serves_is_quarantined_until_it_is_approved() {
+    let mut host = locked(pinned("versioned_a", ""));
+    host.initialize("2025-11-25");
+    assert_eq!(version(&mut host), "a");
+    let before = host.folder().read(LOCK);
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+    let status = is_quarantined(&mut host);
+    assert_eq!(status["generation"], 1, "{status:#}");
+    assert_eq!(host.folder().read(LOCK), before, "nothing is pinned by itself");
+    let unknown = Command::in_folder(host.folder(), &["approve", "other"]).run();
+    assert!(unknown.failed_with(1).contains("nothing that is called \"other\" is quarantined"));
+    let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
+    assert!(approved.succeeded().starts_with("generation 2: tool: new code"), "{approved:?}");
+    host.next_of(LIST_CHANGED);
+    assert_eq!((version(&mut host).as_str(), names(&mut host)), ("c", vec!["version".into(), "extra".into()]));
+    let record = host.recorded("an approval", |record| record["event"] == "component.approved");
+    assert_eq!((&record["name"], &record["digest"]), (&json!("tool"), &status["quarantined"][0]["digest"]));
+    let status = host.status();
+    assert_eq!(status["quarantined"], json!([]), "{status:#}");
+    assert_eq!(host.list_changes(), 0);
+    assert_eq!(Command::in_folder(host.folder(), &["diff"]).run().code(), 0, "it is in the lock now");
+}
+
+#[test]
+fn what_is_quarantined_and_put_back_is_no_longer_so() {
+    let mut host = locked(pinned("versioned_a", ""));
+    assert_eq!(version(&mut host), "a");
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+    is_quarantined(&mut host);
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_a");
+    host.status_when("put back", |status| status["quarantined"] == json!([]));
+    assert_eq!(version(&mut host), "a");
+    assert!(host.audit().iter().all(|record| record["event"] != "catalog.replaced"));
+}
+
+#[test]
+fn what_is_approved_is_what_was_quarantined_and_not_what_came_since() {
+    let mut host = TestHost::recording_with(pinned("versioned_a", ""), &["--locked", "--watch", "off"]);
+    assert_eq!(version(&mut host), "a");
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    let _ = host.reload();
+    let seen = is_quarantined(&mut host)["quarantined"][0]["digest"].clone();
+    // While a person reads what differs, the file changes once more.
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+    let _ = Command::in_folder(host.folder(), &["approve", "tool"]).run();
+    assert!(host.folder().read(LOCK).contains(seen.as_str().unwrap()), "what was seen is pinned");
+    assert_ne!(version(&mut host), "c", "what nobody saw is not served");
+    let held = host.status_when("the other one held", |status| status["quarantined"][0]["digest"] != seen);
+    assert_eq!(held["quarantined"][0]["component"], "tool", "{held:#}");
+}
+
+#[test]
+fn grants_that_grow_are_quarantined_and_grants_that_shrink_are_not() {
+    let mut host = locked(pinned("versioned_a", ""));
+    assert_eq!(version(&mut host), "a");
+    save_manifest(host.folder(), GATE);
+    let status = is_quarantined(&mut host);
+    let differences = status["quarantined"][0]["differences"].to_string();
+    assert!(differences.contains("tool linger may now: read /gate: gate"), "{differences}");
+    let approved = Command::in_folder(host.folder(), &["approve", "linger"]).run();
+    assert_eq!(approved.code(), 0, "{approved:?}");
+    host.folder().write("gate/open", "open");
+    assert_eq!(host.call("linger", json!({})).text(), "a open");
+    save_manifest(host.folder(), "[components.tool.limits]\ndeadline = \"50ms\"\n");
+    host.will_say("less is served than the lock pins: tool; ");
+    host.serves_generation(3);
+    assert!(host.call("linger", json!({})).error_text().contains("(limit \"deadline\")"), "the right is gone at once");
+    let status = host.status();
+    assert_eq!((&status["quarantined"], &status["lock_differs"]), (&json!([]), &json!(["tool"])), "{status:#}");
+    assert_eq!(Command::in_folder(host.folder(), &["status"]).run().code(), 0);
+}
+
+#[test]
+fn a_component_that_is_new_is_not_served_before_it_is_approved_and_one_that_is_gone_is_gone() {
+    let mut host = locked(pinned("versioned_a", ""));
+    host.initialize("2025-11-25");
+    assert_eq!(version(&mut host), "a");
+    host.folder().write("components/more.wasm", toolcell_tests::fixture_bytes("versioned_c"));
+    let more = "[components.more]\nsource = \"components/more.wasm\"\nprefix = \"more_\"\n";
+    save_manifest(host.folder(), more);
+    host.will_say("quarantined: more is not as the lock has it");
+    assert_eq!(names(&mut host), ["version", "linger"]);
+    // What is not concerned is replaced all the same: a limit is no part of the lock.
+    save_manifest(host.folder(), &format!("[components.tool.limits]\narguments = \"16B\"\n{more}"));
+    host.serves_generation(2);
+    assert!(host.call("version", json!({"say": "more than sixteen bytes"})).is_error());
+    let approved = Command::in_folder(host.folder(), &["approve", "more"]).run();
+    assert_eq!(approved.code(), 0, "{approved:?}");
+    host.next_of(LIST_CHANGED);
+    assert_eq!(host.call("more_version", json!({})).text(), "c");
+    save_manifest(host.folder(), "");
+    host.next_of(LIST_CHANGED);
+    assert_eq!(names(&mut host), ["version", "linger"]);
+    assert_eq!(host.status()["lock_differs"], json!(["more"]));
+    assert_eq!(host.list_changes(), 0);
+}
+
+#[test]
+fn a_lock_that_is_written_elsewhere_is_taken_up_and_one_that_is_damaged_or_gone_changes_nothing() {
+    let mut host = locked(pinned("versioned_a", ""));
+    assert_eq!(version(&mut host), "a");
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    is_quarantined(&mut host);
+    // As after a `git pull` that brings the lock.
+    let _ = Command::in_folder(host.folder(), &["lock"]).run();
+    host.serves_generation(2);
+    assert_eq!(version(&mut host), "b");
+    for (lock, words) in [
+        (Some("what is this?"), "is no lock file, or was damaged"),
+        (None, "is gone, and nothing else is to be served"),
+    ] {
+        match lock {
+            Some(text) => host.folder().save(Saving::RenamedOver, LOCK, text),
+            None => std::fs::remove_file(host.folder().path().join(LOCK)).unwrap(),
+        }
+        host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+        host.will_say(words);
+        assert_eq!(version(&mut host), "b");
+        host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+        let _ = Command::in_folder(host.folder(), &["lock"]).run();
+        host.status_when("well again", |status| status["failed"].is_null() && status["quarantined"] == json!([]));
+    }
+}

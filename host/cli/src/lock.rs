@@ -10,7 +10,7 @@ mod text;
 mod words;
 
 pub use differ::{Drift, drift};
-pub use file::{LockError, path_beside, read, write};
+pub use file::{LockError, path_beside, read, remove_drafts, write};
 pub use pinned::Lock;
 
 /// Whether the one grants everything that the other does: nothing was taken away.

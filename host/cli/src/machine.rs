@@ -51,11 +51,23 @@ fn open_cache(code: &CodeCacheArgs) -> Option<CodeCache> {
         code.code_cache.clone().or_else(|| user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code")))?;
     let key = user_folder("XDG_STATE_HOME", ".local/state")?.join("code-cache.key");
     match CodeCache::open(&folder, &key, CACHE_BYTES_MAX) {
-        Ok(cache) => Some(cache),
+        Ok(cache) => {
+            say_removed(cache.drafts_removed());
+            Some(cache)
+        }
         Err(error) => {
             say_unusable(&error);
             None
         }
+    }
+}
+
+/// Says that a process was stopped while it kept code.
+fn say_removed(drafts: usize) {
+    if drafts > 0 {
+        terminal::say(&format!(
+            "note: {drafts} drafts of compiled code, left by a process that was stopped, were removed\n"
+        ));
     }
 }
 

@@ -12,6 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
+use crate::drafts;
+
 /// Bytes that all entries have together, where nobody says otherwise. Precompiled Rust tools have about half a
 /// megabyte, Python and JavaScript ones about 35.
 pub const CACHE_BYTES_MAX: u64 = 2 << 30;
@@ -56,6 +58,7 @@ pub struct CodeCache {
     bytes_max: u64,
     /// Tells this process's temporary files apart.
     written: AtomicU64,
+    drafts_removed: usize,
 }
 
 impl CodeCache {
@@ -74,7 +77,17 @@ impl CodeCache {
             Err(CacheError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => make_key(key_file)?,
             read => read?,
         };
-        Ok(Self { folder: folder.to_owned(), key, bytes_max, written: AtomicU64::new(0) })
+        // Those of the key are beside it, under its name.
+        let of_key = key_file.parent().zip(key_file.file_stem().and_then(|stem| stem.to_str()));
+        let of_key = of_key.map_or(0, |(folder, stem)| drafts::remove_abandoned(folder, stem));
+        let drafts_removed = drafts::remove_abandoned(folder, "") + of_key;
+        Ok(Self { folder: folder.to_owned(), key, bytes_max, written: AtomicU64::new(0), drafts_removed })
+    }
+
+    /// Drafts of entries or of the key that were left by processes stopped half-way, and removed when this was opened.
+    #[must_use]
+    pub const fn drafts_removed(&self) -> usize {
+        self.drafts_removed
     }
 
     /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is none. An entry that is
@@ -94,7 +107,7 @@ impl CodeCache {
     /// stop half-way, the MAC does not fit. Failing to keep is no failure: the next start compiles again.
     pub(crate) fn keep(&self, name: &str, code: &[u8]) {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let draft = self.folder.join(format!("{name}.{}-{number}.new", std::process::id()));
+        let draft = self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX));
         let written = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft).and_then(|mut file| {
             file.write_all(code)?;
             file.write_all(self.mac(name, code).as_bytes())
@@ -195,7 +208,7 @@ fn make_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     let failed = |source| CacheError::Io { path: path.to_owned(), source };
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|error| failed(io::Error::other(error)))?;
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    let draft = path.with_extension(format!("{}{}", std::process::id(), drafts::SUFFIX));
     let _ = fs::remove_file(&draft);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
     let linked = file.write_all(&key).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));

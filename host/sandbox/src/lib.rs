@@ -20,6 +20,7 @@ mod component;
 mod config;
 mod denials;
 mod digest;
+mod drafts;
 mod engine;
 mod epoch;
 mod failure;

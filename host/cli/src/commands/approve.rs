@@ -28,6 +28,7 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
 
 fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
+    locking::say_removed(lock::remove_drafts(&path));
     let mut locked = match lock::read(&path) {
         Ok(Some(locked)) => locked,
         Ok(None) => {
@@ -51,9 +52,8 @@ fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
         Some(pinned) => drop(locked.components.insert(component.clone(), pinned.clone())),
         None => drop(locked.components.remove(&component)),
     }
-    match lock::write(&path, &locked) {
-        Ok(removed) => locking::say_removed(removed),
-        Err(error) => return Ok(locking::at_fault(&error)),
+    if let Err(error) = lock::write(&path, &locked) {
+        return Ok(locking::at_fault(&error));
     }
     terminal::print(&format!("{}{component}: pinned in {}\n", diff::page(&drifts), path.display()))?;
     Ok(Exit::Done)

@@ -11,6 +11,7 @@ use crate::terminal;
 pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let path = lock::path_beside(&args.manifest.manifest);
+    say_removed(lock::remove_drafts(&path));
     // One that is damaged is what this command mends.
     let before = lock::read(&path).ok().flatten();
     let now = Lock::of(&ready.catalog);
@@ -18,9 +19,8 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
         terminal::print(&format!("{}: nothing differs\n", path.display()))?;
         return Ok(Exit::Done);
     }
-    match lock::write(&path, &now) {
-        Ok(removed) => say_removed(removed),
-        Err(error) => return Ok(at_fault(&error)),
+    if let Err(error) = lock::write(&path, &now) {
+        return Ok(at_fault(&error));
     }
     if let Some(before) = before {
         terminal::print(&diff::page(&drift(&before, &now)))?;

@@ -17,7 +17,7 @@ use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
 use crate::catalog::{Catalog, folder_of, plain};
-use crate::commands::lock::holds_or_say;
+use crate::commands::lock::{holds_or_say, say_removed};
 use crate::control::{Control, ControlArg, Subject};
 use crate::exit::Exit;
 use crate::lock::{self, Lock, drift};
@@ -44,6 +44,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     }
     record_start(&sink, &file, &catalog)?;
     let lock = lock::path_beside(&args.manifest.manifest);
+    say_removed(lock::remove_drafts(&lock));
     if !args.locked {
         say_unpinned(&lock, &catalog);
     }

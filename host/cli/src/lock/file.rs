@@ -77,13 +77,11 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     Lock::parse(&text).map(Some).map_err(corrupt)
 }
 
-/// Writes it: a draft beside it, on the disk before it takes the old one's place. Gives how many drafts of writers that were
-/// stopped half-way it removed.
-pub fn write(path: &Path, lock: &Lock) -> Result<usize, LockError> {
+/// Writes it: a draft beside it, on the disk before it takes the old one's place.
+pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
     // Where the manifest's folder is swapped by a link, the file itself is written, not the link replaced.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
-    let removed = remove_drafts(&path);
     let draft = draft_of(&path, std::process::id());
     let written = write_draft(&draft, lock.text().as_bytes()).and_then(|()| fs::rename(&draft, &path));
     if written.is_err() {
@@ -94,7 +92,7 @@ pub fn write(path: &Path, lock: &Lock) -> Result<usize, LockError> {
     if let Ok(folder) = File::open(folder_or_here(&path)) {
         let _ = folder.sync_all();
     }
-    Ok(removed)
+    Ok(())
 }
 
 fn write_draft(draft: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -113,10 +111,11 @@ fn folder_or_here(path: &Path) -> PathBuf {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Removes drafts whose writers are gone.
-fn remove_drafts(path: &Path) -> usize {
+/// Removes the drafts of writers that were stopped half-way. Gives how many.
+pub fn remove_drafts(path: &Path) -> usize {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
-    let Ok(listing) = fs::read_dir(folder_or_here(path)) else { return 0 };
+    let Ok(listing) = fs::read_dir(folder_or_here(&path)) else { return 0 };
     let abandoned = listing.flatten().filter(|entry| {
         let file = entry.file_name().to_string_lossy().into_owned();
         let process = file.strip_prefix(&name).and_then(|rest| rest.strip_suffix(DRAFT));
@@ -142,9 +141,10 @@ mod tests {
         // No process has this number: it is past what Linux gives.
         fs::write(folder.path().join(".toolcell.lock.2000000000.new"), "half").unwrap();
         fs::write(folder.path().join(".toolcell.lock.notes.new"), "somebody's own").unwrap();
-        assert_eq!(write(&path, &Lock::default()).unwrap(), 1);
+        assert_eq!(remove_drafts(&path), 1);
+        write(&path, &Lock::default()).unwrap();
         assert_eq!(read(&path).unwrap(), Some(Lock::default()));
-        assert_eq!(write(&path, &Lock::default()).unwrap(), 0);
+        assert_eq!(remove_drafts(&path), 0);
         let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();
         assert_eq!(left, [".toolcell.lock.notes.new", "toolcell.lock"]);

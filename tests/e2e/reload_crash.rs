@@ -1,0 +1,265 @@
+//! Processes that are killed (`kill -9`) while they write: what they leave, and how the next one starts.
+//!
+//! Nothing here waits for a time. A process is killed once so many things have happened in a folder that it writes to, as the
+//! kernel tells; each round lets one more happen, until it comes to its end.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use serde_json::Value;
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes};
+
+/// How long to wait for the kernel to tell before looking whether the process has ended.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Three components, so that a folder is written to more than once.
+const THREE: &str = "version = 1
+[components.one]
+source = \"components/numbered.wasm\"
+prefix = \"one_\"
+[components.two]
+source = \"components/growing_table.wasm\"
+prefix = \"two_\"
+[components.three]
+source = \"components/many_instances.wasm\"
+prefix = \"three_\"
+";
+
+/// What happens in some folders: entries that are made, written, closed, renamed and removed.
+struct Deeds(OwnedFd);
+
+impl Deeds {
+    fn of(folders: &[&Path]) -> Self {
+        let told = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
+        let which =
+            WatchFlags::CREATE | WatchFlags::MODIFY | WatchFlags::CLOSE_WRITE | WatchFlags::MOVE | WatchFlags::DELETE;
+        for folder in folders {
+            inotify::add_watch(&told, *folder, which).unwrap();
+        }
+        Self(told)
+    }
+
+    /// How many there were since this was asked last, waiting for a moment for one.
+    fn count(&self) -> usize {
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&LOOK_EVERY)).unwrap();
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = Reader::new(&self.0, &mut buffer);
+        std::iter::from_fn(|| reader.next().ok().map(|_| ())).count()
+    }
+
+    /// Kills the process after so many. False where it ended before.
+    fn kill_after(&self, deeds: usize, process: &mut Child) -> bool {
+        let mut seen = 0;
+        while seen < deeds {
+            if process.try_wait().unwrap().is_some() {
+                return false;
+            }
+            seen += self.count();
+        }
+        process.kill().unwrap();
+        // By the signal, unless it was at its end just then.
+        process.wait().unwrap().code().is_none()
+    }
+}
+
+/// A manifest whose user has an empty home.
+struct Home(Folder);
+
+impl Home {
+    fn new(manifest: &str) -> Self {
+        let folder = Folder::with_manifest(manifest);
+        let home = Self(folder);
+        for private in [home.code(), home.state(), home.run()] {
+            use std::os::unix::fs::DirBuilderExt as _;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(private).unwrap();
+        }
+        home
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn code(&self) -> PathBuf {
+        self.path().join("cache/toolcell/code")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.path().join("state/toolcell")
+    }
+
+    fn run(&self) -> PathBuf {
+        self.path().join("runtime/toolcell")
+    }
+
+    fn variables(&self) -> [(&'static str, String); 3] {
+        let at = |name: &str| self.path().join(name).display().to_string();
+        [("XDG_CACHE_HOME", at("cache")), ("XDG_STATE_HOME", at("state")), ("XDG_RUNTIME_DIR", at("runtime"))]
+    }
+
+    /// Runs a command to its end.
+    fn run_whole(&self, arguments: &[&str]) -> Finished {
+        let command = Command::in_folder(&self.0, arguments);
+        self.variables().iter().fold(command, |command, (name, value)| command.with_variable(name, value)).run()
+    }
+
+    /// The same of a command that must go well.
+    fn goes_well(&self, arguments: &[&str]) -> Finished {
+        let finished = self.run_whole(arguments);
+        assert_eq!(finished.code(), 0, "{finished:?}");
+        finished
+    }
+
+    /// Starts a command that is going to be killed.
+    fn start(&self, arguments: &[&str]) -> Child {
+        let mut process = Process::new(toolcell_tests::toolcell());
+        process.args(arguments).envs(self.variables()).current_dir(self.path());
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn lock(&self) -> String {
+        self.0.read("toolcell.lock")
+    }
+}
+
+/// The files in a folder whose names end so.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.file_name().unwrap().to_string_lossy().ends_with(end)).collect()
+}
+
+#[test]
+fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
+    let home = Home::new("version = 1\n[components.two]\nsource = \"components/growing_table.wasm\"\n");
+    home.goes_well(&["lock"]);
+    let old = home.lock();
+    home.0.write("toolcell.toml", THREE);
+    for name in ["numbered", "many_instances"] {
+        home.0.write(&format!("components/{name}.wasm"), fixture_bytes(name));
+    }
+    home.goes_well(&["lock"]);
+    let new = home.lock();
+    assert_ne!(old, new);
+    for round in 1.. {
+        fs::write(home.path().join("toolcell.lock"), &old).unwrap();
+        let deeds = Deeds::of(&[home.path()]);
+        let was_killed = deeds.kill_after(round, &mut home.start(&["lock"]));
+        let left = home.lock();
+        assert!(left == old || left == new, "after {round}: {left}");
+        let drafts = files(home.path(), ".new").len();
+        let next = home.goes_well(&["lock"]);
+        assert_eq!(next.stderr.contains("was removed"), drafts > 0, "after {round}: {next:?}");
+        assert_eq!(home.lock(), new, "after {round}");
+        assert_eq!(files(home.path(), ".new"), [""; 0].map(PathBuf::from), "after {round}");
+        home.goes_well(&["serve", "--locked"]);
+        if !was_killed {
+            assert!(round > 3, "it was killed only {round} times");
+            break;
+        }
+    }
+}
+
+#[test]
+fn compiled_code_that_was_being_kept_is_whole_or_not_there() {
+    let home = Home::new(THREE);
+    let mut drafts_seen = 0;
+    for round in 1.. {
+        files(&home.code(), "")
+            .into_iter()
+            .chain(files(&home.state(), ""))
+            .for_each(|file| fs::remove_file(file).unwrap());
+        let deeds = Deeds::of(&[&home.code(), &home.state()]);
+        let was_killed = deeds.kill_after(round, &mut home.start(&["compile"]));
+        let drafts = files(&home.code(), ".new").len() + files(&home.state(), ".new").len();
+        drafts_seen += drafts;
+        let next = home.goes_well(&["compile"]);
+        assert_eq!(next.stdout.lines().count(), 3, "after {round}: {next:?}");
+        assert_eq!(next.stderr.contains("left by a process that was stopped"), drafts > 0, "after {round}: {next:?}");
+        assert_eq!(files(&home.code(), ".new"), [""; 0].map(PathBuf::from), "after {round}");
+        assert_eq!(files(&home.state(), ".new"), [""; 0].map(PathBuf::from), "after {round}");
+        let again = home.goes_well(&["compile"]);
+        assert_eq!(again.stdout.matches("was compiled already").count(), 3, "after {round}: {again:?}");
+        if !was_killed {
+            assert!(round > 10, "it was killed only {round} times");
+            break;
+        }
+    }
+    assert!(drafts_seen > 0, "no kill left a draft: nothing was interrupted");
+}
+
+/// Calls that a host is sent before it is killed: more records than one file of the audit takes.
+const CALLS: usize = 200;
+
+/// Hosts that are killed.
+const HOSTS: usize = 16;
+
+/// A host that is sent its calls and killed after so many deeds. Gives how many it had answered.
+fn killed_at_work(home: &Home, deeds: usize) -> usize {
+    let watched = Deeds::of(&[home.path()]);
+    let mut host = home.start(&["serve", "--audit", "audit.jsonl", "--watch", "off"]);
+    let (mut input, mut output) = (host.stdin.take().unwrap(), host.stdout.take().unwrap());
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        output.read_to_end(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    let writer = std::thread::spawn(move || {
+        for id in 0..CALLS {
+            let params =
+                serde_json::json!({"name": "one_now", "arguments": {}, "_meta": toolcell_tests::modern_meta()});
+            let frame = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+            // It may be killed meanwhile.
+            if writeln!(input, "{frame}").is_err() {
+                break;
+            }
+        }
+        // Its end ends a host that comes to it.
+        drop(input);
+    });
+    watched.kill_after(deeds, &mut host);
+    writer.join().unwrap();
+    let text = reader.join().unwrap();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().filter(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["isError"] == false).count()
+}
+
+/// The records of the last host, over all files of the audit.
+fn records_of_the_last_host(home: &Home) -> Vec<Value> {
+    let shown = home.run_whole(&["audit", "show", "--json"]);
+    let records = shown.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let records: Vec<Value> = records.collect();
+    let begins = records.iter().rposition(|record| record["event"] == "host.started").unwrap_or(0);
+    records[begins..].to_vec()
+}
+
+#[test]
+fn an_audit_that_was_being_written_goes_on_and_has_every_call_that_was_answered() {
+    let home = Home::new(&format!(
+        "{THREE}\n[audit]\nrotate = \"64KiB\"\nkeep = 8\n[defaults.limits]\nrate = \"1000000/s\"\n"
+    ));
+    let mut deeds = 7_usize;
+    for host in 0..HOSTS {
+        // Each at another place: the first ones while a host starts, others in the middle of a rotation.
+        deeds = (deeds * 31 + 17) % (2 * CALLS + 40) + host / 4;
+        let answered = killed_at_work(&home, deeds);
+        let started = records_of_the_last_host(&home).iter().filter(|record| record["event"] == "call.started").count();
+        assert!(started >= answered, "{answered} calls answered, {started} recorded (killed after {deeds})");
+        let audit = home.path().join("audit.jsonl");
+        let bytes = fs::metadata(&audit).map_or(0, |metadata| metadata.len());
+        // What a machine that stops leaves, and a process that is killed nearly never: half a record.
+        let is_torn = host % 2 == 1 && bytes > 7;
+        if is_torn {
+            fs::OpenOptions::new().write(true).open(&audit).unwrap().set_len(bytes - 7).unwrap();
+        }
+        let next = home.goes_well(&["serve", "--audit", "audit.jsonl"]);
+        assert_eq!(next.stderr.contains("bytes were cut off"), is_torn, "killed after {deeds}: {next:?}");
+        home.goes_well(&["audit", "verify"]);
+        assert_eq!(files(&home.run(), ".sock"), [""; 0].map(PathBuf::from), "a socket of a host that is gone stays");
+    }
+}

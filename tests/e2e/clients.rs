@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::time::timeout;
-use toolcell_tests::toolcell;
+use toolcell_tests::{Folder, fixture_bytes, toolcell};
 
 /// The longest a client may talk. The slowest, the Inspector, starts a server for each of its dozen requests; it is done
 /// in a minute, and in some minutes where other tests and builds keep the machine busy.
@@ -53,6 +53,22 @@ fn typescript_modern() {
 }
 
 #[test]
+fn python_sees_reloads_in_every_mode() {
+    for mode in ["legacy", "auto", "2026-07-28"] {
+        let folder = folder_to_reload();
+        talk(python_client().arg("--reload").arg(folder.path()), mode);
+    }
+}
+
+#[test]
+fn typescript_sees_reloads_in_every_mode() {
+    for mode in ["legacy", "auto", "2026-07-28"] {
+        let folder = folder_to_reload();
+        talk(node_client("typescript.mjs").arg("--reload").arg(folder.path()), mode);
+    }
+}
+
+#[test]
 fn inspector_legacy() {
     node("inspector.mjs", "legacy");
 }
@@ -77,29 +93,48 @@ fn rmcp_modern() {
     within(CLIENT_TIME_MAX, "rmcp 2026-07-28", rmcp::converse(rmcp::Mode::Modern));
 }
 
+/// A folder whose component is saved anew by the client: as code behind the same list, and as another list.
+fn folder_to_reload() -> Folder {
+    let folder = Folder::with_manifest("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
+    folder.write("components/tool.wasm", fixture_bytes("versioned_a"));
+    folder.write("next/same_list.wasm", fixture_bytes("versioned_b"));
+    folder.write("next/other_list.wasm", fixture_bytes("versioned_c"));
+    folder
+}
+
 /// Runs the Python client in one mode.
 fn python(mode: &str) {
+    talk(&mut python_client(), mode);
+}
+
+/// The Python client, installed.
+fn python_client() -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("python")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
     client.arg(folder().join("python/client.py"));
-    talk(client, mode);
+    client
 }
 
 /// Runs one of the Node clients in one mode.
 fn node(program: &str, mode: &str) {
+    talk(&mut node_client(program), mode);
+}
+
+/// One of the Node clients, installed.
+fn node_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("node")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
     client.arg(folder().join("node").join(program)).arg("--modules").arg(&paths[1]);
-    talk(client, mode);
+    client
 }
 
 /// Installs the clients of one language unless they are there, and gives the paths that `setup.sh` prints.
 fn install(language: &str) -> Result<Vec<String>, String> {
     let mut setup = Command::new("sh");
     setup.arg(folder().join("setup.sh")).arg(language);
-    let done = run(setup, SETUP_TIME_MAX);
+    let done = run(&mut setup, SETUP_TIME_MAX);
     if !done.status.success() {
         return Err(format!("the {language} clients cannot be installed:\n{}", String::from_utf8_lossy(&done.stderr)));
     }
@@ -107,7 +142,7 @@ fn install(language: &str) -> Result<Vec<String>, String> {
 }
 
 /// Lets a client talk to toolcell; fails with all it said unless it is content.
-fn talk(mut client: Command, mode: &str) {
+fn talk(client: &mut Command, mode: &str) {
     client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")).args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);
     let said = String::from_utf8_lossy(&done.stdout);
@@ -117,7 +152,7 @@ fn talk(mut client: Command, mode: &str) {
 }
 
 /// Runs a program to its end, which must come within `limit`. A program that is late is killed.
-fn run(mut program: Command, limit: Duration) -> Output {
+fn run(program: &mut Command, limit: Duration) -> Output {
     program.stdin(Stdio::null()).kill_on_drop(true);
     let name = format!("{program:?}");
     within(limit, &name, async { program.output().await.unwrap_or_else(|error| panic!("{name}: {error}")) })

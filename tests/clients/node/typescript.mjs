@@ -1,8 +1,12 @@
 // Talks to toolcell with the official TypeScript SDK, in one mode a run: legacy, auto or 2026-07-28 (pinned).
 //
+// With --reload FOLDER it serves FOLDER/toolcell.toml, whose tool says its version, and saves the versions of FOLDER/next
+// over it: one that offers the same list, and one that offers another.
+//
 // Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
 // nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
 
+import { renameSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -36,6 +40,7 @@ await main(async () => {
     const resolver = createRequire(join(run.modules, 'here.mjs'));
     const sdk = name => import(pathToFileURL(resolver.resolve(name)));
     const library = { ...(await sdk('@modelcontextprotocol/client')), ...(await sdk('@modelcontextprotocol/client/stdio')) };
+    if (run.reload !== undefined) return reload(run, library);
     await examples(run, library);
     await cancellation(run, library);
 });
@@ -158,6 +163,36 @@ async function giveUp(client, endless, meanwhile, run) {
     given.abort('given up');
     const { result, error } = await outcome;
     check(error !== undefined, `${endless.tool}: ${endless.shows}`, result);
+}
+
+/** What is saved answers; another list is heard of once, and other code behind the same list is not. */
+async function reload(run, library) {
+    const { client, asides } = await connect(run, { manifest: join(run.reload, 'toolcell.toml') }, library);
+    const version = async () => (await client.callTool({ name: 'version', arguments: {} })).content[0].text;
+    const names = async () => (await client.listTools()).tools.map(tool => tool.name).join();
+    const save = next => renameSync(join(run.reload, 'next', next), join(run.reload, 'components/tool.wasm'));
+    const { promise: changed, resolve: hear } = Promise.withResolvers();
+    let heard = 0;
+    client.setNotificationHandler('notifications/tools/list_changed', () => {
+        heard += 1;
+        hear();
+    });
+    const subscription = run.modern ? await client.listen({ toolsListChanged: true }) : undefined;
+    check((await version()) === 'a' && (await names()) === 'version,linger', 'the first version answers');
+    save('same_list.wasm');
+    const late = performance.now() + REQUEST_MS_MAX;
+    while ((await version()) === 'a') {
+        if (performance.now() > late) check(false, 'other code answers in time');
+    }
+    check((await version()) === 'b', 'other code answers');
+    check(heard === 0 && (await names()) === 'version,linger', 'nobody hears of other code behind the same list', heard);
+    save('other_list.wasm');
+    await changed;
+    check((await version()) === 'c', 'the first call after the notification meets the new code');
+    check((await names()) === 'version,extra', 'the list is the new one');
+    check(heard === 1, 'the other list is heard of once', heard);
+    await subscription?.close();
+    await close(client, asides);
 }
 
 /** The server ends by itself, soon after its input does, and the SDK had nothing to object to on the way. */

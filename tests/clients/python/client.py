@@ -1,6 +1,9 @@
 """Talks to toolcell with the official Python SDK, in one mode a run.
 
-Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28
+Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28 [--reload FOLDER]
+
+With --reload it serves FOLDER/toolcell.toml instead, whose tool says its version, and saves the versions of FOLDER/next
+over it: one that offers the same list, and one that offers another.
 
 Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
 nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
@@ -14,6 +17,7 @@ import json
 import sys
 import time
 import warnings
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types import Tool
+from mcp_types import Tool, ToolListChangedNotification
 
 NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 """The revision that each mode must end up with: the newest that both sides know in that era."""
@@ -226,10 +230,49 @@ class Run:
             group.cancel_scope.cancel()
         check(not returned, f"{case['tool']}: {case['shows']}", *returned)
 
+    async def reload(self, folder: Path) -> None:
+        """What is saved answers; another list is heard of once, and other code behind the same list is not."""
+        heard: list[Any] = []
+        changed = anyio.Event()
+
+        async def notified(message: Any) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                heard.append(message)
+                changed.set()
+
+        client = self.client({"manifest": str(folder / "toolcell.toml")}, message_handler=notified)
+        async with client, AsyncExitStack() as stack:
+            subscription = None
+            if self.modern:
+                subscription = await stack.enter_async_context(client.listen(tools_list_changed=True))
+            before = await self.pages(client)
+            check(await version(client) == "a", "the first version answers")
+            (folder / "next/same_list.wasm").rename(folder / "components/tool.wasm")
+            with anyio.fail_after(REQUEST_SECONDS_MAX):
+                while await version(client) == "a":
+                    pass
+            check(await version(client) == "b", "other code answers")
+            check(not heard and await self.pages(client) == before, "nobody hears of other code behind the same list", heard)
+            (folder / "next/other_list.wasm").rename(folder / "components/tool.wasm")
+            with anyio.fail_after(REQUEST_SECONDS_MAX):
+                await (anext(subscription) if subscription else changed.wait())
+            check(await version(client) == "c", "the first call after the notification meets the new code")
+            names = [tool.name for page in await self.pages(client) for tool in page]
+            check(names == ["version", "extra"], "the list is the new one", names, before)
+            check(len(heard) == 1, "the other list is heard of once", heard)
+            await stack.aclose()
+            closing = time.monotonic()
+        self.closed(closing)
+
     def closed(self, closing: float) -> None:
         """The server ended by itself, soon after its input did."""
         seconds = time.monotonic() - closing
         check(seconds < CLOSE_SECONDS_MAX, "the server ends when its input does", f"{seconds:.2f} s")
+
+
+async def version(client: Client) -> str:
+    """Which version answers."""
+    return wire(await client.call_tool("version", {}))["content"][0]["text"]
 
 
 async def main() -> None:
@@ -237,7 +280,12 @@ async def main() -> None:
     parser.add_argument("--toolcell", required=True)
     parser.add_argument("--cases", required=True, type=Path)
     parser.add_argument("--mode", required=True, choices=sorted(NEGOTIATED))
-    run = Run(parser.parse_args())
+    parser.add_argument("--reload", type=Path)
+    options = parser.parse_args()
+    run = Run(options)
+    if options.reload:
+        await run.reload(options.reload)
+        return
     await run.examples()
     await run.cancellation()
 

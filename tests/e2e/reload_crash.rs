@@ -27,7 +27,7 @@ prefix = \"one_\"
 source = \"components/growing_table.wasm\"
 prefix = \"two_\"
 [components.three]
-source = \"components/many_instances.wasm\"
+source = \"components/post_return_spins.wasm\"
 prefix = \"three_\"
 ";
 
@@ -140,7 +140,7 @@ fn a_lock_that_was_being_written_is_the_old_one_or_the_new_one() {
     home.goes_well(&["lock"]);
     let old = home.lock();
     home.0.write("toolcell.toml", THREE);
-    for name in ["numbered", "many_instances"] {
+    for name in ["numbered", "post_return_spins"] {
         home.0.write(&format!("components/{name}.wasm"), fixture_bytes(name));
     }
     home.goes_well(&["lock"]);

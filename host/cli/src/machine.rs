@@ -66,7 +66,7 @@ fn open_cache(code: &CodeCacheArgs) -> Option<CodeCache> {
 fn say_removed(drafts: usize) {
     if drafts > 0 {
         terminal::say(&format!(
-            "note: {drafts} drafts of compiled code, left by a process that was stopped, were removed\n"
+            "note: drafts of compiled code, left by a process that was stopped, were removed: {drafts}\n"
         ));
     }
 }

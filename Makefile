@@ -21,10 +21,10 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests languages fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: build guests ## Build the host and the examples, then hold an MCP conversation with them
 	@$(PYTHON) guest-examples/conversation.py
@@ -37,8 +37,15 @@ build: ## Build the toolcell binary (target/release/toolcell)
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR=$(target)/guests guest-examples/build.sh
 
-languages: ## Build the examples in other languages, each with its own tests (ARGS=--all: fail where a compiler cannot be had)
+languages: build ## Build the examples in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had)
 	guest-examples/languages.sh $(ARGS)
+	@$(PYTHON) guest-examples/check.py
+
+gallery: build ## Get programs that others published, build them, and try what they answer as tools (uses package registries)
+	@$(PYTHON) guest-examples/gallery/gallery.py check
+
+gallery-measure: build ## Print the table of the gallery: sizes, and how long its calls take here
+	@$(PYTHON) guest-examples/gallery/gallery.py measure
 
 fixtures: ## Build the misbehaving components of the tests (tests/fixtures/components)
 	tests/fixtures/build.sh

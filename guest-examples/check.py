@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the calls of calls.json with the tools of the toolcell.toml beside it, and compares what they answer.
 
-    guest-examples/check.py [--toolcell FILE] FOLDER…
+    guest-examples/check.py [--toolcell FILE] [FOLDER…]
 
-A call has a tool, its arguments, and what the answer has to be:
+Without a folder: every one here whose component was built. A call has a tool, its arguments, and what the answer has to be:
 
     is_error     whether the call fails; it does not unless this says so
     text         the whole text of the first piece of content
@@ -65,12 +65,21 @@ def differences(one, result):
             yield f"no {wanted['type']} that begins with {wanted['begins']}: {[(kind, data[:24]) for kind, data in found]}"
 
 
-def check(toolcell, folder):
+def examples():
+    """The examples in other languages that are built: each has NAME/NAME.wasm."""
+    folders = sorted(path.parent for path in (ROOT / "guest-examples").glob("*/calls.json"))
+    return [folder for folder in folders if (folder / f"{folder.name}.wasm").exists()]
+
+
+def read_calls(folder):
+    return json.loads((folder / "calls.json").read_text(encoding="utf-8"))
+
+
+def check(toolcell, manifest, calls):
     """How many calls were answered well, and how many were not."""
-    calls = json.loads((folder / "calls.json").read_text(encoding="utf-8"))
     passed = failed = 0
     for one in calls:
-        wrong = list(differences(one, call(toolcell, folder / "toolcell.toml", one)))
+        wrong = list(differences(one, call(toolcell, manifest, one)))
         shown = json.dumps(one["arguments"], ensure_ascii=False)
         print(f"{'failed' if wrong else 'ok':7}{one['tool']} {shown[:90]}{'…' if len(shown) > 90 else ''}", flush=True)
         for problem in wrong:
@@ -83,14 +92,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     built = os.environ.get("TOOLCELL_BIN") or ROOT / "target" / "release" / "toolcell"
     parser.add_argument("--toolcell", type=Path, default=Path(built), help="the binary")
-    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="a folder with toolcell.toml and calls.json")
+    parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER", help="a folder with toolcell.toml and calls.json")
     given = parser.parse_args()
     if not given.toolcell.exists():
         print(f"error: there is no {given.toolcell}\n\nhint: `make build` builds it", file=sys.stderr)
         return 1
     passed = failed = 0
-    for folder in given.folders:
-        well, badly = check(given.toolcell.absolute(), folder)
+    for folder in given.folders or examples():
+        well, badly = check(given.toolcell.absolute(), folder / "toolcell.toml", read_calls(folder))
         passed, failed = passed + well, failed + badly
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

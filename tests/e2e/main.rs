@@ -25,6 +25,7 @@ mod loading;
 mod malformed;
 mod policy;
 mod reload;
+mod reload_beside;
 mod reload_crash;
 mod reload_storm;
 mod results;

@@ -2,6 +2,7 @@
 //!
 //! This is where the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the others.
 mod admission;
+pub mod beside;
 mod build;
 mod caller;
 mod content;
@@ -27,6 +28,7 @@ use toolcell_sandbox::{
 };
 
 use crate::observe::Observation;
+use crate::stamp::Stamps;
 use admission::{Admission, Refusal};
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
@@ -60,6 +62,8 @@ pub struct Loaded {
     component: Arc<ToolComponent>,
     digest: String,
     policy_digest: String,
+    /// How the files that the manifest names beside its code looked when they were read.
+    beside: Stamps,
 }
 
 /// One tool: beside the definition that clients see, what it takes to run it.

@@ -16,6 +16,7 @@ mod observe;
 mod project;
 mod reload;
 mod secrets;
+mod stamp;
 mod terminal;
 mod workers;
 

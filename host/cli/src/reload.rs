@@ -10,7 +10,6 @@ mod driver;
 mod files;
 mod journal;
 mod restart;
-mod stamp;
 mod trail;
 mod watch;
 

@@ -19,8 +19,9 @@ use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, LeftOut, Reach, ToolComponen
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
-use super::{Catalog, Entry, Loaded, Parts, Tally, definition};
+use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition};
 use crate::machine::Machine;
+use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
 pub use basis::Basis;
 use compiler::{Compiler, NotCompiled};
@@ -65,6 +66,7 @@ enum Arrival<'a> {
 struct Listed {
     component: Arc<ToolComponent>,
     policy_digest: String,
+    beside: Stamps,
     tools: Vec<contract::Tool>,
 }
 
@@ -182,11 +184,13 @@ impl Builder {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
         };
+        // Before they are read, so that no change falls between.
+        let beside = beside::looks(policy, folder);
         let bytes = read(&folder.join(written), policy.load().component_bytes())
             .map_err(|error| unreadable(policy, written, &error))?;
         let digest = Digest::of(&bytes).to_string();
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &policy_digest) {
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &beside) {
             return Ok(Arrival::Unchanged(catalog, loaded));
         }
         let component = match basis.compiled(policy, &digest) {
@@ -202,7 +206,7 @@ impl Builder {
         let report = self.runtime.block_on(component.list_tools(policy.limits()));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
-            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, tools })),
+            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools })),
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -373,7 +377,7 @@ impl Draft<'_> {
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, policy_digest, tools } = listed;
+        let Listed { component, policy_digest, beside, tools } = listed;
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         let tools_max = policy.load().tools();
@@ -388,6 +392,7 @@ impl Draft<'_> {
             policy: policy.clone(),
             digest: component.digest().to_string(),
             policy_digest,
+            beside,
             component,
         });
         if !loaded.component.is_pooled() {

@@ -15,11 +15,11 @@ use super::current::Current;
 use super::difference::Difference;
 use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
-use super::stamp;
-use crate::catalog::{Basis, Builder, Built, Catalog, Offer, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, Offer, beside, folder_of};
 use crate::commands::serve::record_components;
 use crate::lock::{self, Drift, Lock, drift};
 use crate::project::{ManifestFile, summary};
+use crate::stamp;
 
 /// The trigger that nobody gave on purpose.
 const FILES: &str = "files";
@@ -311,8 +311,8 @@ impl Reloader {
 
     /// Notes how the files look now: those that are served, and the manifest.
     fn note_files(&self) {
-        let manifest = absolute(&self.setup.manifest_path);
-        let lock = self.setup.lock.as_deref().map(absolute);
+        let manifest = beside::absolute(&self.setup.manifest_path);
+        let lock = self.setup.lock.as_deref().map(beside::absolute);
         self.setup.files.reading(stamp::all(self.served.iter().chain([&manifest]).chain(lock.as_ref())));
     }
 
@@ -365,17 +365,15 @@ fn read_lock(path: &Path) -> Result<Lock, Failed> {
     })
 }
 
-/// The files of a manifest's components.
+/// The files of a manifest's components: their code, and what else is read when they are loaded.
 fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let folder = folder_of(path);
-    let named = manifest.components().iter().filter_map(|component| match component.source() {
-        SourceRef::File(written) => Some(absolute(&folder.join(written))),
-        _ => None,
+    let named = manifest.components().iter().flat_map(|component| {
+        let code = match component.source() {
+            SourceRef::File(written) => Some(beside::absolute(&folder.join(written))),
+            _ => None,
+        };
+        beside::files(component, &folder).into_iter().chain(code)
     });
     named.collect()
-}
-
-/// Without asking where links lead.
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

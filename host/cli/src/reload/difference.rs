@@ -18,6 +18,8 @@ pub enum Change {
     /// The manifest says something else of it.
     Policy,
     CodeAndPolicy,
+    /// What it may reach was made ready anew: a file or a variable that the manifest names may be another one.
+    Reach,
 }
 
 /// How one catalog differs from another.
@@ -41,12 +43,13 @@ impl Change {
             Self::Code => "new code",
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
+            Self::Reach => "what it reaches, looked at anew",
         }
     }
 
-    fn between(old: &Loaded, new: &Loaded) -> Option<Self> {
+    fn between(old: &Arc<Loaded>, new: &Arc<Loaded>) -> Option<Self> {
         match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
-            (true, true) => None,
+            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Reach),
             (false, true) => Some(Self::Code),
             (true, false) => Some(Self::Policy),
             (false, false) => Some(Self::CodeAndPolicy),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use super::stamp::{self, Stamps};
+use crate::stamp::{self, Stamps};
 
 /// The files to watch. Cheap to clone.
 #[derive(Clone)]

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::driver::Orders;
 use super::files::Files;
-use super::stamp::Stamps;
+use crate::stamp::Stamps;
 use native::Native;
 
 /// How long it must be quiet after a change before it is looked at: what belongs together (a build that writes several

@@ -10,6 +10,7 @@ use toolcell_sandbox::ToolComponent;
 
 use super::super::admission::Admission;
 use super::super::{Catalog, Entry, Loaded};
+use crate::stamp::Stamps;
 
 /// What a build begins with.
 pub struct Basis<'a> {
@@ -36,8 +37,8 @@ impl<'a> Basis<'a> {
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        digest: &str,
-        policy_digest: &str,
+        (digest, policy_digest): (&str, &str),
+        beside: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<Loaded>)> {
         if self.fresh && !policy.grants().is_sealed() {
             return None;
@@ -46,7 +47,8 @@ impl<'a> Basis<'a> {
             let loaded = catalog.component(policy.name())?;
             let same = loaded.digest == digest
                 && loaded.policy_digest == policy_digest
-                && loaded.policy.source() == policy.source();
+                && loaded.policy.source() == policy.source()
+                && loaded.beside == *beside;
             same.then_some((catalog.as_ref(), loaded))
         })
     }

@@ -1,0 +1,52 @@
+//! The files that the manifest names for a component beside its code, and that are read once when it is loaded: certificates that
+//! TLS trusts, and secrets. A change of one of them is a change of the component. Must not hold: what is in them.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
+
+use crate::stamp::{self, Stamps};
+
+/// The files, relative paths being relative to `folder`.
+pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {
+    // What a tool of it may reach is less, never more.
+    named_by(policy.grants()).map(|written| absolute(&folder.join(written))).collect()
+}
+
+/// How the files look now.
+pub fn looks(policy: &ComponentPolicy, folder: &Path) -> Stamps {
+    stamp::all(&files(policy, folder))
+}
+
+fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {
+    let certificates = grants.network().ca().iter().map(|file| file.path());
+    let secrets = grants.secrets().iter().filter_map(|secret| match secret.source() {
+        SecretSource::File(path) => Some(path.as_str()),
+        SecretSource::Env(_) | SecretSource::Keyring { .. } => None,
+    });
+    certificates.chain(secrets)
+}
+
+/// Without asking where links lead.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use toolcell_policy::{Source, parse};
+
+    use super::*;
+
+    #[test]
+    fn certificates_and_secrets_in_files_are_among_them_once_each() {
+        let text = "version = 1\n[components.a]\nsource = \"a.wasm\"\n[components.a.network]\nhttp = [\"https://a.example\"]\n\
+                    ca = [\"own.pem\"]\n[components.a.secrets]\n\
+                    ONE = { from = \"file:one.txt\", header = \"X-One\", for = \"https://a.example\" }\n\
+                    TWO = { from = \"env:TWO\", header = \"X-Two\", for = \"https://a.example\" }\n\
+                    [components.a.tools.t]\ndeadline = \"1s\"\n";
+        let manifest = parse(&Source { name: "test", text }).unwrap().manifest;
+        let found = files(&manifest.components()[0], Path::new("/folder"));
+        assert_eq!(found, ["/folder/one.txt", "/folder/own.pem"].map(PathBuf::from).into());
+    }
+}

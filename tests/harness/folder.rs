@@ -2,18 +2,19 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::fixture;
 
 /// The variable that names the folder of a user's sockets.
 pub(crate) const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
 
-/// A temporary folder with a manifest and the fixtures that it names.
-#[derive(Debug)]
+/// A temporary folder with a manifest and the fixtures that it names. Clones are the same folder, gone with the last of them.
+#[derive(Clone, Debug)]
 pub struct Folder {
-    files: tempfile::TempDir,
+    files: Arc<tempfile::TempDir>,
     /// Where hosts and commands of this test find one another's sockets, and nobody else's.
-    runtime: tempfile::TempDir,
+    runtime: Arc<tempfile::TempDir>,
 }
 
 impl Folder {
@@ -23,7 +24,7 @@ impl Folder {
     /// Where a fixture was not built, or the folder cannot be written.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
-        let temporary = |prefix| tempfile::Builder::new().prefix(prefix).tempdir().unwrap();
+        let temporary = |prefix| Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().unwrap());
         let folder = Self { files: temporary("toolcell-test-"), runtime: temporary("toolcell-run-") };
         fs::write(folder.manifest(), manifest).unwrap();
         fixture::place_named_in(manifest, folder.path());

@@ -61,6 +61,15 @@ impl TestHost {
         Self::start_with(folder, &[], &[])
     }
 
+    /// The same with these further options.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn with_options(folder: Folder, options: &[&str]) -> Self {
+        Self::start_with(folder, options, &[])
+    }
+
     /// Serves this manifest, and records each call: [`TestHost::audit`] reads the records.
     ///
     /// # Panics

@@ -11,7 +11,7 @@ mod words;
 
 pub use differ::{Drift, drift};
 pub use file::{LockError, path_beside, read, remove_drafts, write};
-pub use pinned::Lock;
+pub use pinned::{Component, Lock};
 
 /// Whether the one grants everything that the other does: nothing was taken away.
 pub use grants::narrowed;

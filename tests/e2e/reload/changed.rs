@@ -148,3 +148,20 @@ fn a_file_is_read_once_and_its_digest_is_of_what_was_read() {
     assert_eq!(host.reload(), json!({"outcome": "unchanged"}));
     assert_eq!(readings.count(), 1, "also where nothing changed");
 }
+
+#[test]
+fn who_asks_for_a_reload_has_what_components_may_reach_looked_at_anew() {
+    let mut host = serving("versioned_a", GATE);
+    host.initialize("2025-11-25");
+    host.folder().write("gate/open", "one");
+    assert_eq!(host.call("linger", json!({})).text(), "a one");
+    // The mounted folder is another one, and the manifest says the same as before.
+    let path = |relative| host.folder().path().join(relative);
+    std::fs::rename(path("gate"), path("gate.old")).unwrap();
+    host.folder().write("gate/open", "another");
+    let told = host.reload();
+    let summary = "tool: what it reaches, looked at anew";
+    assert_eq!((&told["generation"], &told["summary"]), (&json!(2), &json!(summary)), "{told:#}");
+    assert_eq!(host.call("linger", json!({})).text(), "a another");
+    assert_eq!(host.list_changes(), 0);
+}

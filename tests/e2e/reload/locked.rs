@@ -288,3 +288,39 @@ fn a_lock_that_is_written_elsewhere_is_taken_up_and_one_that_is_damaged_or_gone_
         host.status_when("well again", |status| status["failed"].is_null() && status["quarantined"] == json!([]));
     }
 }
+
+#[test]
+fn where_several_processes_serve_one_approval_is_enough() {
+    let folder = pinned("versioned_a", "");
+    let mut hosts = [(); 3].map(|()| TestHost::with_options(folder.clone(), &["--locked"]));
+    for host in &mut hosts {
+        host.initialize("2025-11-25");
+        assert_eq!(version(host), "a");
+    }
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+    hosts.iter().for_each(|host| host.will_say("quarantined: tool is not as the lock has it"));
+    let approved = Command::in_folder(&folder, &["approve", "tool"]).run();
+    assert_eq!(approved.code(), 0, "{approved:?}");
+    for host in &mut hosts {
+        host.next_of(LIST_CHANGED);
+        assert_eq!(version(host), "c");
+        assert_eq!(host.list_changes(), 0);
+    }
+    let statuses = Command::in_folder(&folder, &["status", "--json"]).run().json();
+    let quarantined: Vec<&Value> = statuses.as_array().unwrap().iter().map(|status| &status["quarantined"]).collect();
+    assert_eq!(quarantined, [&json!([]), &json!([]), &json!([])], "each process answers for itself");
+    let again = Command::in_folder(&folder, &["approve", "tool"]).run();
+    assert_eq!(again.succeeded(), "unchanged: the files say what is served\n".repeat(3));
+}
+
+#[test]
+fn approving_pins_as_well_where_a_process_serves_whatever_comes() {
+    let folder = pinned("versioned_a", "");
+    let mut host = TestHost::in_folder(folder.clone());
+    assert_eq!(version(&mut host), "a");
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    host.serves_generation(2);
+    let approved = Command::in_folder(&folder, &["approve", "tool"]).run();
+    assert!(approved.succeeded().ends_with("tool: pinned in toolcell.lock\n"), "{approved:?}");
+    assert_eq!(Command::in_folder(&folder, &["diff"]).run().code(), 0);
+}

@@ -6,7 +6,7 @@ mod compiler;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -43,7 +43,7 @@ pub struct Builder {
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
     tally: Arc<Tally>,
-    warming: Mutex<Option<(u64, Warming)>>,
+    warming: OnceLock<Warming>,
 }
 
 /// What building came to.
@@ -75,7 +75,7 @@ impl Builder {
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        let (calls, tally, warming) = (Arc::default(), Arc::default(), Mutex::default());
+        let (calls, tally, warming) = (Arc::default(), Arc::default(), OnceLock::new());
         Self { compiler, runtime, executor, sink, calls, tally, warming }
     }
 
@@ -88,7 +88,8 @@ impl Builder {
         basis: &Basis<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
-        let warming = self.warming(manifest.server().prewarm_memory_bytes());
+        let budget = manifest.server().prewarm_memory_bytes();
+        let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
         let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
         let mut problems = Vec::new();
         let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis };
@@ -96,7 +97,7 @@ impl Builder {
         for (policy, arrival) in manifest.components().iter().zip(arrivals) {
             match arrival {
                 Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
-                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, &warming, &mut problems),
+                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, warming, &mut problems),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -136,19 +137,6 @@ impl Builder {
             }
         }
         (names, problems)
-    }
-
-    /// What instances are made ahead with: one budget for all generations, until the manifest says another.
-    fn warming(&self, bytes_max: u64) -> Warming {
-        let mut held = self.warming.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*held {
-            Some((bytes, warming)) if *bytes == bytes_max => warming.clone(),
-            _ => {
-                let warming = Warming::new(bytes_max, self.executor.clone());
-                *held = Some((bytes_max, warming.clone()));
-                warming
-            }
-        }
     }
 
     /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.

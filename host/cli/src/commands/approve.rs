@@ -1,6 +1,8 @@
 //! `toolcell approve`: pins one component as it is now, and has what was quarantined served.
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::args::ApproveArgs;
 use crate::catalog::Catalog;
 use crate::commands::{diff, lock as locking, reload};
@@ -10,12 +12,12 @@ use crate::lock::{self, Lock, drift};
 use crate::project::open_or_say;
 use crate::terminal;
 
-/// Has the processes that serve it approve; pins it here where there are none.
+/// Has the processes that serve only what is pinned approve; pins it here where there are none.
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
-    let manifest = &args.manifest.manifest;
-    match ask_all(&args.control, manifest, &Request::Approve(args.name.clone())) {
-        Ok(answers) => reload::show(&answers, false),
-        Err(Unreachable::Nobody(_)) => {
+    match answers(args) {
+        Ok(Some(answers)) => reload::show(&answers, false),
+        Ok(None) | Err(Unreachable::Nobody(_)) => {
+            let manifest = &args.manifest.manifest;
             let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
             pin(manifest, &args.name, &ready.catalog)
         }
@@ -24,6 +26,15 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
             Ok(Exit::AtFault)
         }
     }
+}
+
+/// What the processes answer; `None` where none of them goes by the lock.
+fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
+    let ask = |request| ask_all(&args.control, &args.manifest.manifest, &request);
+    if ask(Request::Status)?.iter().all(|status| status["locked"] == false) {
+        return Ok(None);
+    }
+    ask(Request::Approve(args.name.clone())).map(Some)
 }
 
 fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {

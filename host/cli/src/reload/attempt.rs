@@ -17,7 +17,7 @@ use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, beside, folder_of};
 use crate::commands::serve::record_components;
-use crate::lock::{self, Drift, Lock, drift};
+use crate::lock::{self, Component, Drift, Lock, drift};
 use crate::project::{ManifestFile, summary};
 use crate::stamp;
 
@@ -131,9 +131,9 @@ impl Reloader {
         let file = ManifestFile::read(&path).map_err(|problem| Failed::saying(&problem))?;
         let parsed = parse(&file.source()).map_err(|problems| Failed::with(&file, &problems))?;
         let manifest = parsed.manifest;
-        // Looked at before they are read, like the manifest: what changes from here on is seen.
+        // Looked at before they are read, as the manifest was: what changes from here on is seen.
         self.served = sources(&manifest, &path);
-        self.note_files();
+        self.setup.files.reading_also(&self.files());
         let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
         // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
@@ -191,25 +191,33 @@ impl Reloader {
         Ok(())
     }
 
-    /// Pins what is quarantined under this name, as it was when it was quarantined.
+    /// Pins what is quarantined under this name, as it was when it was quarantined. Nothing is to be done where nothing but
+    /// what is pinned has to be served, or where another process has pinned it meanwhile.
     pub fn approve(&mut self, name: &str) -> Result<(), Failed> {
-        let quarantined = self.setup.journal.quarantined();
-        let (Some(path), Some(proposed)) = (&self.setup.lock, &self.proposed) else {
-            return Err(Failed::saying("nothing is quarantined"));
-        };
-        let mut now = Lock::of(proposed);
-        let found = now.component_named(name).map(str::to_owned);
-        let component = found.filter(|found| quarantined.iter().any(|held| held.component == *found));
-        let pinned = component.and_then(|component| now.components.remove_entry(&component));
-        let Some((component, pinned)) = pinned else {
-            return Err(Failed::saying(&format!("nothing that is called {name:?} is quarantined")));
+        let Some(path) = &self.setup.lock else { return Ok(()) };
+        let mut locked = read_lock(path)?;
+        let Some((component, pinned)) = self.quarantined_as(name) else {
+            let serving = Lock::of(&self.setup.current.snapshot());
+            let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
+            return match serving.component_named(name) {
+                Some(component) if as_pinned(component) => Ok(()),
+                _ => Err(Failed::saying(&format!("nothing that is called {name:?} is quarantined"))),
+            };
         };
         let digest = pinned.digest.clone();
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
-        let mut locked = read_lock(path)?;
         locked.components.insert(component, pinned);
         lock::write(path, &locked).map_err(|error| Failed::saying(&error.to_string()))?;
         Ok(())
+    }
+
+    /// What is quarantined under this name: the component's, or a tool's.
+    fn quarantined_as(&self, name: &str) -> Option<(String, Component)> {
+        let mut now = Lock::of(self.proposed.as_ref()?);
+        let component = now.component_named(name)?.to_owned();
+        let quarantined = self.setup.journal.quarantined();
+        let is_held = quarantined.iter().any(|held| held.component == component);
+        is_held.then(|| now.components.remove_entry(&component)).flatten()
     }
 
     fn note(&self, event: Event<'_>) -> Result<(), Failed> {
@@ -309,11 +317,16 @@ impl Reloader {
         }
     }
 
-    /// Notes how the files look now: those that are served, and the manifest.
+    /// Notes how the files look now.
     fn note_files(&self) {
-        let manifest = beside::absolute(&self.setup.manifest_path);
+        self.setup.files.reading(stamp::all(&self.files()));
+    }
+
+    /// Those that are served, the manifest, and the lock.
+    fn files(&self) -> BTreeSet<PathBuf> {
         let lock = self.setup.lock.as_deref().map(beside::absolute);
-        self.setup.files.reading(stamp::all(self.served.iter().chain([&manifest]).chain(lock.as_ref())));
+        let manifest = beside::absolute(&self.setup.manifest_path);
+        self.served.iter().cloned().chain([manifest]).chain(lock).collect()
     }
 
     fn say_what_waits(&self, manifest: &Manifest) {

@@ -31,7 +31,10 @@ impl Current {
     pub fn replace(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
         // Noted first: nobody who looks while it is swapped misses it.
         let old = self.snapshot();
-        self.earlier().push(Arc::downgrade(&old));
+        let mut earlier = self.earlier();
+        earlier.retain(|catalog| catalog.strong_count() > 0);
+        earlier.push(Arc::downgrade(&old));
+        drop(earlier);
         self.catalog.store(catalog);
         old
     }

@@ -27,7 +27,21 @@ impl Files {
 
     /// These are about to be read, and look so: taken before they are read, so that no change falls between.
     pub fn reading(&self, seen: Stamps) {
+        self.note(|_| seen);
+    }
+
+    /// It is these from now on. Those among them that are being read already keep the looks that they had before that: what
+    /// changed since they were read is seen.
+    pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
+        self.note(|held| {
+            let looks = |path: &PathBuf| held.get(path).copied().unwrap_or_else(|| stamp::of(path));
+            paths.iter().map(|path| (path.clone(), looks(path))).collect()
+        });
+    }
+
+    fn note(&self, seen: impl FnOnce(&Stamps) -> Stamps) {
         let mut held = self.seen();
+        let seen = seen(&held);
         let same = held.keys().eq(seen.keys());
         *held = seen;
         drop(held);
@@ -56,5 +70,26 @@ impl Files {
 
     fn seen(&self) -> MutexGuard<'_, Stamps> {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_between_being_read_and_the_next_note_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (manifest, component) = (folder.path().join("toolcell.toml"), folder.path().join("tool.wasm"));
+        let (files, _others) = Files::new().unwrap();
+        files.reading(stamp::all([&manifest]));
+        // Written after it was read, and before its components are known.
+        fs::write(&manifest, "other").unwrap();
+        fs::write(&component, "code").unwrap();
+        files.reading_also(&[manifest.clone(), component.clone()].into());
+        assert_eq!(files.changed().into_keys().collect::<Vec<_>>(), [manifest.clone()]);
+        assert_eq!(files.paths(), [manifest, component].into());
     }
 }

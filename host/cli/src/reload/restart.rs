@@ -15,6 +15,7 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("in_flight_max", started.in_flight_max() != now.in_flight_max()),
         ("pending_max", started.pending_max() != now.pending_max()),
         ("calls", started.calls() != now.calls()),
+        ("prewarm_memory", started.prewarm_memory_bytes() != now.prewarm_memory_bytes()),
         ("stack", started.stack_bytes() != now.stack_bytes()),
         ("[audit]", audit),
     ];
@@ -44,11 +45,12 @@ mod tests {
             ("in_flight_max", "2"),
             ("pending_max", "2"),
             ("calls", "2"),
+            ("prewarm_memory", "\"1MiB\""),
             ("stack", "\"64KiB\""),
         ] {
             assert_eq!(waiting(&started, &server(&format!("{key} = {value}"))), [key]);
         }
         assert_eq!(waiting(&started, &server("[audit]\nkeep = 3")), ["[audit]"]);
-        assert_eq!(waiting(&started, &server("prewarm_memory = \"1MiB\"")), [""; 0]);
+        assert_eq!(waiting(&started, &server("narrow_cancels = false")), [""; 0]);
     }
 }

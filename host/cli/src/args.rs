@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::control::ControlArg;
+use crate::lock::Seen;
 use crate::reload::Watch;
 
 /// The manifest's name where none is given.
@@ -190,6 +191,9 @@ pub struct DiffArgs {
 pub struct ApproveArgs {
     /// The component, or one of its tools
     pub name: String,
+    /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by now]
+    #[arg(long, value_name = "DIGITS")]
+    pub digest: Option<Seen>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     /// The socket of one process [default: those of all that serve the manifest; the lock alone is written where none does]

@@ -2,6 +2,7 @@
 //!
 //! Holds the file, what a catalog comes to in its terms, and how the two differ in words. Must not hold: what is done about
 //! a difference (that is `reload`, and the commands).
+mod approval;
 mod differ;
 mod file;
 mod grants;
@@ -9,6 +10,7 @@ mod pinned;
 mod text;
 mod words;
 
+pub use approval::{Approval, Seen, command as approving};
 pub use differ::{Drift, drift};
 pub use file::{LockError, path_beside, read, remove_drafts, write};
 pub use pinned::{Component, Lock};

@@ -160,7 +160,10 @@ fn is_quarantined(host: &mut TestHost) -> Value {
     assert_eq!((&recorded["name"], &recorded["digest"]), (&json!("tool"), &status["quarantined"][0]["digest"]));
     let shown = Command::in_folder(host.folder(), &["status"]).run();
     assert_eq!(shown.code(), 1, "a script sees that something waits");
-    assert!(shown.stdout.contains("quarantined: tool (`toolcell approve tool` serves it)"), "{shown:?}");
+    let digits = &status["quarantined"][0]["digest"].as_str().unwrap()["sha256:".len()..][..32];
+    let suggested = format!("`toolcell approve tool --digest {digits}`");
+    assert!(shown.stdout.contains(&format!("quarantined: tool ({suggested} serves it)")), "{shown:?}");
+    host.will_say(&format!("until {suggested}"));
     status
 }
 
@@ -214,6 +217,39 @@ fn what_is_approved_is_what_was_quarantined_and_not_what_came_since() {
     assert_ne!(version(&mut host), "c", "what nobody saw is not served");
     let held = host.status_when("the other one held", |status| status["quarantined"][0]["digest"] != seen);
     assert_eq!(held["quarantined"][0]["component"], "tool", "{held:#}");
+}
+
+#[test]
+fn bytes_that_were_seen_are_approved_and_no_others() {
+    let mut host = locked(pinned("versioned_a", ""));
+    assert_eq!(version(&mut host), "a");
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
+    let seen = is_quarantined(&mut host)["quarantined"][0]["digest"].as_str().unwrap().to_owned();
+    // While a person reads what differs, the file changes once more, and that is quarantined in turn.
+    host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
+    let held = host.status_when("the other one held", |status| status["quarantined"][0]["digest"] != seen.as_str());
+    let pinned = host.folder().read(LOCK);
+    let late = Command::in_folder(host.folder(), &["approve", "tool", "--digest", &seen]).run();
+    let problem = format!(
+        "tool is not what was seen any more: the digest of its bytes is {} now",
+        held["quarantined"][0]["digest"].as_str().unwrap()
+    );
+    assert!(late.failed_with(1).contains(&problem), "{late:?}");
+    assert_eq!((host.folder().read(LOCK), version(&mut host).as_str()), (pinned, "a"));
+    let digest = held["quarantined"][0]["digest"].as_str().unwrap();
+    assert_eq!(Command::in_folder(host.folder(), &["approve", "tool", "--digest", digest]).run().code(), 0);
+    assert_eq!(version(&mut host), "c");
+    // The same where no process serves.
+    let folder = host.ends_leaving_its_folder();
+    folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_a");
+    assert!(
+        Command::in_folder(&folder, &["approve", "tool", "--digest", digest])
+            .run()
+            .failed_with(1)
+            .contains("not what was seen")
+    );
+    let short = Command::in_folder(&folder, &["approve", "tool", "--digest", "0123"]).run();
+    assert!(short.failed_with(2).contains("at least its first 16 digits"), "{short:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::commands::{diff, lock as locking, reload};
 use crate::control::{Request, Unreachable, ask_all};
 use crate::exit::Exit;
-use crate::lock::{self, Lock, drift};
+use crate::lock::{self, Approval, Lock, drift};
 use crate::project::open_or_say;
 use crate::terminal;
 
@@ -19,7 +19,7 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
         Ok(None) | Err(Unreachable::Nobody(_)) => {
             let manifest = &args.manifest.manifest;
             let Some((_, ready)) = open_or_say(manifest, &args.code)? else { return Ok(Exit::AtFault) };
-            pin(manifest, &args.name, &ready.catalog)
+            pin(manifest, &approval(args), &ready.catalog)
         }
         Err(error) => {
             terminal::error(&error.to_string(), None);
@@ -34,10 +34,14 @@ fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
     if ask(Request::Status)?.iter().all(|status| status["locked"] == false) {
         return Ok(None);
     }
-    ask(Request::Approve(args.name.clone())).map(Some)
+    ask(Request::Approve(approval(args))).map(Some)
 }
 
-fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
+fn approval(args: &ApproveArgs) -> Approval {
+    Approval { name: args.name.clone(), digest: args.digest.clone() }
+}
+
+fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
     locking::say_removed(lock::remove_drafts(&path));
     let mut locked = match lock::read(&path) {
@@ -48,7 +52,7 @@ fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
         }
         Err(error) => return Ok(locking::at_fault(&error)),
     };
-    let now = Lock::of(catalog);
+    let (now, name) = (Lock::of(catalog), approval.name.as_str());
     let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
     let Some(component) = found else {
         terminal::error(&format!("no component and no tool is called {name:?}"), Some("`toolcell list` shows both"));
@@ -58,6 +62,11 @@ fn pin(manifest: &Path, name: &str, catalog: &Catalog) -> anyhow::Result<Exit> {
     if drifts.is_empty() {
         terminal::print(&format!("{component}: nothing differs\n"))?;
         return Ok(Exit::Done);
+    }
+    let digest = now.components.get(&component).map_or("", |now| now.digest.as_str());
+    if let Err(problem) = approval.check(&component, digest) {
+        terminal::error(&problem, Some("`toolcell diff` shows how it differs now"));
+        return Ok(Exit::AtFault);
     }
     match now.components.get(&component) {
         Some(pinned) => drop(locked.components.insert(component.clone(), pinned.clone())),

@@ -5,6 +5,7 @@ use toolcell_mcp::sanitize;
 use crate::args::AskArgs;
 use crate::control::{Request, ask_all};
 use crate::exit::Exit;
+use crate::lock;
 use crate::terminal;
 
 /// Asks and shows.
@@ -62,8 +63,8 @@ fn page(status: &Value) -> String {
     push_lines(&mut text, "waits for the next start", &status["waits_for_start"]);
     push_lines(&mut text, "differs from the lock", &status["lock_differs"]);
     for held in status["quarantined"].as_array().into_iter().flatten() {
-        let name = line(&held["component"]);
-        text.push_str(&format!("  quarantined: {name} (`toolcell approve {name}` serves it)\n"));
+        let (name, digest) = (line(&held["component"]), line(&held["digest"]));
+        text.push_str(&format!("  quarantined: {name} (`{}` serves it)\n", lock::approving(&name, &digest)));
         let differences = held["differences"].as_array().into_iter().flatten();
         differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
     }

@@ -1,6 +1,8 @@
 //! What is asked over the control socket, and in which form.
 use serde::{Deserialize, Serialize};
 
+use crate::lock::Approval;
+
 /// The version of the protocol. A process of another version says so instead of guessing.
 pub const VERSION: u32 = 1;
 
@@ -28,6 +30,6 @@ pub enum Request {
     Status,
     /// Look at the manifest and its components now; answered once that is done.
     Reload,
-    /// Pin what is quarantined under this name (a component's or a tool's), and serve it.
-    Approve(String),
+    /// Pin what is quarantined, and serve it.
+    Approve(Approval),
 }

@@ -140,7 +140,7 @@ impl Answering {
         let asked = match envelope.request {
             Request::Status => return self.subject.status(),
             Request::Reload => self.orders.ask(),
-            Request::Approve(name) => self.orders.approve(name),
+            Request::Approve(approval) => self.orders.approve(approval),
         };
         let Some(asked) = asked else { return json!({"error": "busy: too many reloads wait already"}) };
         match asked.await {

@@ -17,7 +17,7 @@ use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, beside, folder_of};
 use crate::commands::serve::record_components;
-use crate::lock::{self, Component, Drift, Lock, drift};
+use crate::lock::{self, Approval, Component, Drift, Lock, drift};
 use crate::project::{ManifestFile, summary};
 use crate::stamp;
 
@@ -185,7 +185,8 @@ impl Reloader {
             }))?;
             tracing::error!(
                 "quarantined: {name} is not as the lock has it, and serves as it was, with every right that it had, until \
-                 `toolcell approve {name}`\n  {differences}"
+                 `{}`\n  {differences}",
+                lock::approving(name, &held.digest)
             );
         }
         Ok(())
@@ -193,18 +194,19 @@ impl Reloader {
 
     /// Pins what is quarantined under this name, as it was when it was quarantined. Nothing is to be done where nothing but
     /// what is pinned has to be served, or where another process has pinned it meanwhile.
-    pub fn approve(&mut self, name: &str) -> Result<(), Failed> {
+    pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
         let Some(path) = &self.setup.lock else { return Ok(()) };
         let mut locked = read_lock(path)?;
-        let Some((component, pinned)) = self.quarantined_as(name) else {
+        let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
             let serving = Lock::of(&self.setup.current.snapshot());
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
-            return match serving.component_named(name) {
+            return match serving.component_named(&approval.name) {
                 Some(component) if as_pinned(component) => Ok(()),
-                _ => Err(Failed::saying(&format!("nothing that is called {name:?} is quarantined"))),
+                _ => Err(Failed::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
             };
         };
         let digest = pinned.digest.clone();
+        approval.check(&component, &digest).map_err(|problem| Failed::saying(&problem))?;
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
         lock::write(path, &locked).map_err(|error| Failed::saying(&error.to_string()))?;

@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::attempt::{Outcome, Reloader};
 use super::journal::Failed;
+use crate::lock::Approval;
 
 /// Orders that wait. More than a few are the same one, again.
 const ORDERS_MAX: usize = 64;
@@ -29,8 +30,8 @@ enum Order {
     Hangup,
     /// Somebody asks, and waits.
     Asked(oneshot::Sender<Outcome>),
-    /// Somebody approves what is quarantined under this name, and waits.
-    Approve(String, oneshot::Sender<Outcome>),
+    /// Somebody approves what is quarantined, and waits.
+    Approve(Approval, oneshot::Sender<Outcome>),
     Stop,
 }
 
@@ -51,7 +52,7 @@ pub struct Driver {
 struct Batch {
     hangup: bool,
     asked: Vec<oneshot::Sender<Outcome>>,
-    approvals: Vec<(String, oneshot::Sender<Outcome>)>,
+    approvals: Vec<(Approval, oneshot::Sender<Outcome>)>,
     approved: bool,
     stop: bool,
 }
@@ -72,9 +73,9 @@ impl Orders {
         self.expect(Order::Asked)
     }
 
-    /// Somebody approves what is quarantined under this name.
-    pub fn approve(&self, name: String) -> Option<oneshot::Receiver<Outcome>> {
-        self.expect(|answer| Order::Approve(name, answer))
+    /// Somebody approves what is quarantined.
+    pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<Outcome>> {
+        self.expect(|answer| Order::Approve(approval, answer))
     }
 
     fn expect(&self, order: impl FnOnce(oneshot::Sender<Outcome>) -> Order) -> Option<oneshot::Receiver<Outcome>> {
@@ -125,7 +126,7 @@ impl Batch {
             Order::Files => {}
             Order::Hangup => self.hangup = true,
             Order::Asked(answer) => self.asked.push(answer),
-            Order::Approve(name, answer) => self.approvals.push((name, answer)),
+            Order::Approve(approval, answer) => self.approvals.push((approval, answer)),
             Order::Stop => self.stop = true,
         }
     }
@@ -149,8 +150,8 @@ impl Batch {
 
     /// Approves what is to be approved. What cannot be is answered; who approved the rest waits for the attempt.
     fn approve(&mut self, reloader: &mut Reloader) {
-        for (name, answer) in std::mem::take(&mut self.approvals) {
-            match reloader.approve(&name) {
+        for (approval, answer) in std::mem::take(&mut self.approvals) {
+            match reloader.approve(&approval) {
                 Ok(()) => {
                     self.approved = true;
                     self.asked.push(answer);

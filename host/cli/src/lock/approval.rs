@@ -1,0 +1,100 @@
+//! What somebody approves: one component, and the bytes that they have seen of it. Must not hold: what comes of it.
+use serde::{Deserialize, Serialize};
+
+/// Hexadecimal digits of a digest that an approval must name at least: 64 bits, which nobody meets by trying.
+const DIGITS_MIN: usize = 16;
+
+/// Hexadecimal digits of a digest in a command that is suggested.
+const DIGITS_SHOWN: usize = 32;
+
+/// How a digest begins.
+const ALGORITHM: &str = "sha256:";
+
+/// One component that is approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Approval {
+    /// The component's name, or that of one of its tools.
+    pub name: String,
+    /// The bytes that were seen; `None`: whatever there is.
+    pub digest: Option<Seen>,
+}
+
+/// The digest of bytes that somebody has seen, or how it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Seen(String);
+
+impl Approval {
+    /// Whether these are the bytes that were seen. `Err` is one sentence.
+    pub fn check(&self, component: &str, digest: &str) -> Result<(), String> {
+        let is_it = |seen: &Seen| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
+        if self.digest.as_ref().is_none_or(is_it) {
+            return Ok(());
+        }
+        Err(format!("{component} is not what was seen any more: the digest of its bytes is {digest} now"))
+    }
+}
+
+/// The command that approves a component with these bytes, and no others.
+pub fn command(component: &str, digest: &str) -> String {
+    let digits = digest.strip_prefix(ALGORITHM).and_then(|digits| digits.get(..DIGITS_SHOWN));
+    digits.map_or_else(
+        || format!("toolcell approve {component}"),
+        |digits| format!("toolcell approve {component} --digest {digits}"),
+    )
+}
+
+impl std::str::FromStr for Seen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix(ALGORITHM).unwrap_or(text);
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if digits.len() >= DIGITS_MIN && digits.bytes().all(is_digit) {
+            return Ok(Self(digits.to_owned()));
+        }
+        Err(format!("a digest, or at least its first {DIGITS_MIN} digits (0-9, a-f), as `toolcell status` shows it"))
+    }
+}
+
+impl TryFrom<String> for Seen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Seen> for String {
+    fn from(seen: Seen) -> Self {
+        seen.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_is_of_the_bytes_that_were_seen() {
+        let digest = format!("sha256:{}", "0123456789abcdef".repeat(4));
+        let approval = |digest: Option<&str>| Approval {
+            name: "tool".to_owned(),
+            digest: digest.map(|digest| digest.parse().unwrap()),
+        };
+        for (seen, is_it) in [
+            (None, true),
+            (Some("0123456789abcdef"), true),
+            (Some("sha256:0123456789abcdef0123"), true),
+            (Some(digest.as_str()), true),
+            (Some("0123456789abcde0"), false),
+        ] {
+            assert_eq!(approval(seen).check("tool", &digest).is_ok(), is_it, "{seen:?}");
+        }
+        for wrong in ["", "0123", "0123456789ABCDEF", "sha1:0123456789abcdef"] {
+            assert!(wrong.parse::<Seen>().is_err(), "{wrong}");
+        }
+        assert_eq!(command("tool", &digest), "toolcell approve tool --digest 0123456789abcdef0123456789abcdef");
+    }
+}

@@ -1,7 +1,7 @@
 //! Calls that run while the catalog is replaced: they end as they began, unless a right of theirs was taken away.
 
 use serde_json::{Value, json};
-use toolcell_tests::{Answer, LIST_CHANGED, Saving, TestHost};
+use toolcell_tests::{Answer, LIST_CHANGED, Saving, TestHost, fixture_bytes};
 
 use super::{GATE, TOOL, manifest, serving, version};
 
@@ -105,6 +105,20 @@ fn a_right_that_is_taken_away_ends_the_calls_that_have_it() {
     host.serves_generation(2);
     assert_eq!(version(&mut host), "a");
     host.status_when("nothing held", |status| status["generations_held"] == json!([]));
+}
+
+#[test]
+fn a_component_that_is_removed_takes_its_rights_and_the_calls_that_have_them_along() {
+    let other = "[components.other]\nsource = \"components/other.wasm\"\nprefix = \"other_\"\n";
+    let folder = super::folder("versioned_a", &format!("{GATE}{other}"));
+    folder.write("components/other.wasm", fixture_bytes("versioned_b"));
+    let mut host = TestHost::in_folder(folder);
+    let running = linger(&mut host);
+    let only_other = manifest(other).replace("[components.tool]\nsource = \"components/tool.wasm\"\n", "");
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", only_other);
+    let ended = host.answer_to(&running);
+    assert_eq!(ended.error_text(), "the call was ended: what this tool may reach has been narrowed meanwhile");
+    assert_eq!(host.call("other_version", json!({})).text(), "b");
 }
 
 #[test]

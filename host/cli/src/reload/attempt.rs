@@ -244,14 +244,19 @@ impl Reloader {
         Outcome::Replaced { generation, announced, summary: difference.summary() }
     }
 
-    /// Ends calls on earlier generations whose tools may do less now.
+    /// Ends calls on earlier generations whose tools may do less now. A component that the manifest has no more may do
+    /// nothing; a tool that new code does not list any more had nothing taken away.
     fn end_narrowed(&self, new: &Catalog) {
         let now: HashMap<(&str, &str), Offer<'_>> =
             new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
         for earlier in self.setup.current.held() {
             for offer in earlier.offers() {
-                let now = now.get(&(offer.component().name(), offer.own_name()));
-                if now.is_some_and(|now| lock::narrowed(offer.grants(), now.grants())) {
+                let component = offer.component().name();
+                let less = match now.get(&(component, offer.own_name())) {
+                    Some(now) => lock::narrowed(offer.grants(), now.grants()),
+                    None => new.component(component).is_none(),
+                };
+                if less {
                     offer.narrow();
                 }
             }

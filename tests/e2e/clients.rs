@@ -5,6 +5,7 @@
 
 mod cases;
 mod rmcp;
+mod rmcp_reload;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -91,6 +92,14 @@ fn rmcp_auto() {
 #[test]
 fn rmcp_modern() {
     within(CLIENT_TIME_MAX, "rmcp 2026-07-28", rmcp::converse(rmcp::Mode::Modern));
+}
+
+#[test]
+fn rmcp_sees_reloads_in_every_mode() {
+    for mode in [rmcp::Mode::Legacy, rmcp::Mode::Auto, rmcp::Mode::Modern] {
+        let folder = folder_to_reload();
+        within(CLIENT_TIME_MAX, "rmcp and reloads", rmcp_reload::converse(mode, &folder));
+    }
 }
 
 /// A folder whose component is saved anew by the client: as code behind the same list, and as another list.

@@ -1,0 +1,98 @@
+//! The official Rust SDK sees reloads: other code answers without a word, another list is heard of once.
+
+use std::path::Path;
+
+use rmcp::model::{CallToolRequestParams, ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::service::{NotificationContext, RunningService, Subscription};
+use rmcp::transport::TokioChildProcess;
+use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use toolcell_tests::{Folder, toolcell};
+
+use super::rmcp::Mode;
+
+/// Passes on that the list changed, where it is told without a subscription.
+struct Ear(mpsc::UnboundedSender<()>);
+
+impl ClientHandler for Ear {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        let _ = self.0.send(());
+    }
+}
+
+/// What a connection hears of the list: by itself in the legacy era, from its subscription in the modern one.
+struct Heard {
+    bare: mpsc::UnboundedReceiver<()>,
+    subscription: Option<Subscription>,
+}
+
+impl Heard {
+    async fn next(&mut self) {
+        match &mut self.subscription {
+            None => self.bare.recv().await.expect("the connection lives"),
+            Some(subscription) => match subscription.next().await {
+                Ok(Some(ServerNotification::ToolListChangedNotification(_))) => {}
+                other => panic!("a change was expected, not {other:?}"),
+            },
+        }
+    }
+
+    /// Whether nothing waits to be heard.
+    async fn is_quiet(&mut self) -> bool {
+        tokio::time::timeout(std::time::Duration::ZERO, self.next()).await.is_err()
+    }
+}
+
+/// Saves the next versions over the one that is served, and looks at what becomes of it.
+pub(super) async fn converse(mode: Mode, folder: &Folder) {
+    let (client, mut heard) = connect(mode, &folder.manifest()).await;
+    assert_eq!((version(&client).await.as_str(), names(&client).await), ("a", vec!["version".into(), "linger".into()]));
+    let save = |next: &str| {
+        let path = |relative: &str| folder.path().join(relative);
+        std::fs::rename(path(&format!("next/{next}.wasm")), path("components/tool.wasm")).unwrap();
+    };
+    save("same_list");
+    // The test's own time limit bounds it.
+    while version(&client).await == "a" {}
+    assert_eq!((version(&client).await.as_str(), names(&client).await), ("b", vec!["version".into(), "linger".into()]));
+    assert!(heard.is_quiet().await, "nobody hears of other code behind the same list");
+    save("other_list");
+    heard.next().await;
+    assert_eq!((version(&client).await.as_str(), names(&client).await), ("c", vec!["version".into(), "extra".into()]));
+    assert!(heard.is_quiet().await, "the other list is heard of once");
+    client.cancel().await.expect("the connection closes");
+}
+
+async fn connect(mode: Mode, manifest: &Path) -> (RunningService<RoleClient, Ear>, Heard) {
+    let mut command = Command::new(toolcell());
+    command.arg("serve").arg("--manifest").arg(manifest);
+    let (sender, bare) = mpsc::unbounded_channel();
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match mode {
+        Mode::Legacy => ClientLifecycleMode::Initialize,
+        Mode::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+        Mode::Modern => ClientLifecycleMode::Discover { preferred_versions },
+    };
+    let transport = TokioChildProcess::new(command).unwrap();
+    let client = Ear(sender).serve_with_lifecycle(transport, lifecycle).await.expect("the server is understood");
+    let wanted = SubscriptionFilter::builder().tools_list_changed().build();
+    let subscription = match mode {
+        Mode::Legacy => None,
+        Mode::Auto | Mode::Modern => Some(client.listen(wanted).await.expect("listening is acknowledged")),
+    };
+    (client, Heard { bare, subscription })
+}
+
+/// The version that answers.
+async fn version(client: &RunningService<RoleClient, Ear>) -> String {
+    let answer = client.call_tool(CallToolRequestParams::new("version")).await.expect("an answer");
+    let answer = serde_json::to_value(answer).unwrap();
+    answer["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// The tools that are listed.
+async fn names(client: &RunningService<RoleClient, Ear>) -> Vec<String> {
+    let tools = client.list_all_tools().await.expect("the list of tools");
+    tools.into_iter().map(|tool| tool.name.into_owned()).collect()
+}

@@ -21,6 +21,12 @@ struct Canonical<'a> {
     form: u32,
     component: &'a str,
     prefix: Option<&'a str>,
+    /// Only where functions that cannot be tools are left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    skip_unsupported: bool,
+    /// Texts of functions and types; none are not written.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    describe: BTreeMap<&'a str, &'a str>,
     limits: Table,
     load: Table,
     instance: Instance,
@@ -90,6 +96,8 @@ impl ComponentPolicy {
             form: FORM,
             component: self.name(),
             prefix: self.prefix(),
+            skip_unsupported: self.typed().skip_unsupported(),
+            describe: self.typed().descriptions().iter().map(|text| (text.key(), text.text())).collect(),
             limits: table(self.limits()),
             load: LoadLimit::ALL.into_iter().map(|limit| row(limit.spec(), self.load().get(limit))).collect(),
             instance: instance(self.instance()),

@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod instance;
 pub(crate) mod server;
+pub(crate) mod typed;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::program::Program;
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use instance::InstancePolicy;
 pub use server::Server;
+pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 
 /// A checked manifest. Only [`crate::parse`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub struct ComponentPolicy {
     pub(crate) source: SourceRef,
     pub(crate) source_span: Span,
     pub(crate) prefix: Option<(String, Span)>,
+    pub(crate) typed: TypedPolicy,
     pub(crate) limits: Limits,
     pub(crate) load: LoadLimits,
     pub(crate) instance: InstancePolicy,
@@ -146,6 +149,12 @@ impl ComponentPolicy {
     #[must_use]
     pub fn prefix_span(&self) -> Option<Span> {
         self.prefix.as_ref().map(|(_, span)| span.clone())
+    }
+
+    /// What is said of its functions, where these are its tools.
+    #[must_use]
+    pub const fn typed(&self) -> &TypedPolicy {
+        &self.typed
     }
 
     /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.

@@ -18,5 +18,6 @@ mod secrets;
 mod section;
 pub(crate) mod server;
 mod texts;
+mod typed;
 
 pub(crate) use section::{Entry, Problems, Section};

@@ -150,6 +150,17 @@ struct RawComponent {
     /// Stands before the name of each of the component's tools.
     #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,63}$"), extend("examples" = ["wx_"]))]
     prefix: Option<String>,
+    /// The `.wit` file or folder, relative to the manifest, whose comments describe the component's functions and types.
+    #[schemars(length(min = 1), extend("examples" = ["wit/"]))]
+    wit: Option<String>,
+    /// Whether functions that cannot be tools (those with resources, streams or futures) are left out. By default they
+    /// are an error.
+    #[schemars(extend("default" = false, "examples" = [true]))]
+    skip_unsupported: Option<bool>,
+    /// What functions and types are, by their names as in WIT: `get-forecast`, `get-forecast.city` (a parameter),
+    /// `place`, `place.lat` (a field, a case or a label). These texts win over those in `.wit` files and in the component.
+    #[schemars(extend("maxProperties" = 4096))]
+    describe: Option<BTreeMap<String, String>>,
     /// Limits of each call of the component's tools; they win over `defaults.limits`.
     limits: Option<RawLimits>,
     /// Limits of loading the component; they win over `defaults.load`.

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{
-    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, json_schema, parse, render_all,
+    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, TypedPolicy, json_schema,
+    parse, render_all,
 };
 
 fn here() -> PathBuf {
@@ -46,6 +47,7 @@ fn meaning(manifest: &Manifest) -> String {
         writeln!(text, "{}: {} prefix {prefix}", component.name(), component.source()).unwrap();
         writeln!(text, "  limits: {}", changed(component.limits())).unwrap();
         writeln!(text, "  load: {}", changed_load(component.load())).unwrap();
+        typed(&mut text, component.typed());
         reach(&mut text, component.grants());
         writeln!(text, "  instance: {:?} prewarm {}", component.instance(), component.prewarm()).unwrap();
         for tool in component.tools() {
@@ -64,6 +66,16 @@ fn meaning(manifest: &Manifest) -> String {
         writeln!(text, "  canonical: {}", component.canonical()).unwrap();
     }
     text
+}
+
+/// What is said of functions.
+fn typed(text: &mut String, typed: &TypedPolicy) {
+    if *typed != TypedPolicy::default() {
+        writeln!(text, "  wit: {} skip {}", typed.wit().unwrap_or("-"), typed.skip_unsupported()).unwrap();
+    }
+    for description in typed.descriptions() {
+        writeln!(text, "  describe {}: {:?}", description.key(), description.text()).unwrap();
+    }
 }
 
 /// What can be reached, in words.

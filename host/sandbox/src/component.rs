@@ -14,7 +14,7 @@ use crate::precompiled::{self, CodeOrigin};
 use crate::reach::Reach;
 use crate::shape::{Exports, Shape, ShapeName};
 use crate::state::CallState;
-use crate::typed::{LeftOut, NoFunctionDocs};
+use crate::typed::{Descriptions, LeftOut};
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
 const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -133,7 +133,7 @@ impl ToolComponent {
         }
         let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
         let pre = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
-        let shape = Shape::of(&component, &pre, &inspection)?;
+        let shape = Shape::of((&component, bytes), &pre, &inspection)?;
         let pooled = std::ptr::eq(lane, sandbox.pooled());
         Ok(Self {
             sandbox: sandbox.clone(),
@@ -186,11 +186,21 @@ impl ToolComponent {
         }
     }
 
+    /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any other.
+    #[must_use]
+    pub fn describable(&self) -> Option<Vec<String>> {
+        match &self.shape {
+            Shape::Typed(functions) => Some(functions.describable()),
+            Shape::Contract(_) => None,
+        }
+    }
+
     /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
-    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs.
-    pub async fn list_tools(&self, limits: &Limits) -> CallReport<Vec<contract::Tool>> {
+    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs, and the
+    /// descriptions are added to what it carries itself.
+    pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed(functions) = &self.shape {
-            return CallReport::without_running(functions.tools(&NoFunctionDocs));
+            return CallReport::without_running(functions.tools(descriptions));
         }
         let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller), supply: Supply::Fresh };
         call::run(self, terms, async |store, exports| match exports {

@@ -63,5 +63,5 @@ pub use precompiled::CodeOrigin;
 pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use shape::ShapeName;
-pub use typed::LeftOut;
+pub use typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use warm::{Spawn, Warm, WarmBudget};

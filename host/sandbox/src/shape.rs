@@ -72,14 +72,14 @@ impl Shape {
     /// # Errors
     /// [`LoadError`] where it has none, or where it is not what its exports promise.
     pub(crate) fn of(
-        component: &Component,
+        (component, bytes): (&Component, &[u8]),
         pre: &InstancePre<CallState>,
         inspection: &Inspection,
     ) -> Result<Self, LoadError> {
         if let Some(indices) = contract::detect(pre, inspection)? {
             return Ok(Self::Contract(indices));
         }
-        if let Some(functions) = typed::detect(component)? {
+        if let Some(functions) = typed::detect(component, bytes)? {
             return Ok(Self::Typed(functions));
         }
         Err(LoadError::NotATool { exports: inspection.exports().to_vec() })

@@ -191,7 +191,8 @@ impl Builder {
         if !component.left_out().is_empty() {
             return Err(unsupported(policy, component.left_out()));
         }
-        let report = self.runtime.block_on(component.list_tools(policy.limits()));
+        let report =
+            self.runtime.block_on(component.list_tools(policy.limits(), &toolcell_sandbox::Descriptions::default()));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
             Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools })),

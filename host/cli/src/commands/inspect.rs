@@ -2,7 +2,7 @@
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Limits;
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Inspection, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Descriptions, Inspection, ToolComponent, contract};
 
 use crate::args::InspectArgs;
 use crate::catalog::read_bounded;
@@ -46,7 +46,7 @@ fn inspect(machine: &Machine, bytes: &[u8]) -> Result<Found, (String, &'static s
     let tools = match ToolComponent::load(&machine.sandbox, bytes) {
         Err(error) => Err(error.to_string()),
         Ok(component) => {
-            let report = machine.runtime.block_on(component.list_tools(&Limits::default()));
+            let report = machine.runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default()));
             report.outcome.map_err(|failure| format!("could not list its tools: {failure}"))
         }
     };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow, program, texts};
+use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow, program, texts, typed};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
@@ -58,6 +58,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     section.check_keys(&keys::COMPONENT, problems);
     let source = read_source(entry, &section, problems);
     let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
+    let typed = typed::read(&section, problems);
     let limits = limits::read(&section, &defaults.limits, problems);
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
@@ -74,6 +75,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
         source,
         source_span,
         prefix,
+        typed,
         limits,
         load,
         instance,
@@ -101,22 +103,29 @@ fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Prob
     Some((SourceRef::File(text.to_owned()), entry.span))
 }
 
-/// What keeps a text from being the relative path of a file.
+/// What keeps a text from being the source of a component.
 fn source_problem(text: &str) -> Option<Diagnostic> {
-    let error = |message: &str| Diagnostic::error("components::source", message);
-    let relative = "write a path relative to the manifest, such as \"components/weather.wasm\"";
-    let drive = text.as_bytes().get(1) == Some(&b':');
     if text.starts_with("oci://") {
         let message = "an oci:// source is not supported by this version";
         Some(Diagnostic::error("manifest::not_supported_yet", message).hint("fetch the component and name the file"))
-    } else if text.contains("://") {
-        Some(error("source must be a file, not an address").hint(relative))
+    } else {
+        path_problem("source", text, "\"components/weather.wasm\"")
+    }
+}
+
+/// What keeps the text of a key from being the relative path of a file.
+pub(super) fn path_problem(key: &str, text: &str, example: &str) -> Option<Diagnostic> {
+    let error = |message: &str| Diagnostic::error("components::source", format!("{key} must {message}"));
+    let relative = format!("write a path relative to the manifest, such as {example}");
+    let drive = text.as_bytes().get(1) == Some(&b':');
+    if text.contains("://") {
+        Some(error("be a file, not an address").hint(relative))
     } else if text.is_empty() || text.ends_with(['/', '\\']) {
-        Some(error("source must name a file").hint(relative))
+        Some(error("name a file").hint(relative))
     } else if text.starts_with(['/', '\\']) || drive {
-        Some(error("source must be relative to the manifest, not an absolute path").hint(relative))
+        Some(error("be relative to the manifest, not an absolute path").hint(relative))
     } else if text.chars().any(char::is_control) {
-        Some(error("source must not contain control characters"))
+        Some(error("not contain control characters"))
     } else {
         None
     }

@@ -43,6 +43,9 @@ pub(crate) const COMPONENT: Keys = Keys {
     now: &[
         "source",
         "prefix",
+        "wit",
+        "skip_unsupported",
+        "describe",
         "limits",
         "load",
         "prewarm",
@@ -59,7 +62,7 @@ pub(crate) const COMPONENT: Keys = Keys {
         "secrets",
         "tools",
     ],
-    later: &["wit"],
+    later: &[],
     other_names: &[
         ("path", "source"),
         ("file", "source"),
@@ -70,6 +73,9 @@ pub(crate) const COMPONENT: Keys = Keys {
         ("environment", "env"),
         ("arguments", "args"),
         ("tool", "tools"),
+        ("skip-unsupported", "skip_unsupported"),
+        ("descriptions", "describe"),
+        ("docs", "describe"),
         ("kv", "keyvalue"),
         ("key_value", "keyvalue"),
         ("secret", "secrets"),

@@ -6,7 +6,7 @@ use criterion::{BenchmarkId, Criterion};
 use tokio::runtime::Runtime;
 use toolcell_mcp::{DefinitionBounds, Tool, ToolList};
 use toolcell_policy::Limits;
-use toolcell_sandbox::{Sandbox, ToolComponent};
+use toolcell_sandbox::{Descriptions, Sandbox, ToolComponent};
 
 use crate::guest::{built, distinct, runtime};
 use crate::loading::caching;
@@ -32,7 +32,8 @@ pub fn measure(criterion: &mut Criterion) {
 fn build(runtime: &Runtime, sandbox: &Sandbox, components: &[&[u8]]) -> ToolList {
     let tools = components.iter().enumerate().map(|(copy, bytes)| {
         let component = ToolComponent::load(sandbox, bytes).unwrap();
-        let listed = runtime.block_on(component.list_tools(&Limits::default())).outcome.unwrap();
+        let listed =
+            runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default())).outcome.unwrap();
         let tool = listed.first().unwrap();
         let definition = definition(&format!("c{copy}_{}", tool.name), &tool.input_schema_json);
         Arc::new(Tool::compile(definition, &DefinitionBounds::default()).unwrap())

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use toolcell_policy::Limits;
 
 use crate::{
-    CallInput, CallReport, Failure, LoadError, NoCaller, Reach, Sandbox, SandboxOptions, ShapeName, Supply,
-    ToolComponent, contract,
+    CallInput, CallReport, Descriptions, Failure, LoadError, NoCaller, Reach, Sandbox, SandboxOptions, ShapeName,
+    Supply, ToolComponent, contract,
 };
 
 static SANDBOX: LazyLock<Sandbox> =
@@ -41,7 +41,7 @@ const ADDERS: &str = r#"(component
 async fn each_function_is_a_tool_and_an_interface_is_named_only_where_it_must_be() {
     let component = load(ADDERS).unwrap();
     assert_eq!(component.shape(), ShapeName::Typed);
-    let tools = component.list_tools(&Limits::default()).await.outcome.unwrap();
+    let tools = component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["add_numbers", "sums_add_numbers", "total"]);
     for tool in names {

@@ -8,8 +8,8 @@ use crate::typed::Functions;
 ///
 /// # Errors
 /// Two of them would have the same name.
-pub(super) fn detect(component: &Component) -> Result<Option<Functions>, LoadError> {
-    let functions = Functions::of(component)
+pub(super) fn detect(component: &Component, bytes: &[u8]) -> Result<Option<Functions>, LoadError> {
+    let functions = Functions::of(component, bytes)
         .map_err(|taken| LoadError::SameName { tool: taken.tool, functions: taken.functions })?;
     Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
 }

@@ -1,46 +1,53 @@
-//! The functions of a component that become tools: found in its exports, described, called. Must not hold: how values
-//! and JSON convert.
+//! The functions of a component that become tools: found in its exports, and called. Must not hold: how values and JSON
+//! convert, or how tools are described.
 use std::collections::HashMap;
 use std::fmt;
 
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
-use wasmtime::component::{Component, ComponentExportIndex, Instance, Val};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 
-use super::schema::{self, Docs, NoDocs};
+use super::describe::TypeName;
+use super::texts::WitTexts;
 use super::ty::{Field, TyId, Types, Unsupported, json_name};
-use super::{decode, encode};
+use super::{decode, encode, section};
 use crate::bindings::contract;
 use crate::shape::{Answer, Ask};
 use crate::state::CallState;
 
-/// Interfaces of WASI are for runtimes, not for models: `wasi:cli/run`, `wasi:http/incoming-handler`.
-const NOT_TOOLS: &str = "wasi:";
+/// Names of one type that are noted: each interface that uses it has one.
+const NAMES_PER_TYPE_MAX: usize = 64;
 
 /// What stands between the name of an interface and that of a function where both are needed.
 const SEPARATOR: char = '_';
 
 /// The functions of one component, ready to be called.
 pub(crate) struct Functions {
-    types: Types,
-    functions: Vec<Function>,
+    pub(super) types: Types,
+    pub(super) functions: Vec<Function>,
     left_out: Vec<LeftOut>,
+    /// What the component calls its types.
+    pub(super) type_names: HashMap<TyId, Vec<TypeName>>,
+    /// What it carries of its WIT's comments.
+    pub(super) texts: WitTexts,
 }
 
 /// One function that is a tool.
-struct Function {
+pub(super) struct Function {
     /// The tool's name.
-    tool: String,
-    /// As in WIT: `get-forecast`, or `acme:weather/forecasts.get-forecast`.
-    wit_name: String,
+    pub(super) tool: String,
+    /// Without version, such as `acme:weather/forecasts`.
+    pub(super) interface: Option<String>,
+    /// As in WIT: `get-forecast`.
+    pub(super) name: String,
     export: ComponentExportIndex,
-    parameters: Vec<Field>,
-    returns: Returns,
+    pub(super) parameters: Vec<Field>,
+    pub(super) returns: Returns,
 }
 
 /// What a function gives back.
 #[derive(Clone, Copy)]
-enum Returns {
+pub(super) enum Returns {
     Value(Option<TyId>),
     /// A `result` at the top: its error is the tool's.
     Result(Option<TyId>, Option<TyId>),
@@ -70,27 +77,37 @@ pub struct NameTaken {
     pub functions: [String; 2],
 }
 
+impl Function {
+    /// As in WIT, with its interface: `acme:weather/forecasts.get-forecast`.
+    pub(super) fn wit_name(&self) -> String {
+        full_name(self.interface.as_deref(), &self.name)
+    }
+}
+
 impl Functions {
-    /// Finds the functions among a component's exports. Those that JSON cannot serve are listed, not lost.
-    pub(crate) fn of(component: &Component) -> Result<Self, NameTaken> {
-        let mut found = Self { types: Types::default(), functions: Vec::new(), left_out: Vec::new() };
+    /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot serve are listed, not lost.
+    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, NameTaken> {
+        let mut found = Self {
+            types: Types::default(),
+            functions: Vec::new(),
+            left_out: Vec::new(),
+            type_names: HashMap::new(),
+            texts: section::texts(bytes),
+        };
         let (ty, engine) = (component.component_type(), component.engine());
-        let exports: Vec<_> = ty.exports(engine).map(|(name, export)| (name.to_owned(), export.ty)).collect();
-        for (name, item) in exports {
-            match item {
+        for (name, export) in ty.exports(engine) {
+            match export.ty {
                 ComponentItem::ComponentFunc(function) => {
-                    if let Some(index) = component.get_export_index(None, &name) {
-                        found.add(None, &name, &function, index);
+                    if let Some(index) = component.get_export_index(None, name) {
+                        found.add(None, name, &function, index);
                     }
                 }
-                ComponentItem::ComponentInstance(instance) if !name.starts_with(NOT_TOOLS) => {
-                    let Some(parent) = component.get_export_index(None, &name) else { continue };
-                    let inner: Vec<_> =
-                        instance.exports(engine).map(|(inner, export)| (inner.to_owned(), export.ty)).collect();
-                    for (inner, item) in inner {
-                        let ComponentItem::ComponentFunc(function) = item else { continue };
-                        if let Some(index) = component.get_export_index(Some(&parent), &inner) {
-                            found.add(Some(&name), &inner, &function, index);
+                ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
+                    let Some(parent) = component.get_export_index(None, name) else { continue };
+                    for (inner, export) in instance.exports(engine) {
+                        let ComponentItem::ComponentFunc(function) = export.ty else { continue };
+                        if let Some(index) = component.get_export_index(Some(&parent), inner) {
+                            found.add(Some(name), inner, &function, index);
                         }
                     }
                 }
@@ -98,23 +115,49 @@ impl Functions {
             }
         }
         found.tell_apart()?;
+        if !found.functions.is_empty() {
+            found.name_types(component);
+        }
         Ok(found)
     }
 
-    fn add(&mut self, interface: Option<&str>, name: &str, function: &ComponentFunc, export: ComponentExportIndex) {
-        let wit_name = match interface {
-            Some(interface) => format!("{}.{name}", unversioned(interface)),
-            None => name.to_owned(),
-        };
-        // What a runtime needs for itself, such as componentize-py's `init`.
-        if interface.is_none_or(|interface| !interface.contains(':')) && name == "init" && interface.is_some() {
-            return;
+    /// Notes what the component calls the types that its functions use. A world's types are imports of its component.
+    fn name_types(&mut self, component: &Component) {
+        let (ty, engine) = (component.component_type(), component.engine());
+        let exports = ty.exports(engine).map(|(name, export)| (name, export.ty));
+        let imports = ty.imports(engine).map(|(name, import)| (name, import.ty));
+        for (name, item) in exports.chain(imports) {
+            match item {
+                ComponentItem::Type(ty) => self.name_type(None, name, &ty),
+                ComponentItem::ComponentInstance(instance) => {
+                    for (inner, export) in instance.exports(engine) {
+                        if let ComponentItem::Type(ty) = export.ty {
+                            self.name_type(Some(unversioned(name)), inner, &ty);
+                        }
+                    }
+                }
+                _ => {}
+            }
         }
+    }
+
+    fn name_type(&mut self, interface: Option<&str>, name: &str, ty: &Type) {
+        let Some(id) = self.types.find(ty).filter(|id| self.types.get(*id).has_parts()) else { return };
+        let known = TypeName { interface: interface.map(str::to_owned), name: name.to_owned() };
+        let names = self.type_names.entry(id).or_default();
+        if names.len() < NAMES_PER_TYPE_MAX && !names.contains(&known) {
+            names.push(known);
+        }
+    }
+
+    fn add(&mut self, interface: Option<&str>, name: &str, function: &ComponentFunc, export: ComponentExportIndex) {
+        let interface = interface.map(unversioned);
         match self.signature(name, function) {
             Ok((parameters, returns)) => {
-                self.functions.push(Function { tool: json_name(name), wit_name, export, parameters, returns });
+                let (tool, interface, name) = (json_name(name), interface.map(str::to_owned), name.to_owned());
+                self.functions.push(Function { tool, interface, name, export, parameters, returns });
             }
-            Err(reason) => self.left_out.push(LeftOut { function: wit_name, reason }),
+            Err(reason) => self.left_out.push(LeftOut { function: full_name(interface, name), reason }),
         }
     }
 
@@ -153,16 +196,16 @@ impl Functions {
             *uses.entry(function.tool.clone()).or_default() += 1;
         }
         for function in &mut self.functions {
-            let Some((interface, _)) = function.wit_name.rsplit_once('.') else { continue };
+            let Some(interface) = function.interface.as_deref() else { continue };
             if uses.get(&function.tool).is_some_and(|uses| *uses > 1) {
                 let short = interface.rsplit_once('/').map_or(interface, |(_, short)| short);
                 function.tool = format!("{}{SEPARATOR}{}", json_name(short), function.tool);
             }
         }
-        let mut first: HashMap<&str, &str> = HashMap::new();
+        let mut first: HashMap<&str, &Function> = HashMap::new();
         for function in &self.functions {
-            if let Some(other) = first.insert(&function.tool, &function.wit_name) {
-                let functions = [other.to_owned(), function.wit_name.clone()];
+            if let Some(other) = first.insert(&function.tool, function) {
+                let functions = [other.wit_name(), function.wit_name()];
                 return Err(NameTaken { tool: function.tool.clone(), functions });
             }
         }
@@ -177,30 +220,6 @@ impl Functions {
     /// The functions that are no tools.
     pub(crate) fn left_out(&self) -> &[LeftOut] {
         &self.left_out
-    }
-
-    /// The tools, as a component that keeps the contract would list them.
-    pub(crate) fn tools(&self, docs: &dyn FunctionDocs) -> Vec<contract::Tool> {
-        self.functions.iter().map(|function| self.tool(function, docs)).collect()
-    }
-
-    fn tool(&self, function: &Function, docs: &dyn FunctionDocs) -> contract::Tool {
-        let known = docs.of_function(&function.wit_name);
-        let description =
-            known.text.map_or_else(|| format!("Calls {} of the component.", function.wit_name), str::to_owned);
-        let input = schema::of_fields(&self.types, docs.of_types(), &function.parameters, known.parameters);
-        let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
-        let output = schema::of_result(&self.types, docs.of_types(), result);
-        contract::Tool {
-            name: function.tool.clone(),
-            title: None,
-            description,
-            input_schema_json: input.to_string(),
-            output_schema_json: Some(output.to_string()),
-            hints: None,
-            icons: Vec::new(),
-            meta_json: None,
-        }
     }
 
     /// Calls the function that is this tool.
@@ -258,19 +277,14 @@ impl Functions {
     }
 }
 
-/// Where texts about functions come from.
-pub(crate) trait FunctionDocs {
-    /// What a function does, by its WIT name without version.
-    fn of_function(&self, wit_name: &str) -> KnownFunction<'_>;
-    /// What its types are.
-    fn of_types(&self) -> &dyn Docs;
+/// Interfaces that runtimes call, not models: those of WASI (`wasi:cli/run`, `wasi:http/incoming-handler`), and the one by
+/// which componentize-py makes ready what its components are built of.
+fn is_of_runtime(interface: &str) -> bool {
+    interface.starts_with("wasi:") || interface == "exports"
 }
 
-/// What is known of a function beside its signature.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct KnownFunction<'a> {
-    pub(crate) text: Option<&'a str>,
-    pub(crate) parameters: &'a [Option<String>],
+fn full_name(interface: Option<&str>, name: &str) -> String {
+    interface.map_or_else(|| name.to_owned(), |interface| format!("{interface}.{name}"))
 }
 
 /// `acme:weather/forecasts@1.0.0` without its version.
@@ -281,17 +295,4 @@ fn unversioned(interface: &str) -> &str {
 /// The JSON once more as text, for clients that show nothing else.
 fn text(text: String) -> contract::Content {
     contract::Content::Text(contract::TextContent { text, annotations: None, meta_json: None })
-}
-
-/// Nothing is known.
-pub(crate) struct NoFunctionDocs;
-
-impl FunctionDocs for NoFunctionDocs {
-    fn of_function(&self, _: &str) -> KnownFunction<'_> {
-        KnownFunction::default()
-    }
-
-    fn of_types(&self) -> &dyn Docs {
-        &NoDocs
-    }
 }

@@ -1,13 +1,22 @@
-//! Functions over WIT values as tools: their types, JSON Schemas and the conversion both ways.
+//! Functions over WIT values as tools: their types, JSON Schemas, descriptions and the conversion both ways.
 mod decode;
+mod describe;
 mod encode;
 mod functions;
+mod listing;
 mod path;
 mod schema;
+mod section;
+mod texts;
 mod ty;
+mod wit;
 
+pub use describe::Descriptions;
+pub(crate) use functions::Functions;
 pub use functions::LeftOut;
-pub(crate) use functions::{Functions, NoFunctionDocs};
+pub use section::annotate;
+pub use texts::WitTexts;
+pub use wit::{WitError, WitFile};
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]

@@ -23,8 +23,10 @@ pub(crate) struct TypeDocs<'a> {
 }
 
 /// Nothing is known.
+#[cfg(test)]
 pub(crate) struct NoDocs;
 
+#[cfg(test)]
 impl Docs for NoDocs {
     fn of_type(&self, _: TyId) -> Option<TypeDocs<'_>> {
         None
@@ -122,7 +124,7 @@ impl<'a> Writer<'a> {
     }
 
     fn is_named(&self, ty: TyId) -> bool {
-        matches!(self.types.get(ty), Ty::Record(_) | Ty::Variant(_) | Ty::Enum(_) | Ty::Flags(_))
+        self.types.get(ty).has_parts()
     }
 
     /// How many types a type is made of, written out; what stands for itself as a reference is one.

@@ -1,4 +1,5 @@
 //! The types of a component's functions, as far as JSON can carry them. Must not hold: JSON, or how values convert.
+use std::collections::HashMap;
 use std::fmt;
 
 use wasmtime::component::Type;
@@ -17,8 +18,11 @@ pub(crate) struct TyId(usize);
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     nodes: Vec<Ty>,
-    /// The engine's own type of each node, to find it again by.
-    known: Vec<(Type, TyId)>,
+    /// How many types of each node stand within one another.
+    heights: Vec<usize>,
+    /// The engine's own type of each node, to find it again by: under its debug text, which has the number that it goes by in its
+    /// component. Comparing types in any other way takes them apart, which takes as long as a component likes.
+    known: HashMap<String, (Type, TyId)>,
 }
 
 /// A type that JSON can carry.
@@ -104,6 +108,13 @@ pub(crate) fn json_name(wit_name: &str) -> String {
     wit_name.replace('-', "_")
 }
 
+impl Ty {
+    /// Whether it is one that WIT names, with parts that have names.
+    pub(crate) const fn has_parts(&self) -> bool {
+        matches!(self, Self::Record(_) | Self::Variant(_) | Self::Enum(_) | Self::Flags(_))
+    }
+}
+
 impl Int {
     /// The least value and the greatest.
     pub(crate) const fn range(self) -> (i128, i128) {
@@ -140,24 +151,34 @@ impl Types {
     }
 
     fn add_at(&mut self, ty: &Type, depth: usize) -> Result<TyId, Unsupported> {
-        if let Some((_, id)) = self.known.iter().find(|(known, _)| known == ty) {
-            return Ok(*id);
+        if let Some(id) = self.find(ty) {
+            return Ok(id);
         }
         if depth >= DEPTH_MAX {
             return Err(Unsupported::TooDeep);
         }
         let made = self.convert(ty, depth + 1)?;
         let id = self.push(made)?;
-        self.known.push((ty.clone(), id));
+        self.known.insert(format!("{ty:?}"), (ty.clone(), id));
         Ok(id)
+    }
+
+    /// The type of the engine's, if it is among these.
+    pub(crate) fn find(&self, ty: &Type) -> Option<TyId> {
+        // The same number in the same component, so this compares nothing else.
+        self.known.get(&format!("{ty:?}")).filter(|(known, _)| known == ty).map(|(_, id)| *id)
     }
 
     pub(crate) fn push(&mut self, ty: Ty) -> Result<TyId, Unsupported> {
         if self.nodes.len() >= NODES_MAX {
             return Err(Unsupported::TooMany);
         }
+        let id = TyId(self.nodes.len());
         self.nodes.push(ty);
-        Ok(TyId(self.nodes.len() - 1))
+        let height = |part: TyId| self.heights.get(part.0).copied().unwrap_or(DEPTH_MAX);
+        let height = self.parts(id).into_iter().map(height).max().map_or(1, |highest| highest + 1);
+        self.heights.push(height);
+        if height > DEPTH_MAX { Err(Unsupported::TooDeep) } else { Ok(id) }
     }
 
     fn convert(&mut self, ty: &Type, depth: usize) -> Result<Ty, Unsupported> {

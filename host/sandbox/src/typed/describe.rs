@@ -1,0 +1,122 @@
+//! Which text describes what: the first that there is of what the server's manifest says, what `.wit` files say, and what
+//! the component carries. Must not hold: where these come from.
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::schema::{Docs, TypeDocs};
+use super::texts::{TypeText, WitTexts};
+use super::ty::{Ty, TyId, Types};
+
+/// Texts that are not the component's own.
+#[derive(Debug, Clone, Default)]
+pub struct Descriptions {
+    /// By names as in WIT: `get-forecast`, `get-forecast.city`, `place`, `place.lat`. They win.
+    pub given: BTreeMap<String, String>,
+    /// What `.wit` files say.
+    pub wit: Option<Arc<WitTexts>>,
+}
+
+/// A name that a component gives to a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TypeName {
+    /// `acme:weather/forecasts`; none for the world's own.
+    pub(super) interface: Option<String>,
+    pub(super) name: String,
+}
+
+/// The texts of one component's types.
+pub(super) struct Described(HashMap<TyId, Known>);
+
+struct Known {
+    name: Option<String>,
+    text: Option<String>,
+    parts: Vec<Option<String>>,
+}
+
+/// All sources, the first of which wins.
+#[derive(Clone, Copy)]
+pub(super) struct Sources<'a> {
+    given: &'a BTreeMap<String, String>,
+    wits: [Option<&'a WitTexts>; 2],
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn new(descriptions: &'a Descriptions, own: &'a WitTexts) -> Self {
+        Self { given: &descriptions.given, wits: [descriptions.wit.as_deref(), Some(own)] }
+    }
+
+    pub(super) fn function(&self, interface: Option<&str>, name: &str) -> Option<String> {
+        let written = |texts: &&'a WitTexts| texts.scope(interface)?.functions.get(name);
+        self.given.get(name).or_else(|| self.wits.iter().flatten().find_map(written)).cloned()
+    }
+
+    /// A parameter; WIT has no comments on these.
+    pub(super) fn parameter(&self, function: &str, name: &str) -> Option<String> {
+        self.given.get(&format!("{function}.{name}")).cloned()
+    }
+
+    fn ty(&self, names: &[TypeName], part_names: &[&str]) -> Option<Known> {
+        let mut all: Vec<Known> = Vec::new();
+        for name in names {
+            if !all.iter().any(|known| known.name.as_deref() == Some(&name.name)) {
+                all.push(self.named(&name.name, names, part_names));
+            }
+        }
+        // Types of one structure are one type in a component. What is written about one of them may be wrong of the other,
+        // so only what is written about all of them is said.
+        all.into_iter().reduce(|one, other| Known {
+            name: None,
+            text: one.text.filter(|text| other.text.as_ref() == Some(text)),
+            parts: one
+                .parts
+                .into_iter()
+                .zip(other.parts)
+                .map(|(one, other)| if one == other { one } else { None })
+                .collect(),
+        })
+    }
+
+    /// What is written about a type of this name, in any interface that has it.
+    fn named(&self, name: &str, names: &[TypeName], part_names: &[&str]) -> Known {
+        let written: Vec<&TypeText> = self
+            .wits
+            .iter()
+            .flatten()
+            .flat_map(|texts| {
+                let same = names.iter().filter(|other| other.name == name);
+                same.map(|other| texts.scope(other.interface.as_deref()))
+            })
+            .filter_map(|scope| scope?.types.get(name))
+            .collect();
+        let text = self.given.get(name).or_else(|| written.iter().find_map(|known| known.text.as_ref()));
+        let part = |part: &&str| {
+            let given = self.given.get(&format!("{name}.{part}"));
+            given.or_else(|| written.iter().find_map(|known| known.parts.get(*part))).cloned()
+        };
+        Known { name: Some(name.to_owned()), text: text.cloned(), parts: part_names.iter().map(part).collect() }
+    }
+}
+
+impl Described {
+    pub(super) fn new(types: &Types, names: &HashMap<TyId, Vec<TypeName>>, sources: &Sources<'_>) -> Self {
+        let known = |(ty, names): (&TyId, &Vec<TypeName>)| Some((*ty, sources.ty(names, &part_names(types.get(*ty)))?));
+        Self(names.iter().filter_map(known).collect())
+    }
+}
+
+impl Docs for Described {
+    fn of_type(&self, ty: TyId) -> Option<TypeDocs<'_>> {
+        let known = self.0.get(&ty)?;
+        Some(TypeDocs { name: known.name.as_deref(), text: known.text.as_deref(), members: &known.parts })
+    }
+}
+
+/// What a type is made of by name, as in WIT and in its order.
+pub(super) fn part_names(ty: &Ty) -> Vec<&str> {
+    match ty {
+        Ty::Record(fields) => fields.iter().map(|field| field.wit_name.as_str()).collect(),
+        Ty::Variant(cases) => cases.iter().map(|case| case.name.as_str()).collect(),
+        Ty::Enum(labels) | Ty::Flags(labels) => labels.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    }
+}

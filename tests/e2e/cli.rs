@@ -18,9 +18,20 @@ fn good_and_bad() -> Folder {
 #[test]
 fn help_has_an_example_for_every_command() {
     let whole = Command::toolcell(&["--help"]).run();
-    for command in
-        ["serve", "check", "list", "call", "calibrate", "bench", "inspect", "compile", "audit", "policy", "completions"]
-    {
+    for command in [
+        "serve",
+        "check",
+        "list",
+        "call",
+        "calibrate",
+        "bench",
+        "inspect",
+        "annotate",
+        "compile",
+        "audit",
+        "policy",
+        "completions",
+    ] {
         assert!(whole.succeeded().contains(command), "no {command} in {}", whole.stdout);
         let help = Command::toolcell(&[command, "--help"]).run();
         assert!(help.succeeded().contains(&format!("toolcell {command}")), "{}", help.stdout);

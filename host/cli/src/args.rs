@@ -61,6 +61,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Show what a component exports, imports and declares
     Inspect(InspectArgs),
+    /// Put the comments of WIT files into a component
+    Annotate(AnnotateArgs),
     /// Compile every component ahead, so that the next start does not have to
     Compile(CompileArgs),
     /// Check or show what `serve` has recorded
@@ -326,6 +328,20 @@ pub struct InspectArgs {
     pub json: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
+}
+
+/// `toolcell annotate`.
+#[derive(Debug, ClapArgs)]
+pub struct AnnotateArgs {
+    /// The component
+    #[arg(value_name = "FILE.wasm")]
+    pub component: PathBuf,
+    /// The `.wit` file or folder that it was built of
+    #[arg(long, value_name = "PATH")]
+    pub wit: PathBuf,
+    /// Where to write it; in place of the component by default
+    #[arg(short, long, value_name = "FILE.wasm")]
+    pub output: Option<PathBuf>,
 }
 
 /// The audit's name where none is given.

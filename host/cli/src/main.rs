@@ -18,6 +18,7 @@ mod reload;
 mod secrets;
 mod stamp;
 mod terminal;
+mod wit;
 mod workers;
 
 use clap::Parser as _;
@@ -40,6 +41,7 @@ fn main() -> std::process::ExitCode {
         Command::Calibrate(args) => commands::calibrate::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Inspect(args) => commands::inspect::run(&args),
+        Command::Annotate(args) => commands::annotate::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
         Command::Policy(args) => commands::policy::run(&args),

@@ -1,16 +1,19 @@
 //! The files that the manifest names for a component beside its code, and that are read once when it is loaded: certificates that
-//! TLS trusts, and secrets. A change of one of them is a change of the component. Must not hold: what is in them.
+//! TLS trusts, secrets, and `.wit` files. A change of one of them is a change of the component. Must not hold: what is in them.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
 
 use crate::stamp::{self, Stamps};
+use crate::wit;
 
 /// The files, relative paths being relative to `folder`.
 pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {
     // What a tool of it may reach is less, never more.
-    named_by(policy.grants()).map(|written| absolute(&folder.join(written))).collect()
+    let named = named_by(policy.grants()).map(|written| absolute(&folder.join(written)));
+    let wit = policy.typed().wit().into_iter().flat_map(|written| wit::places(&absolute(&folder.join(written))));
+    named.chain(wit).collect()
 }
 
 /// How the files look now.

@@ -2,6 +2,7 @@
 //! component is collected with its place in the manifest.
 mod basis;
 mod compiler;
+mod typed;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, LeftOut, Reach, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
@@ -188,11 +189,9 @@ impl Builder {
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
-        if !component.left_out().is_empty() {
-            return Err(unsupported(policy, component.left_out()));
-        }
-        let report =
-            self.runtime.block_on(component.list_tools(policy.limits(), &toolcell_sandbox::Descriptions::default()));
+        typed::check_supported(policy, &component)?;
+        let descriptions = typed::descriptions(policy, folder)?;
+        let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
         super::log_captured(policy.name(), &report.captured);
         match report.outcome {
             Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools })),
@@ -236,13 +235,6 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
             past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
         }
     }
-}
-
-/// Functions of a typed component that cannot be tools.
-fn unsupported(policy: &ComponentPolicy, left_out: &[LeftOut]) -> Diagnostic {
-    let functions: Vec<String> = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX).map(LeftOut::to_string).collect();
-    let message = format!("component \"{}\" exports what cannot be a tool: {}", policy.name(), functions.join("; "));
-    Diagnostic::error("components::unsupported", message).at(policy.source_span())
 }
 
 fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
@@ -349,6 +341,7 @@ impl Draft<'_> {
         let names: Vec<&str> = own.map(|offer| offer.own_name()).collect();
         problems.extend(policy.check_exports(&names));
         problems.extend(policy.check_imports(loaded.inspection().imports()));
+        problems.extend(typed::check(policy, &loaded.component));
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
         }
@@ -367,6 +360,7 @@ impl Draft<'_> {
     ) {
         let before = problems.len();
         let Listed { component, policy_digest, beside, tools } = listed;
+        problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         let tools_max = policy.load().tools();

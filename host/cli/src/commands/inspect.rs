@@ -1,8 +1,12 @@
 //! `toolcell inspect FILE.wasm`: what a component exports, imports and declares. Works without a manifest.
+mod entry;
+
+use std::path::Path;
+
 use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Limits;
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Descriptions, Inspection, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Descriptions, Inspection, LeftOut, ShapeName, ToolComponent, contract};
 
 use crate::args::InspectArgs;
 use crate::catalog::read_bounded;
@@ -15,6 +19,12 @@ struct Found {
     inspection: Inspection,
     /// Its tools, or why it cannot be served.
     tools: Result<Vec<contract::Tool>, String>,
+    /// What makes tools of it.
+    shape: Option<ShapeName>,
+    /// Functions that cannot be tools.
+    left_out: Vec<LeftOut>,
+    /// The entry of a manifest that serves it.
+    entry: String,
 }
 
 /// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
@@ -22,7 +32,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
     let machine = Machine::start(&args.code, None)?;
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
-        Ok(bytes) => inspect(&machine, &bytes),
+        Ok(bytes) => inspect(&machine, &args.file, &bytes),
         Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component")),
     };
     let found = match found {
@@ -41,16 +51,20 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
 }
 
-fn inspect(machine: &Machine, bytes: &[u8]) -> Result<Found, (String, &'static str)> {
+fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Found, (String, &'static str)> {
     let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
+    let (mut shape, mut left_out) = (None, Vec::new());
     let tools = match ToolComponent::load(&machine.sandbox, bytes) {
         Err(error) => Err(error.to_string()),
         Ok(component) => {
+            shape = Some(component.shape());
+            left_out = component.left_out().to_vec();
             let report = machine.runtime.block_on(component.list_tools(&Limits::default(), &Descriptions::default()));
             report.outcome.map_err(|failure| format!("could not list its tools: {failure}"))
         }
     };
-    Ok(Found { inspection, tools })
+    let entry = entry::entry(file, inspection.imports(), !left_out.is_empty());
+    Ok(Found { inspection, tools, shape, left_out, entry })
 }
 
 impl Found {
@@ -60,11 +74,14 @@ impl Found {
             "ok": self.tools.is_ok(),
             "digest": self.inspection.digest().to_string(),
             "size_bytes": self.inspection.size_bytes(),
+            "shape": self.shape.map(ShapeName::as_str),
             "contract": self.inspection.contract_version(),
             "exports": self.inspection.exports(),
             "imports": self.inspection.imports(),
             "not_offered": self.inspection.not_offered(),
             "tools": tools,
+            "left_out": self.left_out.iter().map(left_out_json).collect::<Vec<_>>(),
+            "manifest": self.tools.is_ok().then_some(&self.entry),
             "problem": self.tools.as_ref().err(),
         })
     }
@@ -75,6 +92,9 @@ impl Found {
         let mut text = format!("{}\n", heading(&sanitize::line(name)));
         text.push_str(&format!("  digest    {}\n", self.inspection.digest()));
         text.push_str(&format!("  size      {} bytes\n", self.inspection.size_bytes()));
+        if let Some(shape) = self.shape {
+            text.push_str(&format!("  shape     {}\n", shape.as_str()));
+        }
         let contract =
             self.inspection.contract_version().map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
         text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
@@ -94,8 +114,19 @@ impl Found {
             Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
             Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
         }
+        for left_out in &self.left_out {
+            text.push_str(&format!("  not {}\n", sanitize::line(&left_out.to_string())));
+        }
+        if self.tools.is_ok() {
+            text.push_str(&format!("\n{}\n", heading("manifest")));
+            self.entry.lines().for_each(|line| text.push_str(&format!("  {}\n", sanitize::line(line))));
+        }
         text
     }
+}
+
+fn left_out_json(left_out: &LeftOut) -> Value {
+    json!({"function": left_out.function, "reason": left_out.reason})
 }
 
 fn tool_text(tool: &contract::Tool) -> String {

@@ -30,14 +30,14 @@ pub(super) fn texts(component: &[u8]) -> WitTexts {
     serde_json::from_slice(json).map(|docs| WitTexts::from_json(&docs)).unwrap_or_default()
 }
 
-/// The component with these texts in it, in place of those it has. `world` is the name that what worlds export goes by.
+/// The component with these texts in it, in place of those it has.
 #[must_use]
-pub fn annotate(component: &[u8], texts: &WitTexts, world: &str) -> Vec<u8> {
+pub fn annotate(component: &[u8], texts: &WitTexts) -> Vec<u8> {
     let mut annotated: Vec<u8> = component.iter().take(PREAMBLE_BYTES).copied().collect();
     for section in Sections::of(component).filter(|section| section.custom(NAME).is_none()) {
         annotated.extend_from_slice(section.whole);
     }
-    let json = texts.to_json(world).to_string();
+    let json = texts.to_json().to_string();
     let mut content = Vec::with_capacity(json.len() + 16);
     push_length(&mut content, NAME.len());
     content.extend_from_slice(NAME.as_bytes());

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+/// What a world is called whose name is not known: as component tools call the world of a component.
+const WORLD: &str = "root";
+
 /// Texts of WIT packages, by interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WitTexts {
@@ -11,6 +14,8 @@ pub struct WitTexts {
     pub(super) interfaces: BTreeMap<String, Scope>,
     /// What worlds export themselves, all worlds together.
     pub(super) world: Scope,
+    /// The first of these worlds.
+    pub(super) world_name: Option<String>,
 }
 
 /// What is written in one interface, or in worlds.
@@ -62,7 +67,7 @@ impl WitTexts {
     }
 
     /// The JSON of a `package-docs` section. Interfaces go by their short names there.
-    pub(super) fn to_json(&self, world: &str) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut interfaces = Map::new();
         for (name, scope) in &self.interfaces {
             let short = name.rsplit_once('/').map_or(name.as_str(), |(_, short)| short);
@@ -70,7 +75,10 @@ impl WitTexts {
         }
         let mut docs = Map::new();
         if self.world != Scope::default() {
-            docs.insert("worlds".to_owned(), json!({ world: self.world.to_json("func_exports") }));
+            docs.insert(
+                "worlds".to_owned(),
+                json!({ self.world_name.as_deref().unwrap_or(WORLD): self.world.to_json("func_exports") }),
+            );
         }
         if !interfaces.is_empty() {
             docs.insert("interfaces".to_owned(), Value::Object(interfaces));

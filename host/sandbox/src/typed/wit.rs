@@ -58,6 +58,7 @@ impl WitTexts {
     }
 
     fn add_world(&mut self, package: &UnresolvedPackage, world: &World) {
+        self.world_name.get_or_insert_with(|| world.name.clone());
         for (key, item) in world.imports.iter().chain(&world.exports) {
             let WorldKey::Name(name) = key else { continue };
             match item {

@@ -1,0 +1,53 @@
+//! Components whose functions are tools: the texts about them, and what the manifest says that does not fit. Must not hold:
+//! where `.wit` files are.
+use std::path::Path;
+use std::sync::Arc;
+
+use toolcell_policy::{ComponentPolicy, Diagnostic};
+use toolcell_sandbox::{Descriptions, LeftOut, ToolComponent};
+
+use super::PROBLEMS_PER_COMPONENT_MAX;
+use crate::wit;
+
+/// Everything that is said about the component but by itself: in the manifest, and in the `.wit` files that it names.
+pub(super) fn descriptions(policy: &ComponentPolicy, folder: &Path) -> Result<Descriptions, Diagnostic> {
+    let given = policy.typed().descriptions().iter().map(|given| (given.key().to_owned(), given.text().to_owned()));
+    let given = given.collect();
+    let Some((written, span)) = policy.typed().wit().zip(policy.typed().wit_span()) else {
+        return Ok(Descriptions { given, wit: None });
+    };
+    let texts = wit::read(&folder.join(written), written).map_err(|problem| {
+        let message = format!("component \"{}\": {problem}", policy.name());
+        Diagnostic::error("components::wit", message).at(span)
+    })?;
+    Ok(Descriptions { given, wit: Some(Arc::new(texts)) })
+}
+
+/// Functions that cannot be tools, unless the manifest has them left out.
+pub(super) fn check_supported(policy: &ComponentPolicy, component: &ToolComponent) -> Result<(), Diagnostic> {
+    if component.left_out().is_empty() || policy.typed().skip_unsupported() {
+        return Ok(());
+    }
+    let functions = listed(component.left_out());
+    let message = format!("component \"{}\" exports what cannot be a tool: {functions}", policy.name());
+    Err(Diagnostic::error("components::unsupported", message)
+        .at(policy.source_span())
+        .hint("skip_unsupported = true leaves such functions out"))
+}
+
+/// What is said of functions and does not fit the component, and which functions it goes without.
+pub(super) fn check(policy: &ComponentPolicy, component: &ToolComponent) -> Vec<Diagnostic> {
+    let mut problems = policy.typed().check(policy.name(), component.describable().as_deref());
+    if !component.left_out().is_empty() {
+        let message = format!("component \"{}\" goes without {}", policy.name(), listed(component.left_out()));
+        problems.push(Diagnostic::warning("components::left_out", message).at(policy.source_span()));
+    }
+    problems
+}
+
+fn listed(left_out: &[LeftOut]) -> String {
+    let shown: Vec<String> = left_out.iter().take(PROBLEMS_PER_COMPONENT_MAX).map(LeftOut::to_string).collect();
+    let more = left_out.len() - shown.len();
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join("; "))
+}

@@ -31,3 +31,4 @@ mod reload_storm;
 mod results;
 mod sealed;
 mod stopping;
+mod typed;

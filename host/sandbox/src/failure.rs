@@ -6,6 +6,7 @@ use wasmtime_wasi::I32Exit;
 
 use crate::keyvalue::Fault;
 use crate::state::CallState;
+use crate::typed::EncodeError;
 
 /// Why a call gave no result.
 ///
@@ -122,6 +123,9 @@ impl Failure {
         }
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Self::Host { detail: fault.to_string() };
+        }
+        if let Some(EncodeError::TooLong) = error.downcast_ref::<EncodeError>() {
+            return Self::over(Limit::Output, limits);
         }
         if state.limiter.refused() {
             return Self::over(Limit::Memory, limits);

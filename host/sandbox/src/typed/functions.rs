@@ -251,10 +251,10 @@ impl Functions {
         let mut results = vec![Val::Bool(false); count];
         export.call_async(&mut *store, &arguments, &mut results).await?;
         let output_bytes_max = usize::try_from(ask.limits.output_bytes()).unwrap_or(usize::MAX).saturating_add(1);
-        Ok(self.answer(function, results.first(), output_bytes_max))
+        self.answer(function, results.first(), output_bytes_max)
     }
 
-    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> Answer {
+    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<Answer> {
         let (json, is_error) = match (function.returns, value) {
             (Returns::Value(ty), value) => (encode::result(&self.types, ty, value, bytes_max), false),
             (Returns::Result(ok, _), Some(Val::Result(Ok(value)))) => {
@@ -265,15 +265,9 @@ impl Functions {
             }
             _ => (Err(encode::EncodeError::Mismatch), false),
         };
-        match json {
-            Ok(json) => Ok(contract::CallResult {
-                content: vec![text(json.clone())],
-                structured_json: Some(json),
-                is_error,
-                meta_json: None,
-            }),
-            Err(error) => Err(contract::Failure::Failed(error.to_string())),
-        }
+        // Clients that show text alone get it as text: that is done for every tool without any.
+        let (content, structured_json) = (Vec::new(), Some(json?));
+        Ok(Ok(contract::CallResult { content, structured_json, is_error, meta_json: None }))
     }
 }
 
@@ -290,9 +284,4 @@ fn full_name(interface: Option<&str>, name: &str) -> String {
 /// `acme:weather/forecasts@1.0.0` without its version.
 fn unversioned(interface: &str) -> &str {
     interface.split_once('@').map_or(interface, |(name, _)| name)
-}
-
-/// The JSON once more as text, for clients that show nothing else.
-fn text(text: String) -> contract::Content {
-    contract::Content::Text(contract::TextContent { text, annotations: None, meta_json: None })
 }

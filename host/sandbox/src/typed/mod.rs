@@ -12,6 +12,7 @@ mod ty;
 mod wit;
 
 pub use describe::Descriptions;
+pub(crate) use encode::EncodeError;
 pub(crate) use functions::Functions;
 pub use functions::LeftOut;
 pub use section::annotate;

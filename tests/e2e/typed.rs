@@ -1,0 +1,241 @@
+//! Functions over WIT values as tools: what is listed of them, what they are called with, and what they answer.
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost, fixture_bytes, manifest_of};
+
+const WIT: &str = include_str!("../fixtures/guests/wit/typed/drawings.wit");
+
+/// A manifest of the component, with more in its table.
+fn manifest(more: &str) -> String {
+    format!("{}{more}\n", manifest_of(&["drawings"]))
+}
+
+fn tool(tools: &[Value], name: &str) -> Value {
+    tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name} in {tools:?}")).clone()
+}
+
+fn drawing() -> Value {
+    json!({
+        "shape": {"polygon": [{"x": 0.25, "y": 0.5}, {"x": -1e300, "y": "NaN"}]},
+        "color": "deep-blue",
+        "style": ["filled"],
+        "name": "a \"name\"",
+        "serial": "18446744073709551615",
+        "icon": "AAEC/w==",
+        "labels": [["one", -128], ["two", 127]],
+        "mark": "🦀",
+    })
+}
+
+#[test]
+fn each_function_is_a_tool_by_its_name() {
+    let tools = TestHost::serving(&["drawings"]).list();
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["area", "do_nothing", "fail", "maybe", "same", "spin", "sum", "trap", "zeros"]);
+    assert_eq!(tool(&tools, "area")["description"], "Calls fixture:drawings/shapes.area of the component.");
+    assert_eq!(tool(&tools, "sum")["inputSchema"]["required"], json!(["values"]));
+    let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
+    assert_eq!(tool(&tools, "do_nothing")["outputSchema"], nothing);
+}
+
+#[test]
+fn a_value_of_every_kind_survives_the_way_in_and_out() {
+    let mut host = TestHost::serving(&["drawings"]);
+    let answer = host.call("same", json!({"drawing": drawing()}));
+    assert_eq!(*answer.structured(), drawing());
+    assert_eq!(serde_json::from_str::<Value>(answer.text()).unwrap(), drawing(), "the text says the same");
+    let mut without = drawing();
+    without["name"] = Value::Null;
+    let answer = host.call("same", json!({"drawing": without}));
+    assert_eq!(answer.structured().get("name"), None, "what an option does not hold is left out");
+    for value in [json!(null), json!({"some": null}), json!({"some": 7})] {
+        assert_eq!(host.call("maybe", json!({"value": value})).structured()["result"], value);
+    }
+    assert_eq!(host.call("maybe", json!({})).structured()["result"], Value::Null);
+    assert_eq!(*host.call("do_nothing", json!({})).structured(), json!({}));
+}
+
+#[test]
+fn integers_past_what_json_carries_everywhere_are_strings_too() {
+    let mut host = TestHost::serving(&["drawings"]);
+    let mut sum = |values: Value| host.call("sum", json!({"values": values})).structured()["result"].clone();
+    assert_eq!(sum(json!([1, 2])), 3);
+    assert_eq!(sum(json!([9_007_199_254_740_991_i64])), 9_007_199_254_740_991_i64);
+    assert_eq!(sum(json!([9_007_199_254_740_991_i64, "1"])), "9007199254740992");
+    assert_eq!(sum(json!([i64::MIN])), i64::MIN.to_string());
+}
+
+#[test]
+fn a_typed_error_is_an_error_with_its_value() {
+    let mut host = TestHost::serving(&["drawings"]);
+    for (shape, error) in [
+        (json!({"circle": {"center": {"x": 0, "y": 0}, "radius": -1.5}}), json!({"negative-radius": -1.5})),
+        (json!({"polygon": []}), json!("empty-polygon")),
+    ] {
+        let answer = host.call("area", json!({"shape": shape}));
+        assert!(answer.is_error());
+        assert_eq!(answer.result()["structuredContent"], json!({"error": error}));
+    }
+    assert_eq!(host.call("area", json!({"shape": "nothing"})).structured()["result"], 0.0);
+    let answer = host.call("fail", json!({}));
+    assert!(answer.is_error());
+    assert_eq!(answer.result()["structuredContent"], json!({"error": null}));
+}
+
+#[test]
+fn what_does_not_fit_the_types_is_refused_by_its_place() {
+    let mut host = TestHost::serving(&["drawings"]);
+    for (pointer, value, place) in [
+        ("/shape/polygon/1/x", json!("far"), "/drawing/shape"),
+        ("/labels/0/1", json!(128), "/drawing/labels/0/1"),
+        ("/icon", json!("not base64!"), "/drawing/icon"),
+        ("/mark", json!("two"), "/drawing/mark"),
+        ("/serial", json!("18446744073709551616"), "/drawing/serial"),
+        ("/color", json!("deep_blue"), "/drawing/color"),
+        ("/style", json!(["filled", "filled"]), "/drawing/style"),
+    ] {
+        let mut drawing = drawing();
+        *drawing.pointer_mut(pointer).unwrap() = value;
+        let answer = host.call("same", json!({"drawing": drawing}));
+        assert!(answer.error_text().contains(place), "no {place} in {}", answer.error_text());
+    }
+    host.still_answers();
+}
+
+#[test]
+fn every_revision_has_the_answer_as_text_or_structured() {
+    for revision in LEGACY_REVISIONS {
+        let mut host = TestHost::serving(&["drawings"]);
+        host.initialize(revision);
+        let result = host.request("tools/call", json!({"name": "sum", "arguments": {"values": [1, 2]}}));
+        assert_eq!(result["result"]["content"], json!([{"type": "text", "text": "{\"result\":3}"}]), "{revision}");
+    }
+}
+
+#[test]
+fn limits_hold_for_functions_as_for_any_tool() {
+    let mut host = TestHost::serving(&["drawings"]);
+    assert!(host.call("spin", json!({})).error_text().contains("out of fuel"));
+    assert!(host.call("trap", json!({})).error_text().contains("unreachable"));
+    assert!(host.call("zeros", json!({"count": 60_000})).error_text().contains("(limit \"output\")"));
+    assert!(host.call("zeros", json!({"count": 4_000_000})).error_text().contains("(limit \"host_data\")"));
+    assert_eq!(host.call("zeros", json!({"count": 3})).structured()["result"], "AAAA");
+    host.still_answers();
+}
+
+#[test]
+fn texts_come_from_the_manifest_then_from_the_wit_beside_it_then_from_the_component() {
+    let annotated = |folder: &Folder| {
+        folder.write("texts.wit", WIT.replace("/// The area of a shape.", "/// From the component."));
+        let arguments = ["annotate", "components/drawings.wasm", "--wit", "texts.wit"];
+        Command::in_folder(folder, &arguments).run().succeeded().to_owned()
+    };
+    let described =
+        "[components.drawings.describe]\n\"area.shape\" = \"Which one.\"\n\"point.x\" = \"From the manifest.\"\n";
+    for (more, area, x) in [
+        ("", "From the component.", "To the right."),
+        ("wit = \"wit/\"\n", "The area of a shape.", "To the right."),
+        (described, "From the component.", "From the manifest."),
+    ] {
+        let folder = Folder::with_manifest(&manifest(more));
+        folder.write("wit/drawings.wit", WIT);
+        assert!(annotated(&folder).contains("10 descriptions"), "{}", annotated(&folder));
+        let tools = TestHost::in_folder(folder).list();
+        let tool = tool(&tools, "area");
+        assert_eq!(tool["description"], area, "{more}");
+        let schema = tool["inputSchema"].to_string();
+        assert!(schema.contains(&format!("\"description\":{}", json!(x))), "no {x:?} in {schema}");
+        assert!(schema.contains("A closed line."), "{schema}");
+        assert_eq!(schema.contains("Which one."), !more.is_empty() && !more.contains("wit"), "{schema}");
+    }
+}
+
+#[test]
+fn an_annotated_component_works_as_before_and_is_annotated_once() {
+    let folder = Folder::with_manifest(&manifest(""));
+    folder.write("drawings.wit", WIT);
+    let before = fixture_bytes("drawings").len();
+    let sizes: Vec<usize> = (0..2)
+        .map(|_| {
+            let arguments = ["annotate", "components/drawings.wasm", "--wit", "drawings.wit"];
+            assert!(Command::in_folder(&folder, &arguments).run().succeeded().contains("descriptions"));
+            std::fs::metadata(folder.path().join("components/drawings.wasm")).unwrap().len() as usize
+        })
+        .collect();
+    assert!(sizes[0] > before && sizes[0] == sizes[1], "{before} {sizes:?}");
+    let mut host = TestHost::in_folder(folder);
+    assert_eq!(host.call("sum", json!({"values": [40, 2]})).structured()["result"], 42);
+}
+
+#[test]
+fn annotate_says_what_is_wrong() {
+    let folder = Folder::with_manifest(&manifest_of(&["drawings", "core_module"]));
+    folder.write("silent.wit", "package a:b;\ninterface c { go: func(); }\n");
+    folder.write("broken.wit", "package a:b;\ninterface c { go func(); }\n");
+    folder.write("empty/readme.txt", "");
+    for (component, wit, expected) in [
+        ("drawings", "silent.wit", "silent.wit describes nothing"),
+        ("drawings", "broken.wit", "broken.wit:2:"),
+        ("drawings", "empty", "empty has no .wit files"),
+        ("drawings", "missing.wit", "missing.wit cannot be read: there is no such file"),
+        ("core_module", "silent.wit", "is not a WebAssembly component"),
+    ] {
+        let component = format!("components/{component}.wasm");
+        let finished = Command::in_folder(&folder, &["annotate", &component, "--wit", wit]).run();
+        assert!(finished.failed_with(1).contains(expected), "no {expected:?} in {}", finished.stderr);
+    }
+}
+
+fn refused(manifest: &str) -> String {
+    let folder = Folder::with_manifest(manifest);
+    folder.write("broken.wit", "package a:b;\ninterface c {\n  go func();\n}\n");
+    Command::in_folder(&folder, &["check", "toolcell.toml"]).run().failed_with(1).to_owned()
+}
+
+#[test]
+fn what_the_manifest_says_of_functions_must_fit() {
+    let text = refused(&manifest("wit = \"broken.wit\"\n"));
+    assert!(text.contains("broken.wit:3:") && text.contains("wit = \"broken.wit\""), "{text}");
+    let text = refused(&manifest("[components.drawings.describe]\n\"area.shap\" = \"x\"\n"));
+    assert!(text.contains("did you mean \"area.shape\"?"), "{text}");
+    let good = format!("{}skip_unsupported = true\nwit = \"wit\"\n", manifest_of(&["good"]));
+    let text = refused(&good.replace("wit = \"wit\"\n", ""));
+    assert!(text.contains("skip_unsupported of component \"good\" can never apply"), "{text}");
+}
+
+#[test]
+fn functions_that_json_cannot_serve_are_an_error_or_left_out() {
+    let manifest = manifest_of(&["takes_resource"]);
+    let text = refused(&manifest);
+    for part in ["\"take\" (its parameter \"it\" has a resource)", "skip_unsupported = true"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    let mut host = TestHost::with_manifest(&format!("{manifest}skip_unsupported = true\n"));
+    assert_eq!(host.list().len(), 1);
+    assert_eq!(host.call("go", json!({})).structured()["result"], 7);
+    assert!(host.said().contains("goes without \"take\""), "{}", host.said());
+}
+
+#[test]
+fn functions_that_would_have_one_name_are_refused() {
+    let text = refused(&manifest_of(&["same_names"]));
+    assert!(text.contains("\"acme:a/one.go\" and \"acme:b/one.go\" would both be the tool \"one_go\""), "{text}");
+    assert!(text.contains("rename one of them"), "{text}");
+}
+
+#[test]
+fn inspect_shows_the_tools_and_the_entry_to_paste() {
+    let folder = Folder::with_manifest(&manifest_of(&["drawings", "takes_resource"]));
+    let shown =
+        Command::in_folder(&folder, &["inspect", "components/takes_resource.wasm"]).run().succeeded().to_owned();
+    for part in ["typed", "not \"take\"", "[components.takes_resource]", "skip_unsupported = true"] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
+    let found = Command::in_folder(&folder, &["inspect", "components/drawings.wasm", "--json"]).run().json();
+    assert_eq!((&found["shape"], found["tools"].as_array().unwrap().len()), (&json!("typed"), 9));
+    let entry = found["manifest"].as_str().unwrap();
+    let pasted = Folder::with_manifest(&format!("version = 1\n{entry}"));
+    pasted.write("components/drawings.wasm", fixture_bytes("drawings"));
+    assert_eq!(Command::in_folder(&pasted, &["check", "toolcell.toml"]).run().code(), 0);
+}

@@ -20,6 +20,7 @@ fn help_has_an_example_for_every_command() {
     let whole = Command::toolcell(&["--help"]).run();
     for command in [
         "serve",
+        "dev",
         "check",
         "list",
         "call",

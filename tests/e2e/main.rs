@@ -15,6 +15,7 @@ mod cli;
 mod clients;
 mod code_cache;
 mod coverage;
+mod dev;
 mod eras;
 mod fairness;
 mod grants;

@@ -97,9 +97,22 @@ impl TestHost {
         Self::start_with(folder, &[&["--audit", AUDIT], options].concat(), &[])
     }
 
+    /// Serves the manifest of this folder and builds the project `guest` in it by a shell script.
+    ///
+    /// # Panics
+    /// As [`TestHost::with_manifest`].
+    #[must_use]
+    pub fn building(folder: Folder, script: &str) -> Self {
+        Self::start_as("dev", folder, &["--project", "guest", "--", "sh", "-c", script], &[])
+    }
+
     fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::start_as("serve", folder, further, variables)
+    }
+
+    fn start_as(command: &str, folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = std::process::Command::new(binary::toolcell())
-            .arg("serve")
+            .arg(command)
             .arg("--manifest")
             .arg(folder.manifest())
             .args(further)

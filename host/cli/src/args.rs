@@ -39,6 +39,8 @@ pub struct Args {
 pub enum Command {
     /// Serve the manifest's tools to an MCP client, on stdin and stdout
     Serve(ServeArgs),
+    /// Serve as `serve` does, and build a component's project whenever a file of it changes
+    Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
     Check(CheckArgs),
     /// Show how the processes are that serve a manifest
@@ -137,6 +139,29 @@ pub struct ServeArgs {
     /// What to write to stderr
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
     pub log: LogFilter,
+}
+
+/// `toolcell dev`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell dev --project guest -- cargo build --release --target wasm32-wasip2
+  toolcell dev --manifest tools/toolcell.toml --project tools/chart -- make chart.wasm
+
+The command runs in the project's folder, without a shell, when this starts and whenever a file of the project changes; a
+build of older files is ended. It writes the file that the manifest names as `source`, whose change is then served.
+Hidden files, what .gitignore names, `target`, `node_modules` and `__pycache__` are not looked at, nor is what the
+manifest names as components, state, audit or folders that tools may write to. What a failed build says is on stderr
+and in `toolcell status`; what served before goes on.")]
+pub struct DevArgs {
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// The folder that is built
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub project: PathBuf,
+    /// The command that builds it, after `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 /// How much is written to stderr.

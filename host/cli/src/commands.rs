@@ -8,6 +8,7 @@ pub mod call;
 pub mod check;
 pub mod compile;
 pub mod completions;
+pub mod dev;
 pub mod diff;
 pub mod inspect;
 pub mod list;

@@ -8,6 +8,7 @@ mod args;
 mod catalog;
 mod commands;
 mod control;
+mod dev;
 mod exit;
 mod lock;
 mod logging;
@@ -30,6 +31,7 @@ fn main() -> std::process::ExitCode {
     let args = Args::parse();
     let done = match args.command {
         Command::Serve(args) => commands::serve::run(&args),
+        Command::Dev(args) => commands::dev::run(args),
         Command::Check(args) => commands::check::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Reload(args) => commands::reload::run(&args),

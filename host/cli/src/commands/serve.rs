@@ -19,6 +19,7 @@ use crate::args::ServeArgs;
 use crate::catalog::{Catalog, folder_of, plain};
 use crate::commands::lock::{holds_or_say, say_removed};
 use crate::control::{Control, ControlArg, Subject};
+use crate::dev::{self, Job, Look};
 use crate::exit::Exit;
 use crate::lock::{self, Lock, drift};
 use crate::logging;
@@ -33,6 +34,11 @@ const IO_ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 /// Serves until the input ends or a signal comes.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let _log = logging::start(args.log);
+    serve(args, None)
+}
+
+/// The same, and builds a project meanwhile, which looked so when it was built last.
+pub fn serve(args: &ServeArgs, dev: Option<(Job, Option<Look>)>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let audit = |manifest: &Manifest, folder: &Path| open_audit(args, manifest.audit(), folder);
     let Some((file, ready)) = open_recording_or_say(&args.manifest.manifest, &args.code, &audit)? else {
@@ -85,7 +91,10 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         journal,
         started: (Instant::now(), began),
         locked: args.locked,
+        dev: dev.as_ref().map(|(job, _)| job.board.clone()),
     };
+    let dev = dev.map(|(job, built)| dev::Driver::start(job, built, reloading.orders.clone())).transpose();
+    let dev = dev.context("no thread to build on")?;
     let place = (&args.control, args.manifest.manifest.as_path());
     let control = match Control::start(machine.runtime.handle(), place, subject, reloading.orders.clone()) {
         Err(problem) if matches!(args.control, ControlArg::At(_)) => {
@@ -109,6 +118,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
         Err(error) => error.to_string(),
     };
     drop(control);
+    drop(dev);
     drop(reloading);
     let calls = host.snapshot().calls_started();
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(&reason), calls })) {

@@ -26,7 +26,9 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
         answers.iter().map(page).collect::<Vec<_>>().join("\n")
     };
     terminal::print(&text)?;
-    let is_well = |answer: &Value| answer["failed"].is_null() && empty(&answer["quarantined"]);
+    let is_well = |answer: &Value| {
+        answer["failed"].is_null() && empty(&answer["quarantined"]) && answer["dev"]["state"] != "failed"
+    };
     Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
 }
 
@@ -78,6 +80,10 @@ fn page(status: &Value) -> String {
         text.push_str(&format!("  {}: {summary}\n", terminal::bold("not reloaded", style)));
         let drawn = failed.get("drawn").and_then(Value::as_str).unwrap_or_default();
         text.push_str(&sanitize::text(drawn));
+    }
+    if let Some(state) = status["dev"]["state"].as_str() {
+        text.push_str(&format!("  project: {}\n", sanitize::line(state)));
+        text.push_str(&sanitize::text(status["dev"]["output"].as_str().unwrap_or_default()));
     }
     text
 }

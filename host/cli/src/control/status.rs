@@ -8,6 +8,7 @@ use toolcell_audit::timestamp;
 use toolcell_mcp::{Catalog as _, Host as _};
 
 use crate::catalog::Catalog;
+use crate::dev::Board;
 use crate::reload::{Attempted, Current, Journal};
 
 /// What a status is of.
@@ -23,6 +24,8 @@ pub struct Subject {
     pub started: (Instant, SystemTime),
     /// Whether only what the lock pins is served.
     pub locked: bool,
+    /// How the last build of the project went, where one is built.
+    pub dev: Option<Board>,
 }
 
 impl Subject {
@@ -59,6 +62,7 @@ impl Subject {
                 "component": held.component, "differences": held.differences, "digest": held.digest,
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
+            "dev": self.dev.as_ref().map(Board::to_json),
         })
     }
 }

@@ -1,0 +1,50 @@
+//! `toolcell dev`: serves, and builds a project whenever a file of it changes.
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use toolcell_policy::{Manifest, SourceRef, parse};
+
+use crate::args::{DevArgs, ServeArgs};
+use crate::catalog::folder_of;
+use crate::commands::serve;
+use crate::dev::{Board, Job, Look, Project};
+use crate::exit::Exit;
+use crate::project::ManifestFile;
+use crate::{logging, terminal};
+
+/// Builds what is missing, then serves.
+pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
+    let DevArgs { serve: args, project, command } = args;
+    let _log = logging::start(args.log);
+    if !project.is_dir() {
+        terminal::error(&format!("{} is no folder", project.display()), Some("name the project with --project"));
+        return Ok(Exit::Usage);
+    }
+    // What is wrong with the manifest is said where it is opened.
+    let file = ManifestFile::read(&args.manifest.manifest).ok();
+    let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
+    let home = folder_of(&args.manifest.manifest);
+    let project = Project::new(&project, manifest.as_ref(), &home).without(written(&args));
+    let job = Job { project, command, board: Board::default() };
+    let mut built: Option<Look> = None;
+    if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
+        built = Some(job.project.look());
+        if !job.build_first().context("the build does not start")? {
+            return Ok(Exit::Done);
+        }
+    }
+    serve::serve(&args, Some((job, built)))
+}
+
+/// What serving writes because the command line says so.
+fn written(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
+    [&args.audit, &args.observe, &args.code.code_cache].into_iter().flatten().cloned()
+}
+
+/// Whether a component was not built yet, so that nothing could be served.
+fn is_any_missing(manifest: &Manifest, home: &std::path::Path) -> bool {
+    manifest.components().iter().any(|component| match component.source() {
+        SourceRef::File(source) => !home.join(source).exists(),
+        _ => false,
+    })
+}

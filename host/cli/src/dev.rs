@@ -1,0 +1,84 @@
+//! `toolcell dev`: builds the project of a component whenever a file of it changes. What a build writes is seen by the reload, as
+//! any other save is.
+//!
+//! The command stands on the command line, never in the manifest: whoever may write a manifest must not thereby run programs on
+//! the host. Must not hold: what a reload is.
+mod board;
+mod build;
+mod driver;
+mod project;
+mod sight;
+
+pub use board::Board;
+pub use driver::Driver;
+pub use project::{Look, Project};
+
+use std::io;
+use std::time::Duration;
+
+use build::{Build, Done};
+
+/// What is built, and how.
+#[derive(Clone)]
+pub struct Job {
+    /// The project.
+    pub project: Project,
+    /// A program and its arguments. Never empty.
+    pub command: Vec<String>,
+    /// Where it is said how it went.
+    pub board: Board,
+}
+
+/// How often a first build is looked at, in the absence of anything to wait for it and for signals together.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+impl Job {
+    /// Builds once, before anything is served. `Ok(false)`: a signal came, and the build was ended.
+    ///
+    /// # Errors
+    /// The command does not start, or signals cannot be handled.
+    pub fn build_first(&self) -> io::Result<bool> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let (mut terminated, mut interrupted) =
+                (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let mut build = self.begin()?;
+            loop {
+                if let Some(done) = build.step() {
+                    self.tell(&done);
+                    return Ok(true);
+                }
+                tokio::select! {
+                    _ = terminated.recv() => return Ok(false),
+                    _ = interrupted.recv() => return Ok(false),
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                }
+            }
+        })
+    }
+
+    /// Starts a build.
+    fn begin(&self) -> io::Result<Build> {
+        tracing::info!("building: {}", self.command.join(" "));
+        self.board.building();
+        let begun = Build::start(&self.command, self.project.folder());
+        if let Err(error) = &begun {
+            self.board.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
+        }
+        begun
+    }
+
+    /// Says how a build ended.
+    fn tell(&self, done: &Done) {
+        let took = done.took.as_secs_f64();
+        if done.is_good {
+            tracing::info!("built in {took:.1} s");
+            self.board.built(done.took);
+        } else {
+            let output = toolcell_mcp::sanitize::text(&done.output);
+            tracing::error!("the build failed after {took:.1} s ({}); what serves stays\n{output}", done.status);
+            self.board.failed(&output, done.took);
+        }
+    }
+}

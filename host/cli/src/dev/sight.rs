@@ -1,0 +1,60 @@
+//! Noticing that something in a project's folders changed, as the kernel tells. Must not hold: what counts as a change.
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+
+/// Room for events at one read: some hundred of them.
+const EVENT_BYTES: usize = 16 * 1024;
+
+/// One inotify instance.
+pub struct Sight {
+    fd: OwnedFd,
+    watched: BTreeMap<i32, PathBuf>,
+}
+
+impl Sight {
+    pub fn new() -> rustix::io::Result<Self> {
+        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        Ok(Self { fd, watched: BTreeMap::new() })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Watches these folders, and no others.
+    pub fn follow(&mut self, folders: &BTreeSet<PathBuf>) -> rustix::io::Result<()> {
+        let what = WatchFlags::CLOSE_WRITE
+            | WatchFlags::CREATE
+            | WatchFlags::DELETE
+            | WatchFlags::MOVE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::ONLYDIR;
+        let mut watched = BTreeMap::new();
+        for folder in folders {
+            match inotify::add_watch(&self.fd, folder, what) {
+                Ok(number) => drop(watched.insert(number, folder.clone())),
+                // Gone meanwhile: the folder above it tells.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
+            // The kernel may have dropped it already, with its folder.
+            let _ = inotify::remove_watch(&self.fd, *number);
+        }
+        self.watched = watched;
+        Ok(())
+    }
+
+    /// Takes what happened. Whether any of it matters shows a look.
+    pub fn take(&self) {
+        let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
+        let mut reader = Reader::new(&self.fd, &mut buffer);
+        while reader.next().is_ok() {}
+    }
+}

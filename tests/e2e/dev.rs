@@ -1,0 +1,155 @@
+//! `toolcell dev`: a project is built when a file of it changes, what is built is served, and what does not build changes nothing.
+//!
+//! Projects are folders `guest` that shell scripts build by copying.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use toolcell_tests::{Folder, TestHost, fixture_bytes};
+
+/// The component, as the script of a build writes it.
+const BUILT: &str = "components/tool.wasm";
+
+/// A manifest that names it, in a folder where it is not there yet; `guest/code` is what it is built from.
+fn folder(fixture: &str) -> Folder {
+    let folder = Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"{BUILT}\"\n"));
+    folder.make("components");
+    folder.write("guest/code", fixture_bytes(fixture));
+    folder
+}
+
+/// Puts the code in place, as the last step of a build does.
+const COPY: &str = "cp code ../components/draft && mv ../components/draft ../components/tool.wasm";
+
+fn version(host: &mut TestHost) -> String {
+    host.call("version", json!({})).text().to_owned()
+}
+
+fn is_alive(process: &str) -> bool {
+    // A process that is dead and not waited for yet is a zombie.
+    fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + toolcell_tests::PATIENCE;
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "never {what}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_component_that_is_missing_is_built_first_and_every_change_after_that_is_built_and_served() {
+    let mut host = TestHost::building(folder("versioned_a"), COPY);
+    assert_eq!(version(&mut host), "a");
+    host.folder().write("guest/code", fixture_bytes("versioned_b"));
+    host.serves_generation(2);
+    assert_eq!(version(&mut host), "b");
+    assert_eq!(host.status()["dev"]["state"], "built");
+}
+
+#[test]
+fn what_a_failed_build_says_is_shown_and_what_served_goes_on_until_it_is_mended() {
+    let script = format!("cat notes; grep -q right notes || exit 7; {COPY}");
+    let staged = folder("versioned_a");
+    staged.write("guest/notes", "all right");
+    let mut host = TestHost::building(staged, &script);
+    assert_eq!(version(&mut host), "a");
+    host.folder().write("guest/code", fixture_bytes("versioned_b"));
+    host.serves_generation(2);
+    host.folder().write("guest/notes", "main.rs:3: this is wrong");
+    host.will_say("the build failed");
+    host.will_say("main.rs:3: this is wrong");
+    let status = host.status_when("failed", |status| status["dev"]["state"] == "failed");
+    assert_eq!(status["dev"]["output"], "main.rs:3: this is wrong");
+    assert_eq!(version(&mut host), "b");
+    host.folder().write("guest/code", fixture_bytes("versioned_a"));
+    host.folder().write("guest/notes", "right again");
+    host.serves_generation(3);
+    assert_eq!(version(&mut host), "a");
+    host.status_when("built", |status| status["dev"]["state"] == "built" && status["failed"] == Value::Null);
+}
+
+#[test]
+fn a_first_build_that_fails_says_so_and_nothing_is_served() {
+    let finished = TestHost::building(folder("versioned_a"), "echo no compiler here; exit 1").ends();
+    assert_eq!(finished.code(), 1, "{finished:?}");
+    assert!(finished.stderr.contains("no compiler here"), "{}", finished.stderr);
+    assert_eq!(finished.stdout, "");
+}
+
+#[test]
+fn a_build_of_older_files_is_ended_with_what_it_started() {
+    let staged = folder("versioned_a");
+    staged.write("guest/code", fixture_bytes("versioned_a"));
+    staged.write(BUILT, fixture_bytes("versioned_a"));
+    staged.write("guest/hangs", "yes");
+    let script = format!(
+        "if [ -e hangs ]; then sleep 1000 & echo $! > ../sleeper.part; mv ../sleeper.part ../sleeper; wait; fi; {COPY}"
+    );
+    let mut host = TestHost::building(staged, &script);
+    assert_eq!(version(&mut host), "a", "what is there is served while it is built");
+    let sleeper = host.folder().path().join("sleeper");
+    wait_for("built", || sleeper.exists());
+    let sleeper = fs::read_to_string(sleeper).unwrap().trim().to_owned();
+    assert!(is_alive(&sleeper));
+    host.folder().write("guest/code", fixture_bytes("versioned_b"));
+    fs::remove_file(host.folder().path().join("guest/hangs")).unwrap();
+    host.serves_generation(2);
+    assert_eq!(version(&mut host), "b");
+    wait_for("ended", || !is_alive(&sleeper));
+}
+
+#[test]
+fn a_host_that_ends_leaves_no_build_behind() {
+    for by_signal in [false, true] {
+        let staged = folder("versioned_a");
+        staged.write(BUILT, fixture_bytes("versioned_a"));
+        let script = "sleep 1000 & echo $! > ../sleeper.part; mv ../sleeper.part ../sleeper; wait";
+        let mut host = TestHost::building(staged, script);
+        host.still_answers();
+        let sleeper = host.folder().path().join("sleeper");
+        wait_for("built", || sleeper.exists());
+        let sleeper = fs::read_to_string(sleeper).unwrap().trim().to_owned();
+        if by_signal {
+            host.terminate()
+        } else {
+            host.close_input()
+        }
+        assert_eq!(host.ends().code(), 0);
+        wait_for("ended", || !is_alive(&sleeper));
+    }
+}
+
+#[test]
+fn a_host_that_is_ended_during_its_first_build_leaves_none_behind() {
+    let script = "sleep 1000 & echo $! > ../sleeper.part; mv ../sleeper.part ../sleeper; wait";
+    let host = TestHost::building(folder("versioned_a"), script);
+    let sleeper = host.folder().path().join("sleeper");
+    wait_for("built", || sleeper.exists());
+    let sleeper = fs::read_to_string(sleeper).unwrap().trim().to_owned();
+    host.terminate();
+    assert_eq!(host.ends().code(), 0);
+    wait_for("ended", || !is_alive(&sleeper));
+}
+
+#[test]
+fn a_file_that_every_build_writes_is_no_reason_to_build_for_ever() {
+    let staged = folder("versioned_a");
+    staged.write(BUILT, fixture_bytes("versioned_a"));
+    // The file is other each time, as one with the time in it is.
+    let mut host = TestHost::building(staged, &format!("echo . >> generated; {COPY}"));
+    host.still_answers();
+    host.will_say("the build itself writes");
+    host.folder().write("guest/code", fixture_bytes("versioned_b"));
+    host.serves_generation(2);
+    assert_eq!(version(&mut host), "b");
+}
+
+#[test]
+fn nothing_of_a_build_is_on_stdout_and_it_has_nothing_to_read() {
+    let mut host = TestHost::building(folder("versioned_a"), &format!("echo out; echo err >&2; cat; {COPY}"));
+    assert_eq!(version(&mut host), "a");
+    host.close_input();
+    assert_eq!(host.ends().stdout, "", "nothing but the answers that were received");
+}

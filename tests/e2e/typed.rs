@@ -35,6 +35,8 @@ fn each_function_is_a_tool_by_its_name() {
     assert_eq!(names, ["area", "do_nothing", "fail", "maybe", "same", "spin", "sum", "trap", "zeros"]);
     assert_eq!(tool(&tools, "area")["description"], "Calls fixture:drawings/shapes.area of the component.");
     assert_eq!(tool(&tools, "sum")["inputSchema"]["required"], json!(["values"]));
+    let area = tool(&tools, "area")["inputSchema"].clone();
+    assert_eq!(area["$defs"]["point"]["required"], json!(["x", "y"]), "what repeats is defined once: {area}");
     let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
     assert_eq!(tool(&tools, "do_nothing")["outputSchema"], nothing);
 }
@@ -87,18 +89,26 @@ fn a_typed_error_is_an_error_with_its_value() {
 fn what_does_not_fit_the_types_is_refused_by_its_place() {
     let mut host = TestHost::serving(&["drawings"]);
     for (pointer, value, place) in [
-        ("/shape/polygon/1/x", json!("far"), "/drawing/shape"),
-        ("/labels/0/1", json!(128), "/drawing/labels/0/1"),
-        ("/icon", json!("not base64!"), "/drawing/icon"),
-        ("/mark", json!("two"), "/drawing/mark"),
-        ("/serial", json!("18446744073709551616"), "/drawing/serial"),
-        ("/color", json!("deep_blue"), "/drawing/color"),
-        ("/style", json!(["filled", "filled"]), "/drawing/style"),
+        (
+            "/shape/polygon/1/x",
+            json!("far"),
+            "$.drawing.shape.polygon[1].x: expected a number, \"NaN\", \"Infinity\" or \"-Infinity\"",
+        ),
+        ("/labels/0/1", json!(128), "$.drawing.labels[0][1]: expected an integer from -128 to 127"),
+        ("/icon", json!("not base64!"), "$.drawing.icon: expected a string in base64"),
+        ("/mark", json!("two"), "$.drawing.mark: expected a string of one character"),
+        (
+            "/serial",
+            json!("18446744073709551616"),
+            "$.drawing.serial: expected an integer from 0 to 18446744073709551615",
+        ),
+        ("/color", json!("deep_blue"), "$.drawing.color: expected one of \"red\", \"green\", \"deep-blue\""),
+        ("/style", json!(["filled", "filled"]), "$.drawing.style[1]: \"filled\" is there already"),
     ] {
         let mut drawing = drawing();
         *drawing.pointer_mut(pointer).unwrap() = value;
         let answer = host.call("same", json!({"drawing": drawing}));
-        assert!(answer.error_text().contains(place), "no {place} in {}", answer.error_text());
+        assert_eq!(answer.error_text(), place);
     }
     host.still_answers();
 }

@@ -24,6 +24,10 @@ const OFFERED: [&str; 13] = [
     "toolcell:mcp/",
 ];
 
+/// Interfaces of WASI are offered in these versions alone.
+const WASI: &str = "wasi:";
+const WASI_VERSIONS: &str = "0.2.";
+
 /// What a component is.
 #[derive(Clone, Debug)]
 pub struct Inspection {
@@ -90,7 +94,10 @@ impl Inspection {
 }
 
 fn offered(name: &str) -> bool {
+    let of_wasi = name.starts_with(WASI);
+    let version = name.rsplit_once('@').map(|(_, version)| version);
     OFFERED.iter().any(|package| name.starts_with(package))
+        && (!of_wasi || version.is_none_or(|version| version.starts_with(WASI_VERSIONS)))
 }
 
 /// Functions exported without an interface show that they are functions; interfaces are shown by name.

@@ -15,7 +15,7 @@ use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::instances::{Instances, KeptByCaller, Warming};
@@ -416,6 +416,9 @@ impl Draft<'_> {
         };
         match definition::compile(exposed.clone(), tool, policy.load()) {
             Ok(tool) => {
+                // Arguments that do not convert are refused by their path; the schema accepts exactly those that do.
+                let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
+                let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
                 let limits = *policy.tool_limits(&name);
                 let admission = self.basis.admission(policy, &name, &limits);
                 let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits)));

@@ -23,6 +23,7 @@ pub struct Tool {
     definition: ToolDefinition,
     input: Schema,
     output: Option<Schema>,
+    checks_arguments: bool,
 }
 
 impl Tool {
@@ -35,9 +36,15 @@ impl Tool {
         let input = definition::input_schema(&definition, bounds, &mut problems);
         let output = definition::output_schema(&definition, bounds, &mut problems);
         match input {
-            Some(input) if problems.is_empty() => Ok(Self { definition, input, output }),
+            Some(input) if problems.is_empty() => Ok(Self { definition, input, output, checks_arguments: true }),
             _ => Err(problems),
         }
+    }
+
+    /// Leaves the check of arguments to the tool, which refuses exactly what the input schema refuses and says more clearly why.
+    #[must_use]
+    pub fn checking_its_own_arguments(self) -> Self {
+        Self { checks_arguments: false, ..self }
     }
 
     /// The definition as clients see it.
@@ -46,12 +53,12 @@ impl Tool {
         &self.definition
     }
 
-    /// Checks arguments against the input schema.
+    /// Checks arguments against the input schema, unless the tool does that itself.
     ///
     /// # Errors
     /// Each failing place with the rule it breaks, up to a bound.
     pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentProblems> {
-        self.input.check(arguments.get())
+        if self.checks_arguments { self.input.check(arguments.get()) } else { Ok(()) }
     }
 
     /// The result to give for arguments that did not pass [`check_arguments`](Self::check_arguments).

@@ -1,5 +1,5 @@
 //! The shapes of small components written by hand, loaded and called in a real sandbox.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 use std::sync::{Arc, LazyLock};
 
 use toolcell_policy::Limits;
@@ -90,4 +90,51 @@ fn functions_that_json_cannot_serve_are_listed_with_the_reason() {
 #[test]
 fn a_component_that_exports_nothing_is_no_tool() {
     assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
+}
+
+/// A component that imports four interfaces of WASI in one minor version, and gives a random number.
+fn of_wasi(version: &str) -> String {
+    let import = |name: &str, functions: &str| format!("(import \"wasi:{name}@{version}\" (instance {functions}))");
+    format!(
+        "(component {} {} {} {}
+          (alias export $random \"get-random-u64\" (func $number))
+          (core func $number' (canon lower (func $number)))
+          (core module $m (import \"\" \"number\" (func $number (result i64))) (func (export \"f\") (result i64) (call $number)))
+          (core instance $i (instantiate $m (with \"\" (instance (export \"number\" (func $number'))))))
+          (func $f (result u64) (canon lift (core func $i \"f\")))
+          (export \"any-number\" (func $f)))",
+        import("random/random", "(export \"get-random-u64\" (func (result u64)))")
+            .replacen("(instance", "(instance $random", 1),
+        import("clocks/monotonic-clock", "(export \"now\" (func (result u64)))"),
+        import("cli/environment", "(export \"get-arguments\" (func (result (list string))))"),
+        import("random/insecure-seed", "(export \"insecure-seed\" (func (result (tuple u64 u64))))"),
+    )
+}
+
+#[tokio::test]
+async fn components_of_every_minor_version_of_wasi_run() {
+    for minor in 0..=12 {
+        let component = load(&of_wasi(&format!("0.2.{minor}"))).unwrap_or_else(|error| panic!("0.2.{minor}: {error}"));
+        assert!(structured(&component, "any_number", "{}").await.starts_with("{\"result\":"), "0.2.{minor}");
+    }
+}
+
+#[test]
+fn components_of_the_next_wasi_are_refused_by_name() {
+    let error = load(&of_wasi("0.3.0")).err().unwrap();
+    assert!(error.to_string().contains("wasi:random/random@0.3.0"), "{error}");
+    assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
+}
+
+#[test]
+fn async_functions_are_refused_as_what_they_are() {
+    let text = r#"(component
+      (core module $m (func (export "f") (result i32) i32.const 0))
+      (core instance $i (instantiate $m))
+      (type $f' (func async (result u32)))
+      (func $f (type $f') (canon lift (core func $i "f")))
+      (export "f" (func $f)))"#;
+    let error = load(text).err().unwrap();
+    assert!(matches!(error, LoadError::Async { .. }), "{error:?}");
+    assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
 }

@@ -136,6 +136,14 @@ impl Int {
     }
 }
 
+#[cfg(test)]
+impl TyId {
+    /// To tell it from others by.
+    pub(crate) const fn number(self) -> usize {
+        self.0
+    }
+}
+
 impl Types {
     /// The type of a handle. Handles come from this very collection; one of another is taken for a boolean.
     pub(crate) fn get(&self, id: TyId) -> &Ty {

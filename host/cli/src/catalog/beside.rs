@@ -46,8 +46,7 @@ mod tests {
         let text = "version = 1\n[components.a]\nsource = \"a.wasm\"\n[components.a.network]\nhttp = [\"https://a.example\"]\n\
                     ca = [\"own.pem\"]\n[components.a.secrets]\n\
                     ONE = { from = \"file:one.txt\", header = \"X-One\", for = \"https://a.example\" }\n\
-                    TWO = { from = \"env:TWO\", header = \"X-Two\", for = \"https://a.example\" }\n\
-                    [components.a.tools.t]\ndeadline = \"1s\"\n";
+                    TWO = { from = \"env:TWO\", header = \"X-Two\", for = \"https://a.example\" }\n";
         let manifest = parse(&Source { name: "test", text }).unwrap().manifest;
         let found = files(&manifest.components()[0], Path::new("/folder"));
         assert_eq!(found, ["/folder/one.txt", "/folder/own.pem"].map(PathBuf::from).into());

@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tarfile
@@ -212,27 +213,30 @@ def check_all(toolcell, packages):
 
 
 def seconds(command, given):
-    begun = time.monotonic()
+    """How long a command takes, by the clock and in computing, on all cores together."""
+    begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, input=given, stdout=subprocess.DEVNULL, timeout=CALL_SECONDS, check=True)
-    return time.monotonic() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.monotonic() - begun, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def measure(toolcell, packages):
-    """Prints a row for each: its first call in calls.json that succeeds, as a person would make it, and in a loop."""
-    print("| program | package | size | first call, compiling | first call, compiled before | a call |\n|---|---|--:|--:|--:|--:|")
+    """Prints a row for each: its first call in calls.json that succeeds, from a shell, and in a loop."""
+    print("| program | package | size | compiling | `toolcell call`, compiled before | a call | memory |\n|---|---|--:|--:|--:|--:|--:|")
     for package in packages:
         one = next(one for one in calls_of(package["name"]) if not one.get("is_error"))
         given = json.dumps(one["arguments"]).encode()
         with serving([package["name"]]) as manifest, tempfile.TemporaryDirectory() as code:
             rest = [one["tool"], "-", "--manifest", str(manifest), "--code-cache", code]
-            cold = seconds([toolcell, "call", *rest], given)
-            cached = min(seconds([toolcell, "call", *rest], given) for _ in range(3))
+            _, cold = seconds([toolcell, "call", *rest], given)
+            cached = min(seconds([toolcell, "call", *rest], given)[0] for _ in range(5))
             found = subprocess.run(
                 [toolcell, "bench", *rest, "--runs", str(WARM_RUNS), "--json"], input=given, stdout=subprocess.PIPE, timeout=CALL_SECONDS, check=True)
-        warm = json.loads(found.stdout)["rounds"][0]["p50_ms"]
+        said = json.loads(found.stdout)
         size = component(package["name"]).stat().st_size
         print(f"| {package['name']} | {package['package']} {package['version']} ({package['registry']}) | {size / 1e6:.1f} MB "
-              f"| {cold:.1f} s | {cached * 1000:.0f} ms | {warm:.2g} ms |", flush=True)
+              f"| {cold:.1f} s | {cached * 1000:.0f} ms | {said['one_by_one']['latency_us']['p50'] / 1000:.2g} ms "
+              f"| {said['memory_peak_bytes'] / 2**20:.1f} MiB |", flush=True)
 
 
 def main():

@@ -54,7 +54,7 @@ static const char *severity(TidyReportLevel level) {
 /* Called for each message; those about the page are printed as members of a JSON list. */
 static Bool TIDY_CALL print_problem(TidyMessage message) {
     const char *kind = severity(tidyGetMessageLevel(message));
-    if (kind == NULL)
+    if (kind == NULL || tidyGetMessageLine(message) < 1) /* not about a place */
         return no;
     if (printed == PROBLEMS_MAX) {
         left_out++;

@@ -27,9 +27,14 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     };
     terminal::print(&text)?;
     let is_well = |answer: &Value| {
-        answer["failed"].is_null() && empty(&answer["quarantined"]) && answer["dev"]["state"] != "failed"
+        answer["failed"].is_null() && empty(&answer["quarantined"]) && build_state(answer) != Some("failed")
     };
     Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
+}
+
+/// How the last build of a project went, where one is built.
+fn build_state(status: &Value) -> Option<&str> {
+    status.pointer("/dev/state").and_then(Value::as_str)
 }
 
 fn empty(list: &Value) -> bool {
@@ -81,9 +86,9 @@ fn page(status: &Value) -> String {
         let drawn = failed.get("drawn").and_then(Value::as_str).unwrap_or_default();
         text.push_str(&sanitize::text(drawn));
     }
-    if let Some(state) = status["dev"]["state"].as_str() {
+    if let Some(state) = build_state(status) {
         text.push_str(&format!("  project: {}\n", sanitize::line(state)));
-        text.push_str(&sanitize::text(status["dev"]["output"].as_str().unwrap_or_default()));
+        text.push_str(&sanitize::text(status.pointer("/dev/output").and_then(Value::as_str).unwrap_or_default()));
     }
     text
 }

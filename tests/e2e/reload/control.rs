@@ -190,6 +190,21 @@ fn a_socket_can_be_elsewhere_or_nowhere() {
 }
 
 #[test]
+fn a_process_is_found_though_a_client_started_it_with_less_of_the_environment() {
+    let folder = folder("versioned_a", "");
+    folder.make("home");
+    let home = folder.path().join("home").to_str().unwrap().to_owned();
+    let variables = [("HOME", home.as_str()), ("XDG_RUNTIME_DIR", ""), ("XDG_STATE_HOME", "")];
+    let mut host = TestHost::recording_in(folder, &variables);
+    assert_eq!(version(&mut host), "a");
+    assert_eq!(std::fs::read_dir(host.folder().runtime()).unwrap().count(), 0, "its socket is in the home");
+    let ask =
+        |command| Command::in_folder(host.folder(), &[command, "--json"]).with_variable("HOME", &home).run().json();
+    assert_eq!(ask("status")[0]["generation"], 1, "who asks has a runtime folder");
+    assert_eq!(ask("reload")[0]["outcome"], "unchanged");
+}
+
+#[test]
 fn what_a_killed_process_left_is_cleared_away_and_several_processes_are_told_apart() {
     let mut first = serving("versioned_a", "");
     assert_eq!(version(&mut first), "a");

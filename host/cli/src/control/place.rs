@@ -48,7 +48,8 @@ impl FromStr for ControlArg {
 /// The sockets of one manifest's processes.
 #[derive(Clone, Debug)]
 pub struct Place {
-    folder: PathBuf,
+    /// Where a process of this user may have put its socket; the first is where this one does.
+    folders: Vec<PathBuf>,
     /// Of the path as it is written, made absolute.
     written: String,
     /// Of the path without links.
@@ -58,29 +59,27 @@ pub struct Place {
 impl Place {
     /// Of this manifest. `None` where the user has neither a runtime folder nor a state folder.
     pub fn of(manifest: &Path) -> Option<Self> {
-        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = match runtime {
-            Some(folder) => folder.join("toolcell"),
-            None => user_folder("XDG_STATE_HOME", ".local/state")?.join("run"),
-        };
+        let folders = folders();
+        if folders.is_empty() {
+            return None;
+        }
         let written = std::path::absolute(manifest).ok()?;
         let real = manifest.canonicalize().unwrap_or_else(|_| written.clone());
-        Some(Self { folder, written: name_of(&written)?, real: name_of(&real)? })
+        Some(Self { folders, written: name_of(&written)?, real: name_of(&real)? })
     }
 
     /// The path of this process's socket; its folder is made where it is missing. `Err` is one sentence.
     pub fn own(&self) -> Result<PathBuf, String> {
-        make_folder(&self.folder)?;
-        Ok(self.folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
+        let folder = self.folders.first().ok_or("this user has no folder for it")?;
+        make_folder(folder)?;
+        Ok(folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
     }
 
     /// The sockets of this manifest's processes, in order. Those of processes that are gone are removed.
     pub fn living(&self) -> Vec<PathBuf> {
-        if check_folder(&self.folder).is_err() {
-            return Vec::new();
-        }
-        let Ok(listing) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let named = listing.flatten().filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
+        let listings = self.folders.iter().filter(|folder| check_folder(folder).is_ok()).map(fs::read_dir);
+        let entries = listings.flatten().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
         let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
         paths.sort();
         paths
@@ -92,6 +91,28 @@ impl Place {
         let mut parts = name.split('-');
         parts.next() == Some(&self.written) || parts.next() == Some(&self.real)
     }
+}
+
+/// The folders of this user's sockets: of the environment as it is, and of the usual one. A client that starts a server
+/// hands on little of its environment, often without `XDG_RUNTIME_DIR`, and whoever asks may have more of it, or less.
+fn folders() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("run"));
+    let usual_runtime = format!("/run/user/{}", rustix::process::geteuid().as_raw());
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let candidates = [
+        runtime.map(|folder| folder.join("toolcell")),
+        state,
+        Some(Path::new(&usual_runtime).join("toolcell")),
+        home.map(|home| home.join(".local/state/toolcell/run")),
+    ];
+    let mut folders = Vec::new();
+    for folder in candidates.into_iter().flatten() {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }
 
 /// The start of a path's digest.
@@ -137,7 +158,7 @@ mod tests {
     use super::*;
 
     fn place(folder: &Path) -> Place {
-        Place { folder: folder.to_owned(), written: "0123".to_owned(), real: "abcd".to_owned() }
+        Place { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::asking::Asking;
 use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
@@ -28,6 +29,13 @@ pub trait Host: Send + Sync + 'static {
 pub trait Catalog: Send + Sync + 'static {
     /// The tools, in the order they are listed.
     fn tools(&self) -> &ToolList;
+
+    /// What a call of a tool runs, beside what its definition says, such as the digest of its code: what was asked for
+    /// one call is answered for no other. `None`, the default: calls of this tool never ask anything.
+    fn asks(&self, tool: usize) -> Option<String> {
+        let _ = tool;
+        None
+    }
 
     /// What there is to say against a call before anything looks into its arguments: asked before they are checked
     /// against the tool's input schema, for bounds that must hold by then, such as their size. Of the arguments nothing
@@ -84,6 +92,8 @@ pub struct CallContext {
     pub cancellation: Cancellation,
     /// Where progress and log messages go.
     pub events: CallEvents,
+    /// Whom the tool can ask.
+    pub asking: Asking,
 }
 
 /// A piece of work to poll to its end.

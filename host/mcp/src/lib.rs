@@ -13,6 +13,7 @@
 //! What is deliberately absent: WebAssembly, manifests, grants, any knowledge of who is behind a [`Host`].
 #![forbid(unsafe_code)]
 
+mod asking;
 mod cancellation;
 mod connection;
 mod content;
@@ -27,6 +28,10 @@ mod server;
 pub mod stdio;
 mod tool;
 
+pub use asking::{
+    ASKS_AT_ONCE_MAX, Answer, Ask, AskError, AskTerms, Asked, Asking, Question, QuestionKind, Root,
+    STATE_KEY_BYTES_MIN, StateKey, WeakKey,
+};
 pub use cancellation::Cancellation;
 pub use connection::{Connection, Gate};
 pub use content::{

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::asking::Capabilities;
 use crate::frame::{Body, RequestId, RpcError, push_string, scan};
+use crate::revision::Revision;
 
 /// Keys under this prefix belong to the protocol.
 pub(crate) const RESERVED_PREFIX: &str = "io.modelcontextprotocol/";
@@ -141,20 +143,23 @@ impl RequestMeta {
 pub(crate) struct ModernMeta {
     pub(crate) client: Option<Arc<ClientInfo>>,
     pub(crate) log_level: Option<LogLevel>,
+    /// What it can be asked.
+    pub(crate) capabilities: Capabilities,
 }
 
 impl ModernMeta {
-    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
-        match body.meta(CLIENT_CAPABILITIES) {
+    pub(crate) fn read(body: &Body<'_>, revision: Revision) -> Result<Self, RpcError> {
+        let capabilities = match body.meta(CLIENT_CAPABILITIES) {
             None => return Err(missing(&[CLIENT_CAPABILITIES])),
             Some(value) if !scan::is_object(value) => {
                 return Err(RpcError::params(format!("{CLIENT_CAPABILITIES} must be an object")));
             }
-            Some(_) => {}
-        }
+            Some("{}") => Capabilities::default(),
+            Some(value) => Capabilities::read(value, revision),
+        };
         let client = body.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
         let log_level = body.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
-        Ok(Self { client: client.map(Arc::new), log_level })
+        Ok(Self { client: client.map(Arc::new), log_level, capabilities })
     }
 }
 

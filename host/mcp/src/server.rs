@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::asking::StateKey;
 use crate::connection::{Connection, Listener};
 use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
@@ -61,6 +62,8 @@ pub struct ServerOptions {
     /// The level of log messages sent to a legacy client that has not called `logging/setLevel`; the
     /// protocol leaves it to the server. Info. `None`: none before it asks.
     pub legacy_log_level: Option<LogLevel>,
+    /// The key under which `requestState` is sealed. A new one for each process, unless several answer the same clients.
+    pub state_key: StateKey,
 }
 
 impl Default for ServerOptions {
@@ -75,6 +78,7 @@ impl Default for ServerOptions {
             discover_ttl: Duration::from_secs(3_600),
             cache_scope: CacheScope::Public,
             legacy_log_level: Some(LogLevel::Info),
+            state_key: StateKey::random(),
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::reply::Reply;
 use super::{Open, Shared, State, text_param};
+use crate::asking::{Asking, Capabilities, Given, InputRequired, Round, Rounds};
 use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
@@ -22,11 +23,17 @@ use crate::tool::Tool;
 /// Bytes that a waiting call is taken to need beside its arguments.
 const WAITING_BYTES: usize = 512;
 
+/// Who calls, where the transport has one caller.
+const PRINCIPAL: &str = "local";
+
 /// In which terms a call was made.
 pub(super) struct Caller {
     pub(super) revision: Revision,
     pub(super) client: Option<Arc<ClientInfo>>,
     pub(super) log_level: Option<LogLevel>,
+    pub(super) capabilities: Capabilities,
+    /// The answers that it brings.
+    pub(super) given: Given,
 }
 
 /// A call that was read and has not begun.
@@ -37,6 +44,8 @@ pub(super) struct Waiting {
     arguments: Box<RawValue>,
     context: CallContext,
     reply: Reply,
+    capabilities: Capabilities,
+    given: Given,
     bytes: usize,
 }
 
@@ -75,9 +84,13 @@ impl<H: Host> Shared<H> {
             meta_json: meta.rest,
             cancellation: Cancellation::new(),
             events,
+            // Known when the tool is.
+            asking: Asking::nobody(),
         };
-        let bytes = WAITING_BYTES + arguments.get().len() + context.meta_json.len() + name.len();
-        let waiting = Waiting { id: id.clone(), sequence: 0, name, arguments, context, reply: reply.clone(), bytes };
+        let (capabilities, given) = (caller.capabilities, caller.given);
+        let bytes = WAITING_BYTES + arguments.get().len() + context.meta_json.len() + name.len() + given.bytes();
+        let (id, reply) = (id.clone(), reply.clone());
+        let waiting = Waiting { id, sequence: 0, name, arguments, context, reply, capabilities, given, bytes };
         if let Some(waiting) = self.admit(waiting) {
             self.begin(waiting);
         }
@@ -117,7 +130,7 @@ impl<H: Host> Shared<H> {
 
     /// Begins one call that holds a permit.
     fn begin(self: &Arc<Self>, waiting: Waiting) {
-        let Waiting { id, sequence, name, arguments, context, reply, .. } = waiting;
+        let Waiting { id, sequence, name, arguments, mut context, reply, capabilities, given, .. } = waiting;
         let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
         let catalog = self.server.host.snapshot();
         let Some((place, tool)) = catalog.tools().find(&name) else {
@@ -126,8 +139,35 @@ impl<H: Host> Shared<H> {
             return slot.settle(frame);
         };
         let tool = Arc::clone(tool);
+        let binding = catalog.asks(place);
+        let asking = self.asking(&slot.reply, &context, capabilities, given, (&name, binding, &arguments));
+        match asking {
+            Ok(asking) => context.asking = asking,
+            Err(error) => {
+                let frame = error_frame(Some(&slot.id), &error);
+                return slot.settle(frame);
+            }
+        }
         let call = Call { tool: place, arguments, context };
         self.executor.run(Box::pin(run(slot, catalog, tool, call)));
+    }
+
+    /// How a call asks: a legacy client by requests, a modern one in rounds, of which this may be a further one.
+    fn asking(
+        &self,
+        reply: &Reply,
+        context: &CallContext,
+        capabilities: Capabilities,
+        given: Given,
+        (tool, binding, arguments): (&str, Option<String>, &RawValue),
+    ) -> Result<Asking, RpcError> {
+        let Some(binding) = binding else { return given.refuse_state().map(|()| Asking::nobody()) };
+        let terms = (context.revision, capabilities);
+        if !context.revision.is_modern() {
+            return Ok(Asking::by_request(&self.asks, reply.outbox(), terms, &context.cancellation));
+        }
+        let round = Round { principal: PRINCIPAL, tool, binding: &binding, arguments };
+        Rounds::take_up(&self.server.options.state_key, terms, &round, given).map(Asking::in_rounds)
     }
 
     /// Stops a call or ends a subscription, as its caller asked; nothing more is sent for it.
@@ -240,15 +280,28 @@ impl<H: Host> Drop for Slot<H> {
 async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, call: Call) {
     let shared = Arc::clone(&slot.shared);
     let features = call.context.revision.features();
+    let asking = call.context.asking.clone();
     let work = async {
         let result = perform(catalog, tool, call).await;
-        result_frame(&slot.id, |out| push_result(out, &result, features, &shared.server.identity))
+        let (id, identity) = (&slot.id, &shared.server.identity);
+        match asking.ending() {
+            None => result_frame(id, |out| push_result(out, &result, features, identity)),
+            Some(ending) => ending_frame(id, &ending, identity),
+        }
     };
     let internal = || error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error"));
     let frame = caught(work).await.unwrap_or_else(internal);
     slot.settle(frame);
     shared.begin_waiting();
     shared.outbox.notice();
+}
+
+/// What a call is answered with that has asked its client in rounds.
+fn ending_frame(id: &RequestId, ending: &Result<InputRequired, RpcError>, identity: &str) -> Vec<u8> {
+    match ending {
+        Ok(required) => result_frame(id, |out| required.push(out, identity)),
+        Err(error) => error_frame(Some(id), error),
+    }
 }
 
 async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {

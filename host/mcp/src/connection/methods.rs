@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::calls::Caller;
 use super::reply::Reply;
 use super::{Session, Shared, text_param};
+use crate::asking::{Capabilities, Given};
 use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, push_json, result_frame, scan};
 use crate::host::{Catalog as _, Host};
 use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, LogLevel, ModernMeta, PROTOCOL_VERSION, SERVER_INFO, missing};
@@ -47,7 +48,7 @@ impl<H: Host> Shared<H> {
         if !matches!(method, "server/discover" | "tools/list" | "tools/call" | "subscriptions/listen") {
             return Err(RpcError::method(method));
         }
-        let meta = ModernMeta::read(body)?;
+        let meta = ModernMeta::read(body, revision)?;
         match method {
             "server/discover" => {
                 reply.send(Some(id), result_frame(id, |out| self.server.push_discovered(out)));
@@ -55,7 +56,9 @@ impl<H: Host> Shared<H> {
             }
             "tools/list" => self.list(id, body, reply, revision),
             "tools/call" => {
-                let caller = Caller { revision, client: meta.client, log_level: meta.log_level };
+                let ModernMeta { client, log_level, capabilities } = meta;
+                let given = Given::read(body)?;
+                let caller = Caller { revision, client, log_level, capabilities, given };
                 self.call(id, body, reply, caller)
             }
             _ => self.listen(id, body, reply),
@@ -73,8 +76,9 @@ impl<H: Host> Shared<H> {
             "ping" => {}
             "tools/list" => return self.list(id, body, reply, session.revision),
             "tools/call" => {
-                let Session { revision, client, log_level, .. } = session;
-                return self.call(id, body, reply, Caller { revision, client: Some(client), log_level });
+                let Session { revision, client, log_level, capabilities, .. } = session;
+                let (client, given) = (Some(client), Given::default());
+                return self.call(id, body, reply, Caller { revision, client, log_level, capabilities, given });
             }
             "logging/setLevel" => {
                 let level = body.param("level").ok_or_else(|| RpcError::params("params.level is missing"))?;
@@ -94,15 +98,15 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::request("This connection is initialized already"));
         }
         let asked = text_param(body, "protocolVersion")?;
-        if !body.param("capabilities").is_some_and(scan::is_object) {
-            return Err(RpcError::params("params.capabilities must be an object"));
-        }
+        let declared = body.param("capabilities").filter(|text| scan::is_object(text));
+        let declared = declared.ok_or_else(|| RpcError::params("params.capabilities must be an object"))?;
         let client = body.param("clientInfo").unwrap_or_default();
         let client = Arc::new(ClientInfo::parse(client, "params.clientInfo")?);
         let known = Revision::named(&asked).filter(|revision| !revision.is_modern());
         let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
         let log_level = self.server.options.legacy_log_level;
-        self.state().session = Some(Session { revision, client, log_level, ready: false });
+        let capabilities = Capabilities::read(declared, revision);
+        self.state().session = Some(Session { revision, client, log_level, capabilities, ready: false });
         reply.send(Some(id), result_frame(id, |out| self.server.push_initialized(out, revision)));
         Ok(())
     }

@@ -9,6 +9,7 @@ mod subscriptions;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use crate::asking::{Capabilities, OpenAsks, ReplyText};
 use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{ClientInfo, LogLevel};
@@ -38,7 +39,7 @@ impl<H: Host> Connection<H> {
         outbox: Arc<dyn Outbox>,
         executor: Arc<dyn Executor>,
     ) -> (Self, Weak<dyn Listener>) {
-        let shared = Arc::new(Shared { server, outbox, executor, state: Mutex::default() });
+        let shared = Arc::new(Shared { server, outbox, executor, asks: Arc::default(), state: Mutex::default() });
         let listener: Arc<dyn Listener> = Arc::<Shared<H>>::clone(&shared);
         let weak = Arc::downgrade(&listener);
         (Self { shared }, weak)
@@ -86,6 +87,11 @@ impl<H: Host> Connection<H> {
         self.shared.end_subscriptions();
     }
 
+    /// The client will answer nothing any more: whoever waits for an answer is told so. To be called when it has left.
+    pub fn end_asking(&self) {
+        self.shared.asks.close();
+    }
+
     /// Cancels every running call, and answers waiting ones with an error. Running ones still answer.
     pub fn cancel_all(&self) {
         self.shared.cancel_all();
@@ -109,6 +115,8 @@ struct Shared<H: Host> {
     server: Arc<Server<H>>,
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
+    /// What this host asks the client.
+    asks: Arc<OpenAsks>,
     state: Mutex<State>,
 }
 
@@ -131,6 +139,8 @@ struct Session {
     revision: Revision,
     client: Arc<ClientInfo>,
     log_level: Option<LogLevel>,
+    /// What it can be asked.
+    capabilities: Capabilities,
     /// The client has said `notifications/initialized`.
     ready: bool,
 }
@@ -178,7 +188,12 @@ impl<H: Host> Shared<H> {
     fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
         match entry {
             Err(refused) => reply.send(refused.id.as_ref(), error_frame(refused.id.as_ref(), &refused.error)),
-            Ok(Message::Response) => reply.nothing(),
+            Ok(Message::Response { id, reply: answer }) => {
+                if let Some(id) = id {
+                    self.asks.answer(&id, ReplyText::of(answer));
+                }
+                reply.nothing();
+            }
             Ok(Message::Notification(body)) => {
                 self.notification(&body);
                 reply.nothing();

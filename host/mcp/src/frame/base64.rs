@@ -1,4 +1,4 @@
-//! Base64 (RFC 4648, standard alphabet, padded), written straight into a frame.
+//! Base64 (RFC 4648, standard alphabet, padded): written straight into a frame, and read strictly.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -21,9 +21,59 @@ pub(crate) fn push_base64(out: &mut Vec<u8>, data: &[u8]) {
     }
 }
 
+/// Reads an encoding; `None` for anything that [`push_base64`] does not write.
+pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let groups = text.as_bytes().chunks(4);
+    let last = groups.len().checked_sub(1);
+    for (place, group) in groups.enumerate() {
+        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
+        if group.len() != 4 || padding > 2 || (padding > 0 && Some(place) != last) {
+            return None;
+        }
+        let mut bits: u32 = 0;
+        for byte in group.iter().take(4 - padding) {
+            bits = (bits << 6) | sextet(*byte)?;
+        }
+        bits <<= 6 * padding;
+        let [_, bytes @ ..] = bits.to_be_bytes();
+        let (kept, rest) = bytes.split_at_checked(3 - padding)?;
+        // Bits that stand for nothing must be zero, or two texts would mean the same.
+        if rest.iter().any(|byte| *byte != 0) {
+            return None;
+        }
+        out.extend_from_slice(kept);
+    }
+    Some(out)
+}
+
+fn sextet(byte: u8) -> Option<u32> {
+    Some(u32::from(match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::push_base64;
+    use super::{decode_base64, push_base64};
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        for length in 0..20 {
+            let data: Vec<u8> = (0..length).map(|byte| byte * 37 + 200).map(|byte: u32| byte as u8).collect();
+            let mut out = Vec::new();
+            push_base64(&mut out, &data);
+            assert_eq!(decode_base64(std::str::from_utf8(&out).unwrap()), Some(data));
+        }
+        for text in ["A", "AA", "AAA", "A===", "====", "Zh==", "Zm9=", "Zg==Zg==", "Zm9v\n", "Zm-v", "Zm9vA", "é==="] {
+            assert_eq!(decode_base64(text), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn the_vectors_of_rfc_4648_come_out() {

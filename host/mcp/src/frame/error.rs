@@ -18,6 +18,8 @@ pub enum ErrorCode {
     InvalidParams,
     /// -32603: the host failed.
     Internal,
+    /// -32021: the request needs a capability that the client did not declare.
+    MissingClientCapability,
     /// -32022: the protocol version named in `_meta` is not served.
     UnsupportedProtocolVersion,
 }
@@ -32,6 +34,7 @@ impl ErrorCode {
             Self::MethodNotFound => -32601,
             Self::InvalidParams => -32602,
             Self::Internal => -32603,
+            Self::MissingClientCapability => -32021,
             Self::UnsupportedProtocolVersion => -32022,
         }
     }

@@ -38,8 +38,13 @@ pub(crate) enum Message<'a> {
         body: Body<'a>,
     },
     Notification(Body<'a>),
-    /// The answer to a request this host never sent. Nobody waits for it.
-    Response,
+    /// The answer to a request of this host's.
+    Response {
+        /// `None` where it is none that this host would have sent.
+        id: Option<RequestId>,
+        /// The text of `result`, or else of `error`.
+        reply: Result<&'a str, &'a str>,
+    },
 }
 
 /// Method and params of a request or a notification.
@@ -142,14 +147,14 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     if envelope("jsonrpc").and_then(scan::string).as_deref() != Some("2.0") {
         return refuse(id, "The member jsonrpc must be \"2.0\"".to_owned());
     }
-    let answers = envelope("result").is_some() || envelope("error").is_some();
+    let reply = envelope("result").map(Ok).or_else(|| envelope("error").map(Err));
     let Some(method_text) = envelope("method") else {
-        if answers {
-            return Ok(Message::Response);
+        if let Some(reply) = reply {
+            return Ok(Message::Response { id, reply });
         }
         return refuse(id, "The member method is missing".to_owned());
     };
-    if answers {
+    if reply.is_some() {
         return refuse(id, "A message has either a method or a result".to_owned());
     }
     if id_text.is_some() && id.is_none() {

@@ -10,7 +10,7 @@ pub(crate) mod scan;
 mod tests;
 mod write;
 
-pub(crate) use base64::push_base64;
+pub(crate) use base64::{decode_base64, push_base64};
 pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;

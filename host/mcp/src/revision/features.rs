@@ -34,6 +34,10 @@ pub(crate) struct Features {
     pub(crate) progress_message: bool,
     /// `structuredContent` and `outputSchema`.
     pub(crate) structured: Structured,
+    /// Elicitation.
+    pub(crate) elicitation: bool,
+    /// Elicitation by pages, forms with titles of choices and choices of several, sampling with tools and several blocks.
+    pub(crate) rich_asks: bool,
     /// `resultType` and the server's identity on every result, caching hints on lists.
     pub(crate) typed_results: bool,
 }

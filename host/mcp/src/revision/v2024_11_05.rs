@@ -13,5 +13,7 @@ pub(super) const FEATURES: Features = Features {
     last_modified: false,
     progress_message: false,
     structured: Structured::No,
+    elicitation: false,
+    rich_asks: false,
     typed_results: false,
 };

@@ -13,5 +13,7 @@ pub(super) const FEATURES: Features = Features {
     last_modified: true,
     progress_message: true,
     structured: Structured::Objects,
+    elicitation: true,
+    rich_asks: true,
     typed_results: false,
 };

@@ -36,7 +36,7 @@ impl ArgumentProblems {
         Self { problems: vec![ArgumentProblem { path: String::new(), rule: rule.to_owned() }], more: 0 }
     }
 
-    pub(super) fn of<'e>(errors: impl Iterator<Item = ValidationError<'e>>) -> Self {
+    pub(crate) fn of<'e>(errors: impl Iterator<Item = ValidationError<'e>>) -> Self {
         let mut problems = Vec::new();
         let mut more = 0;
         for error in errors {

@@ -25,6 +25,8 @@ impl<H: Host> Drain<'_, H> {
     /// Lets calls run on for that long, then ends them.
     pub(super) fn run(&self, time: Duration) {
         self.connection.end_subscriptions();
+        // Nothing is read any more, so nothing is answered.
+        self.connection.end_asking();
         let deadline = Instant::now() + time;
         if !self.wait(deadline, || self.connection.is_idle() || self.output.is_closed()) || self.output.is_closed() {
             self.connection.cancel_all();

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
-    ArgumentProblems, Call, CallContext, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Host,
-    LogLevel, Outbox, Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList,
+    Answer, ArgumentProblems, Ask, AskTerms, Asked, Call, CallContext, CallResult, Catalog, CheckedResult, Connection,
+    DefinitionBounds, Host, LogLevel, Outbox, Question, Server, ServerInfo, ServerOptions, Tool, ToolDefinition,
+    ToolList,
 };
 
 /// How long a test waits for something that must come. Only failing tests take that long.
@@ -51,6 +52,8 @@ pub struct Probe {
     pub running_most: AtomicUsize,
     /// Calls that the input schema refused, and why.
     pub refused: Mutex<Vec<String>>,
+    /// What tools that ask run.
+    pub code: Mutex<String>,
     /// What was wrong with results.
     pub complaints: Mutex<Vec<String>>,
 }
@@ -74,6 +77,11 @@ impl TestHost {
 impl Catalog for TestCatalog {
     fn tools(&self) -> &ToolList {
         &self.tools
+    }
+
+    fn asks(&self, tool: usize) -> Option<String> {
+        let name = &self.tools.tools()[tool].definition().name;
+        (name == "ask").then(|| self.shared.code.lock().unwrap().clone())
     }
 
     fn objection(&self, call: &Call) -> Option<CallResult> {
@@ -100,6 +108,7 @@ impl TestCatalog {
         let name = self.tools.tools()[call.tool].definition().name.clone();
         let arguments: Value = serde_json::from_str(call.arguments.get()).unwrap();
         let events = call.context.events.clone();
+        let asking = call.context.asking.clone();
         let cancellation = call.context.cancellation.clone();
         let running = self.shared.running.fetch_add(1, Ordering::SeqCst) + 1;
         self.shared.running_most.fetch_max(running, Ordering::SeqCst);
@@ -118,6 +127,21 @@ impl TestCatalog {
                 }
                 CallResult::text("held")
             }
+            "ask" => {
+                let mut said = Vec::new();
+                for round in arguments["rounds"].as_array().unwrap() {
+                    tokio::select! {
+                        biased;
+                        () = cancellation.cancelled() => return CallResult::error("stopped"),
+                        asked = asking.ask(questions(round), ask_terms(&arguments)) => match asked {
+                            Asked::Answered(answers) => said.extend(answers.iter().map(spoken)),
+                            Asked::Refused(error) => return CallResult::error(error.to_string()),
+                            Asked::Ended(_) => return CallResult::text("nobody reads this"),
+                        }
+                    }
+                }
+                CallResult::text(said.join("; "))
+            }
             "panic" => panic!("this panic belongs to a test"),
             "progress" => {
                 for (progress, message) in
@@ -135,6 +159,42 @@ impl TestCatalog {
             }
             "big" => CallResult::text("x".repeat(usize::try_from(arguments["bytes"].as_u64().unwrap()).unwrap())),
             _ => CallResult::error("no such behaviour"),
+        }
+    }
+}
+
+/// The questions that an `ask` is told to ask: `{KEY: {"form": SCHEMA} | {"page": URL} | {"sampling": PARAMS} | {}}`.
+fn questions(round: &Value) -> Vec<Ask> {
+    let question = |question: &Value| match question.as_object().unwrap().iter().next() {
+        None => Question::Roots,
+        Some((kind, value)) => match kind.as_str() {
+            "form" => Question::Form { message: "Who?".to_owned(), schema_json: value.to_string() },
+            "page" => Question::Page { message: "Go".to_owned(), url: value.as_str().unwrap().to_owned() },
+            "sampling" => Question::Sampling { params_json: value.to_string() },
+            other => panic!("no question {other}"),
+        },
+    };
+    let asked = round.as_object().unwrap().iter();
+    asked.map(|(key, value)| Ask { key: key.clone(), question: question(value) }).collect()
+}
+
+fn ask_terms(arguments: &Value) -> AskTerms<'static> {
+    AskTerms {
+        asker: Some("The tool \"ask\""),
+        answer_bytes_max: 1_000,
+        answered_within: Duration::from_millis(arguments["within_ms"].as_u64().unwrap_or(600_000)),
+        only_if_asked: arguments["only_if_asked"] == true,
+    }
+}
+
+fn spoken(answer: &Answer) -> String {
+    match answer {
+        Answer::Accepted(content) => format!("accepted {content}"),
+        Answer::Declined => "declined".to_owned(),
+        Answer::Dismissed => "dismissed".to_owned(),
+        Answer::Message(message) => format!("message {message}"),
+        Answer::Roots(roots) => {
+            format!("roots {}", roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "))
         }
     }
 }
@@ -166,7 +226,7 @@ fn definitions() -> Vec<ToolDefinition> {
     let mut echo = plain("echo");
     echo.input_schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}});
     let mut all = vec![echo, checked, listed];
-    all.extend(["hold", "panic", "progress", "structured", "big"].map(plain));
+    all.extend(["ask", "hold", "panic", "progress", "structured", "big"].map(plain));
     all
 }
 
@@ -198,6 +258,7 @@ pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, 
         running: AtomicUsize::new(0),
         running_most: AtomicUsize::new(0),
         refused: Mutex::default(),
+        code: Mutex::new("code 1".to_owned()),
         complaints: Mutex::default(),
     });
     let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), shared: Arc::clone(&shared) });
@@ -231,6 +292,15 @@ impl Client {
         self.ask(&format!(
             r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
         ))
+    }
+
+    /// A client whose legacy session has this revision and these capabilities.
+    pub fn declaring(revision: &str, capabilities: &str) -> Self {
+        let client = Self::new();
+        client.ask(&format!(
+            r#"{{"jsonrpc":"2.0","id":"init","method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{capabilities},"clientInfo":{{"name":"c","version":"1"}}}}}}"#
+        ));
+        client
     }
 
     pub fn send(&self, frame: &str) {

@@ -2,6 +2,7 @@
 //! stdio transport. One binary; one module per promise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod asking;
 mod batches;
 mod calls;
 mod definitions;

@@ -1,0 +1,94 @@
+//! What a client answers, checked against its question. Must not hold: questions.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, Prepared, QuestionKind, ReplyText, Root, sampling};
+use crate::frame::{echo, scan};
+use crate::sanitize;
+
+/// Most roots of a client. Editors have a handful.
+const ROOTS_MAX: usize = 1_000;
+
+impl Prepared {
+    /// Reads a client's response to a request.
+    ///
+    /// # Errors
+    /// What to tell whoever asked.
+    pub(super) fn read_reply(&self, reply: ReplyText, bytes_max: usize) -> Result<Answer, String> {
+        let named = |text: String| format!("the client's answer to {:?}: {text}", self.key);
+        match reply {
+            ReplyText::Gone => Err("the client is gone, so nobody can answer".to_owned()),
+            ReplyText::Error(error) => Err(named(format!("an error: {}", message(error.get())))),
+            ReplyText::Result(result) => self.read(result.get(), bytes_max).map_err(named),
+        }
+    }
+
+    /// Reads one answer.
+    ///
+    /// # Errors
+    /// What is wrong with it, without what it holds.
+    pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<Answer, String> {
+        if text.len() > bytes_max {
+            return Err(format!("it has {} bytes, more than {bytes_max}", text.len()));
+        }
+        if let Some(key) = scan::check_value(text, scan::DEPTH_MAX).ok().and_then(|value| value.duplicate) {
+            return Err(format!("it has the key {key:?} twice in one object"));
+        }
+        let answer: Map<String, Value> = serde_json::from_str(text).map_err(|_| "it must be an object".to_owned())?;
+        match self.kind {
+            QuestionKind::Form | QuestionKind::Page => self.elicited(answer),
+            QuestionKind::Sampling => sampled(answer),
+            QuestionKind::Roots => roots(&answer),
+        }
+    }
+
+    fn elicited(&self, mut answer: Map<String, Value>) -> Result<Answer, String> {
+        match answer.get("action").and_then(Value::as_str) {
+            Some("accept") => {}
+            Some("decline") => return Ok(Answer::Declined),
+            Some("cancel") => return Ok(Answer::Dismissed),
+            _ => return Err("action must be accept, decline or cancel".to_owned()),
+        }
+        let Some(form) = &self.form else { return Ok(Answer::Accepted("{}".to_owned())) };
+        match answer.remove("content") {
+            None | Some(Value::Null) => form.accept(Map::new()),
+            Some(Value::Object(content)) => form.accept(content),
+            Some(_) => Err("content must be an object".to_owned()),
+        }
+        .map(Answer::Accepted)
+    }
+}
+
+fn sampled(mut answer: Map<String, Value>) -> Result<Answer, String> {
+    let model = answer.get("model").is_some_and(Value::is_string);
+    let message = Value::Object(answer.clone());
+    if !model || !sampling::is_message(&message, true) {
+        return Err("it must have role (user or assistant), content and model".to_owned());
+    }
+    // What the protocol says about the result, and not the model.
+    answer.retain(|key, _| !matches!(key.as_str(), "_meta" | "resultType"));
+    Ok(Answer::Message(Value::Object(answer).to_string()))
+}
+
+fn roots(answer: &Map<String, Value>) -> Result<Answer, String> {
+    let roots = answer.get("roots").and_then(Value::as_array).ok_or("roots must be a list")?;
+    if roots.len() > ROOTS_MAX {
+        return Err(format!("it has {} roots, more than {ROOTS_MAX}", roots.len()));
+    }
+    let roots: Option<Vec<Root>> = roots
+        .iter()
+        .map(|root| {
+            let uri = root.get("uri")?.as_str().filter(|uri| uri.starts_with("file://"))?.to_owned();
+            let name = root.get("name").and_then(Value::as_str).map(str::to_owned);
+            Some(Root { uri, name })
+        })
+        .collect();
+    roots.map(Answer::Roots).ok_or_else(|| "each root must have a uri that begins with file://".to_owned())
+}
+
+/// The message of a JSON-RPC error, short and on one line.
+fn message(error: &str) -> String {
+    let error: Option<Value> = serde_json::from_str(error).ok();
+    let text = error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str).unwrap_or("no message");
+    echo(&sanitize::line(text)).into_owned()
+}

@@ -1,0 +1,194 @@
+//! The restricted JSON Schema of a form (2026-07-28, Elicitation, "Requested Schema"): an object of primitive properties.
+//! Must not hold: other schemas.
+
+use serde_json::{Map, Value};
+
+use super::AskError;
+use crate::frame::scan;
+use crate::schema::{ArgumentProblems, Schema};
+
+/// Most fields of a form. More is not read by anybody.
+const FIELDS_MAX: usize = 64;
+
+/// Most choices of a field: a list that can still be scrolled.
+const CHOICES_MAX: usize = 256;
+
+/// How deep a form's schema nests: object, properties, field, items, choices, choice.
+const DEPTH_MAX: usize = 8;
+
+const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
+
+/// A form that can be sent.
+#[derive(Debug)]
+pub(super) struct Form {
+    json: String,
+    fields: Vec<String>,
+    validator: jsonschema::Validator,
+}
+
+type Checked<T = ()> = Result<T, String>;
+
+impl Form {
+    /// Reads a form's schema. `rich`: the revision has choices with titles and choices of several.
+    pub(super) fn read(text: &str, rich: bool) -> Result<Self, AskError> {
+        let invalid = |text: String| AskError::Invalid(format!("its schema {text}"));
+        match scan::check_value(text, DEPTH_MAX) {
+            Err(fault) => return Err(invalid(format!("is {fault}"))),
+            Ok(scan::Value { duplicate: Some(key), .. }) => {
+                return Err(invalid(format!("has the key {key:?} twice in one object")));
+            }
+            Ok(_) => {}
+        }
+        let mut schema: Value = serde_json::from_str(text).map_err(|_| invalid("is not JSON".to_owned()))?;
+        let fields = check(&schema, rich).map_err(invalid)?;
+        // What people read of it.
+        Schema::clean(&mut schema);
+        let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
+        let built = options.should_validate_formats(true).build(&schema);
+        let validator = built.map_err(|error| invalid(format!("is wrong at {}: {error}", error.instance_path())))?;
+        Ok(Self { json: schema.to_string(), fields, validator })
+    }
+
+    /// The schema, as it is sent.
+    pub(super) fn schema_json(&self) -> &str {
+        &self.json
+    }
+
+    /// Takes what was filled in, without what was not asked for.
+    ///
+    /// # Errors
+    /// Where it does not fit, and how.
+    pub(super) fn accept(&self, content: Map<String, Value>) -> Result<String, String> {
+        let content: Map<String, Value> =
+            content.into_iter().filter(|(key, _)| self.fields.iter().any(|field| field == key)).collect();
+        let content = Value::Object(content);
+        if self.validator.is_valid(&content) {
+            return Ok(content.to_string());
+        }
+        Err(format!("content does not fit the form:\n{}", ArgumentProblems::of(self.validator.iter_errors(&content))))
+    }
+}
+
+/// The names of the fields of a schema that is one of a form.
+fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
+    let schema = schema.as_object().ok_or("must be an object")?;
+    only(schema, &["$schema", "type", "properties", "required"], "")?;
+    if schema.get("type").and_then(Value::as_str) != Some("object") {
+        return Err("must have \"type\": \"object\"".to_owned());
+    }
+    let dialect = schema.get("$schema").map(|dialect| dialect.as_str().unwrap_or_default().trim_end_matches('#'));
+    if dialect.is_some_and(|dialect| dialect != "https://json-schema.org/draft/2020-12/schema") {
+        return Err("must be of draft 2020-12".to_owned());
+    }
+    let fields = schema.get("properties").and_then(Value::as_object).ok_or("must have properties, as an object")?;
+    if fields.len() > FIELDS_MAX {
+        return Err(format!("has {} fields, more than {FIELDS_MAX}", fields.len()));
+    }
+    for (name, field) in fields {
+        check_field(field, rich).map_err(|text| format!("is wrong at properties/{name}: {text}"))?;
+    }
+    let required = match schema.get("required") {
+        None => Some(Vec::new()),
+        Some(required) => strings(required),
+    };
+    let required = required.ok_or("must have required as a list of names")?;
+    if let Some(name) = required.iter().find(|name| !fields.contains_key(**name)) {
+        return Err(format!("requires {name:?}, which is none of its properties"));
+    }
+    Ok(fields.keys().cloned().collect())
+}
+
+fn check_field(field: &Value, rich: bool) -> Checked {
+    let field = field.as_object().ok_or("must be an object")?;
+    for key in ["title", "description"] {
+        if field.get(key).is_some_and(|text| !text.is_string()) {
+            return Err(format!("{key} must be a string"));
+        }
+    }
+    match field.get("type").and_then(Value::as_str) {
+        Some("string") if field.contains_key("enum") => {
+            only(field, &["type", "title", "description", "enum", "enumNames", "default"], "")?;
+            let choices = field.get("enum").and_then(strings).ok_or("enum must be a list of strings")?;
+            check_count(choices.len())?;
+            let names = field.get("enumNames").map(|names| strings(names).unwrap_or_default().len());
+            if names.is_some_and(|names| names != choices.len()) {
+                return Err("enumNames must name each choice".to_owned());
+            }
+            Ok(())
+        }
+        Some("string") if field.contains_key("oneOf") => {
+            only(field, &["type", "title", "description", "oneOf", "default"], "")?;
+            known(rich)?;
+            check_titled(field.get("oneOf"))
+        }
+        Some("string") => check_text(field),
+        Some("number" | "integer") => {
+            only(field, &["type", "title", "description", "minimum", "maximum", "default"], "")
+        }
+        Some("boolean") => only(field, &["type", "title", "description", "default"], ""),
+        Some("array") => {
+            only(field, &["type", "title", "description", "minItems", "maxItems", "items", "default"], "")?;
+            known(rich)?;
+            check_items(field.get("items"))
+        }
+        _ => Err("type must be string, number, integer, boolean, or array for a choice of several".to_owned()),
+    }
+}
+
+fn check_text(field: &Map<String, Value>) -> Checked {
+    only(field, &["type", "title", "description", "minLength", "maxLength", "format", "default"], "")?;
+    match field.get("format") {
+        Some(format) if !format.as_str().is_some_and(|format| FORMATS.contains(&format)) => {
+            Err(format!("format must be one of {}", FORMATS.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The choices of a field of several.
+fn check_items(items: Option<&Value>) -> Checked {
+    let items = items.and_then(Value::as_object).ok_or("items must be an object")?;
+    if items.contains_key("anyOf") {
+        only(items, &["anyOf"], "items/")?;
+        return check_titled(items.get("anyOf"));
+    }
+    only(items, &["type", "enum"], "items/")?;
+    let choices = items.get("enum").and_then(strings).ok_or("items must have enum, a list of strings, or anyOf")?;
+    if items.get("type").and_then(Value::as_str) != Some("string") {
+        return Err("items must have \"type\": \"string\"".to_owned());
+    }
+    check_count(choices.len())
+}
+
+fn check_titled(choices: Option<&Value>) -> Checked {
+    let choices = choices.and_then(Value::as_array).ok_or("choices must be a list")?;
+    check_count(choices.len())?;
+    let titled = |choice: &Value| {
+        let has = |key: &str| choice.get(key).is_some_and(Value::is_string);
+        has("const") && has("title") && choice.as_object().is_some_and(|members| members.len() == 2)
+    };
+    if choices.iter().all(titled) { Ok(()) } else { Err("each choice must be {const, title}, both strings".to_owned()) }
+}
+
+fn check_count(choices: usize) -> Checked {
+    if (1..=CHOICES_MAX).contains(&choices) { Ok(()) } else { Err(format!("there must be 1 to {CHOICES_MAX} choices")) }
+}
+
+fn known(rich: bool) -> Checked {
+    if rich {
+        Ok(())
+    } else {
+        Err("the client's revision has neither titles of choices nor choices of several".to_owned())
+    }
+}
+
+fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Checked {
+    match object.keys().find(|key| !keys.contains(&key.as_str())) {
+        Some(key) => Err(format!("has {place}{key:?}, which forms do not have")),
+        None => Ok(()),
+    }
+}
+
+fn strings(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
+}

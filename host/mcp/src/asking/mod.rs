@@ -1,0 +1,351 @@
+//! What a running call asks the person, the model or the client behind its caller: elicitation, sampling, roots. Must not
+//! hold: how a connection sends its requests, or what else a call does.
+//!
+//! A legacy client is sent a request of the server's own and the call waits; a modern one is given the questions as the
+//! call's result and calls again with the answers ("Multi Round-Trip Requests").
+
+mod answer;
+mod capabilities;
+mod form;
+mod open;
+mod question;
+mod rounds;
+mod sampling;
+mod state;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+
+use crate::cancellation::Cancellation;
+use crate::frame::RpcError;
+use crate::host::Outbox;
+use crate::revision::Revision;
+
+pub(crate) use capabilities::Capabilities;
+pub(crate) use open::OpenAsks;
+pub(crate) use question::Prepared;
+pub(crate) use rounds::{Given, InputRequired, Round, Rounds};
+pub use state::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
+
+/// Most questions asked at once. What a person is asked at once should fit a screen.
+pub const ASKS_AT_ONCE_MAX: usize = 16;
+
+/// What a client can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QuestionKind {
+    /// The person fills in a form (elicitation, form mode).
+    Form,
+    /// The person goes to a page (elicitation, URL mode).
+    Page,
+    /// The client's model writes a message (sampling).
+    Sampling,
+    /// The client tells the folders that it works in (roots).
+    Roots,
+}
+
+impl QuestionKind {
+    /// Its name for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Page => "page",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+}
+
+/// One question, as whoever asks writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A form (`elicitation/create`, form mode).
+    Form {
+        /// What the person is told.
+        message: String,
+        /// The restricted JSON Schema that the revisions define: an object of primitive properties.
+        schema_json: String,
+    },
+    /// A page to go to (`elicitation/create`, URL mode).
+    Page {
+        /// What the person is told.
+        message: String,
+        /// An `https:` address, or `http:` on this machine.
+        url: String,
+    },
+    /// A message for the client's model: the params of `sampling/createMessage` as a JSON object.
+    Sampling {
+        /// The params.
+        params_json: String,
+    },
+    /// The folders that the client works in (`roots/list`).
+    Roots,
+}
+
+impl Question {
+    /// What is asked.
+    #[must_use]
+    pub const fn kind(&self) -> QuestionKind {
+        match self {
+            Self::Form { .. } => QuestionKind::Form,
+            Self::Page { .. } => QuestionKind::Page,
+            Self::Sampling { .. } => QuestionKind::Sampling,
+            Self::Roots => QuestionKind::Roots,
+        }
+    }
+}
+
+/// One question with the key that its answer has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Unlike any other of the same call.
+    pub key: String,
+    /// What is asked.
+    pub question: Question,
+}
+
+/// One answer. It fits its question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The person agreed; for a form what was filled in, as a JSON object that fits the schema, for a page `{}`.
+    Accepted(String),
+    /// The person said no.
+    Declined,
+    /// The person chose nothing.
+    Dismissed,
+    /// What the model wrote: a `CreateMessageResult` as a JSON object.
+    Message(String),
+    /// The folders.
+    Roots(Vec<Root>),
+}
+
+/// One folder or file that the client works in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// A `file:` URI.
+    pub uri: String,
+    /// A name for people.
+    pub name: Option<String>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The client cannot be asked this: it did not declare the capability, or its revision does not have it.
+    #[error("the client cannot be asked this: it does not declare {}", capabilities::wanting(*.0))]
+    Unsupported(QuestionKind),
+    /// The question is not well formed.
+    #[error("the question is not well formed: {0}")]
+    Invalid(String),
+    /// The client's answer is an error, does not fit the question, or will never come.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// What asking came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// One answer to each question, in the questions' order.
+    Answered(Vec<Answer>),
+    /// Nobody was asked, or nobody answered.
+    Refused(AskError),
+    /// The call ends here: what its caller gets is settled already, and whatever the call gives is not sent. `None`: the
+    /// caller is given the questions. Else it is refused, and this is why.
+    Ended(Option<String>),
+}
+
+/// In which terms questions are asked.
+#[derive(Clone, Copy, Debug)]
+pub struct AskTerms<'a> {
+    /// Who asks, as the person is told: `The tool "deploy"`. `None`: the message says so itself.
+    pub asker: Option<&'a str>,
+    /// Bytes that one answer may have.
+    pub answer_bytes_max: usize,
+    /// How long a modern client may take to come back with the answers.
+    pub answered_within: std::time::Duration,
+    /// Whether an answer counts only where this server has asked the question: for questions whose answer permits
+    /// something. A modern client could else answer what it was never asked.
+    pub only_if_asked: bool,
+}
+
+/// How one call asks. Cheap to clone.
+#[derive(Clone)]
+pub struct Asking {
+    way: Way,
+}
+
+#[derive(Clone)]
+enum Way {
+    Nobody,
+    Request(Arc<Requests>),
+    Rounds(Arc<Mutex<Rounds>>),
+}
+
+/// What it takes to send a legacy client requests.
+struct Requests {
+    open: Arc<OpenAsks>,
+    outbox: Arc<dyn Outbox>,
+    capabilities: Capabilities,
+    revision: Revision,
+    cancellation: Cancellation,
+    used: Mutex<Vec<String>>,
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.way {
+            Way::Nobody => "Asking(nobody)",
+            Way::Request(_) => "Asking(by request)",
+            Way::Rounds(_) => "Asking(in rounds)",
+        })
+    }
+}
+
+impl Asking {
+    /// There is nobody to ask.
+    #[must_use]
+    pub const fn nobody() -> Self {
+        Self { way: Way::Nobody }
+    }
+
+    /// By requests to a legacy client, on the outbox of the call.
+    pub(crate) fn by_request(
+        open: &Arc<OpenAsks>,
+        outbox: &Arc<dyn Outbox>,
+        (revision, capabilities): (Revision, Capabilities),
+        cancellation: &Cancellation,
+    ) -> Self {
+        let requests = Requests {
+            open: Arc::clone(open),
+            outbox: Arc::clone(outbox),
+            capabilities,
+            revision,
+            cancellation: cancellation.clone(),
+            used: Mutex::default(),
+        };
+        Self { way: Way::Request(Arc::new(requests)) }
+    }
+
+    /// By ending the call with the questions; a modern client calls again with the answers.
+    pub(crate) fn in_rounds(rounds: Rounds) -> Self {
+        Self { way: Way::Rounds(Arc::new(Mutex::new(rounds))) }
+    }
+
+    /// Whether the client can be asked this.
+    #[must_use]
+    pub fn supports(&self, kind: QuestionKind) -> bool {
+        match &self.way {
+            Way::Nobody => false,
+            Way::Request(requests) => requests.capabilities.has(kind),
+            Way::Rounds(rounds) => lock(rounds).supports(kind),
+        }
+    }
+
+    /// Asks, and waits for all answers. Dropping the future takes the questions back.
+    pub async fn ask(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+        if asks.is_empty() {
+            return Asked::Answered(Vec::new());
+        }
+        if asks.len() > ASKS_AT_ONCE_MAX {
+            let text = format!("at most {ASKS_AT_ONCE_MAX} questions may be asked at once");
+            return Asked::Refused(AskError::Invalid(text));
+        }
+        match &self.way {
+            Way::Nobody => Asked::Refused(AskError::Unsupported(asks.first().map_or(QuestionKind::Form, kind_of))),
+            Way::Rounds(rounds) => lock(rounds).ask(asks, terms),
+            Way::Request(requests) => requests.ask(asks, terms).await,
+        }
+    }
+
+    /// What all rounds of one call have in common, where the call asks in rounds: tells a further round from another call
+    /// with the same arguments.
+    #[must_use]
+    pub fn chain(&self) -> Option<String> {
+        match &self.way {
+            Way::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
+            Way::Nobody | Way::Request(_) => None,
+        }
+    }
+
+    /// How the call ends whatever it gives, where asking has settled that.
+    pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
+        match &self.way {
+            Way::Rounds(rounds) => lock(rounds).take_ending(),
+            Way::Nobody | Way::Request(_) => None,
+        }
+    }
+}
+
+fn kind_of(ask: &Ask) -> QuestionKind {
+    ask.question.kind()
+}
+
+impl Requests {
+    async fn ask(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+        let questions = match self.prepare(asks, terms) {
+            Ok(questions) => questions,
+            Err(error) => return Asked::Refused(error),
+        };
+        if self.cancellation.is_cancelled() {
+            return Asked::Ended(Some("the call was cancelled".to_owned()));
+        }
+        // All are sent before any is waited for: a person may answer them in any order.
+        let sent: Option<Vec<_>> = questions.iter().map(|question| self.open.send(question, &self.outbox)).collect();
+        let Some(sent) = sent else {
+            return Asked::Refused(AskError::Failed("the client is gone, so nobody can answer".to_owned()));
+        };
+        self.outbox.flush();
+        let mut answers = Vec::with_capacity(sent.len());
+        for (question, pending) in questions.iter().zip(sent) {
+            match question.read_reply(pending.reply().await, terms.answer_bytes_max) {
+                Ok(answer) => answers.push(answer),
+                Err(text) => return Asked::Refused(AskError::Failed(text)),
+            }
+        }
+        Asked::Answered(answers)
+    }
+
+    fn prepare(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Vec<Prepared>, AskError> {
+        let mut used = lock(&self.used);
+        let mut questions = Vec::with_capacity(asks.len());
+        for ask in asks {
+            if !self.capabilities.has(ask.question.kind()) {
+                return Err(AskError::Unsupported(ask.question.kind()));
+            }
+            let question = Prepared::new(ask, terms.asker, self.revision)?;
+            question.fits(self.capabilities)?;
+            question::note(&mut used, &question)?;
+            questions.push(question);
+        }
+        Ok(questions)
+    }
+}
+
+/// What a client's response to a request of ours holds.
+#[derive(Clone, Debug)]
+pub(crate) enum ReplyText {
+    /// The `result`.
+    Result(Box<RawValue>),
+    /// The `error`.
+    Error(Box<RawValue>),
+    /// None will come: the client is gone.
+    Gone,
+}
+
+impl ReplyText {
+    /// Of a response's `result` or else its `error`.
+    pub(crate) fn of(reply: Result<&str, &str>) -> Self {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+        match reply {
+            Ok(result) => raw(result).map_or(Self::Gone, Self::Result),
+            Err(error) => raw(error).map_or(Self::Gone, Self::Error),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

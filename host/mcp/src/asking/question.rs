@@ -1,0 +1,165 @@
+//! Questions as they are sent: checked against what the revisions allow, cleaned of what misleads people, written once.
+//! Must not hold: answers.
+
+use ring::digest::{SHA256, digest};
+use serde_json::value::RawValue;
+
+use super::form::Form;
+use super::{Ask, AskError, Capabilities, Question, QuestionKind, sampling};
+use crate::frame::{Object, push_base64, push_string};
+use crate::revision::Revision;
+use crate::sanitize;
+
+/// Longest key, in bytes. It stands in every frame of its question.
+const KEY_BYTES_MAX: usize = 64;
+
+/// Longest address of a page, in bytes: what browsers and proxies take.
+const URL_BYTES_MAX: usize = 2_048;
+
+/// A question that can be sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(super) key: String,
+    pub(super) kind: QuestionKind,
+    method: &'static str,
+    params: Box<RawValue>,
+    pub(super) form: Option<Form>,
+    pub(super) sampling: sampling::Needs,
+}
+
+impl Prepared {
+    /// Checks a question and writes it for a revision.
+    pub(super) fn new(ask: Ask, asker: Option<&str>, revision: Revision) -> Result<Self, AskError> {
+        let Ask { key, question } = ask;
+        let kind = question.kind();
+        let rich = revision.features().rich_asks;
+        let (mut form, mut needs) = (None, sampling::Needs::default());
+        let mut out = Vec::new();
+        let method = match question {
+            Question::Form { message, schema_json } => {
+                let asked = Form::read(&schema_json, rich)?;
+                let mut params = Object::open(&mut out);
+                params.text("message", &said(asker, &message)?);
+                params.raw("requestedSchema", asked.schema_json());
+                params.close();
+                form = Some(asked);
+                "elicitation/create"
+            }
+            Question::Page { message, url } => {
+                check_url(&url)?;
+                let mut params = Object::open(&mut out);
+                params.text("mode", "url");
+                params.text("message", &said(asker, &message)?);
+                params.text("url", &url);
+                params.close();
+                "elicitation/create"
+            }
+            Question::Sampling { params_json } => {
+                let (params, needed) = sampling::params(&params_json, rich)?;
+                out = params.into_bytes();
+                needs = needed;
+                "sampling/createMessage"
+            }
+            Question::Roots => {
+                out.extend_from_slice(b"{}");
+                "roots/list"
+            }
+        };
+        let params = String::from_utf8(out).ok().and_then(|text| RawValue::from_string(text).ok());
+        let params = params.ok_or_else(|| AskError::Invalid("it cannot be written as JSON".to_owned()))?;
+        Ok(Self { key, kind, method, params, form, sampling: needs })
+    }
+
+    /// Whether the client has what the question needs beside its capability as such.
+    pub(super) fn fits(&self, capabilities: Capabilities) -> Result<(), AskError> {
+        let lacks = |what: &str| Err(AskError::Invalid(format!("the client does not declare {what}")));
+        if self.sampling.tools && !capabilities.sampling_tools {
+            return lacks("sampling with tools, so \"tools\" and \"toolChoice\" cannot be sent");
+        }
+        if self.sampling.context && !capabilities.sampling_context {
+            return lacks("sampling with context, so \"includeContext\" can only be \"none\"");
+        }
+        Ok(())
+    }
+
+    /// Appends `method` and `params`. A page asked of a legacy client has an id (2025-11-25, `elicitationId`).
+    pub(super) fn push_members(&self, object: &mut Object<'_>, number: Option<u64>) {
+        object.text("method", self.method);
+        match number.filter(|_| self.kind == QuestionKind::Page) {
+            None => object.raw("params", self.params.get()),
+            Some(number) => {
+                let out = object.key("params");
+                out.extend_from_slice(self.params.get().trim_end_matches('}').as_bytes());
+                out.extend_from_slice(b",\"elicitationId\":");
+                push_string(out, &format!("toolcell/page/{number}"));
+                out.push(b'}');
+            }
+        }
+    }
+
+    /// Tells the question from any other.
+    pub(super) fn digest(&self) -> String {
+        let mut text = self.method.as_bytes().to_vec();
+        text.push(0);
+        text.extend_from_slice(self.params.get().as_bytes());
+        let mut out = Vec::new();
+        push_base64(&mut out, digest(&SHA256, &text).as_ref());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+/// Notes the key of a question among those that the call has used.
+pub(super) fn note(used: &mut Vec<String>, question: &Prepared) -> Result<(), AskError> {
+    let key = &question.key;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+    if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(plain) {
+        let text = format!("a key is 1 to {KEY_BYTES_MAX} of A-Z, a-z, 0-9, _, -, . and /");
+        return Err(AskError::Invalid(text));
+    }
+    if used.contains(key) {
+        return Err(AskError::Invalid(format!("the key {key:?} was used before in this call")));
+    }
+    used.push(key.clone());
+    Ok(())
+}
+
+/// What the person is told, with who asks in front: a tool must not pass for the host, or for another tool.
+fn said(asker: Option<&str>, message: &str) -> Result<String, AskError> {
+    let message = sanitize::text(message);
+    if message.trim().is_empty() {
+        return Err(AskError::Invalid("the message is empty".to_owned()));
+    }
+    Ok(match asker {
+        Some(asker) => format!("{asker} asks: {message}"),
+        None => message.into_owned(),
+    })
+}
+
+/// The address of a page: encrypted, or on this machine; nothing that hides where it leads.
+fn check_url(url: &str) -> Result<(), AskError> {
+    let invalid = |text: &str| Err(AskError::Invalid(format!("the address {text}")));
+    if url.len() > URL_BYTES_MAX {
+        return invalid(&format!("is longer than {URL_BYTES_MAX} bytes"));
+    }
+    if !url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`')) {
+        return invalid("holds characters that no address has");
+    }
+    let local = |authority: &str| {
+        let host = authority.strip_prefix("[::1]").or_else(|| authority.strip_prefix("127.0.0.1"));
+        host.or_else(|| authority.strip_prefix("localhost"))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    };
+    let authority = |rest: &str| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned();
+    let (host, encrypted) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
+        (Some(rest), _) => (authority(rest), true),
+        (None, Some(rest)) => (authority(rest), false),
+        (None, None) => return invalid("must begin with https://"),
+    };
+    if host.is_empty() || host.contains('@') {
+        return invalid("must name a host, and no user");
+    }
+    if !encrypted && !local(&host) {
+        return invalid("must begin with https://");
+    }
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! Asking a modern client: the call ends with its questions, and the client calls again with the answers (2026-07-28,
+//! "Multi Round-Trip Requests"). Must not hold: what a legacy client is sent.
+//!
+//! The tool runs from its beginning each time; what it asks is answered from what was given before, so far as it asks the
+//! same.
+
+use std::collections::BTreeMap;
+
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::capabilities::required;
+use super::state::{Remembered, StateKey, new_chain, now_ms, open, seal};
+use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, Prepared, QuestionKind, question};
+use crate::frame::{Body, ErrorCode, Object, RpcError, push_base64, scan};
+use crate::meta::SERVER_INFO;
+use crate::revision::Revision;
+
+/// What came with a call that may be a further round.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    responses: BTreeMap<String, Box<RawValue>>,
+    state: Option<String>,
+}
+
+impl Given {
+    /// Reads `inputResponses` and `requestState` of a request.
+    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
+        let state = body.param("requestState").map(|state| {
+            scan::string(state)
+                .map(std::borrow::Cow::into_owned)
+                .ok_or_else(|| RpcError::params("params.requestState must be a string"))
+        });
+        let responses = body.param("inputResponses").map(|responses| {
+            let responses: Option<BTreeMap<String, Box<RawValue>>> =
+                Some(responses).filter(|text| scan::is_object(text)).and_then(|text| serde_json::from_str(text).ok());
+            let responses = responses.ok_or_else(|| RpcError::params("params.inputResponses must be an object"))?;
+            match responses.iter().find(|(_, response)| !scan::is_object(response.get())) {
+                Some((key, _)) => {
+                    let key = crate::frame::echo(key);
+                    Err(RpcError::params(format!("params.inputResponses[{key:?}] must be an object")))
+                }
+                None => Ok(responses),
+            }
+        });
+        Ok(Self { responses: responses.transpose()?.unwrap_or_default(), state: state.transpose()? })
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let responses: usize = self.responses.iter().map(|(key, response)| key.len() + response.get().len()).sum();
+        responses + self.state.as_ref().map_or(0, String::len)
+    }
+
+    /// The answer to a call of a tool that never asks: it cannot have been given a state.
+    pub(crate) fn refuse_state(&self) -> Result<(), RpcError> {
+        if self.state.is_some() { Err(not_ours()) } else { Ok(()) }
+    }
+}
+
+fn not_ours() -> RpcError {
+    RpcError::params("params.requestState is not one that this server gave out, or was changed")
+}
+
+/// What a call is told apart by: its caller, its tool with what that runs, and its arguments.
+pub(crate) struct Round<'a> {
+    pub(crate) principal: &'a str,
+    pub(crate) tool: &'a str,
+    /// What the tool runs.
+    pub(crate) binding: &'a str,
+    pub(crate) arguments: &'a RawValue,
+}
+
+impl Round<'_> {
+    /// Arguments count by what they say, not by how they are written.
+    fn digest(&self) -> String {
+        let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
+        let text = serde_json::json!(["tools/call", self.tool, self.binding, sorted(arguments)]).to_string();
+        let mut out = Vec::new();
+        push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members: BTreeMap<String, Value> =
+                members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            Value::Object(members.into_iter().collect())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+/// One round of a call.
+pub(crate) struct Rounds {
+    key: StateKey,
+    revision: Revision,
+    capabilities: Capabilities,
+    principal: String,
+    request: String,
+    /// The same in all rounds of the call.
+    chain: String,
+    /// What was answered in earlier rounds, and in this one as far as it was asked for.
+    answered: Vec<(String, String, String)>,
+    /// What was asked in the last round; `None` where this is the first, or came without a state.
+    asked: Option<Vec<(String, String)>>,
+    responses: BTreeMap<String, Box<RawValue>>,
+    used: Vec<String>,
+    ending: Option<Result<InputRequired, RpcError>>,
+}
+
+/// A result that asks for more.
+pub(crate) struct InputRequired {
+    requests: Vec<Prepared>,
+    state: String,
+}
+
+impl InputRequired {
+    /// Appends the result. `identity` is the server's `Implementation` as JSON.
+    pub(crate) fn push(&self, out: &mut Vec<u8>, identity: &str) {
+        let mut result = Object::open(out);
+        result.text("resultType", "input_required");
+        let mut requests = Object::open(result.key("inputRequests"));
+        for question in &self.requests {
+            let mut request = Object::open(requests.key(&question.key));
+            question.push_members(&mut request, None);
+            request.close();
+        }
+        requests.close();
+        result.text("requestState", &self.state);
+        let mut meta = Object::open(result.key("_meta"));
+        meta.raw(SERVER_INFO, identity);
+        meta.close();
+        result.close();
+    }
+}
+
+impl Rounds {
+    /// Takes up what came with a call.
+    ///
+    /// # Errors
+    /// The state is not one of ours, is too old, or belongs to another caller or another call.
+    pub(crate) fn take_up(
+        key: &StateKey,
+        (revision, capabilities): (Revision, Capabilities),
+        round: &Round<'_>,
+        given: Given,
+    ) -> Result<Self, RpcError> {
+        let request = round.digest();
+        let (mut answered, mut asked, mut chain) = (Vec::new(), None, None);
+        if let Some(state) = &given.state {
+            let remembered = open(key, state).ok_or_else(not_ours)?;
+            if remembered.principal != round.principal {
+                return Err(RpcError::params("params.requestState belongs to another caller"));
+            }
+            if remembered.request != request {
+                return Err(RpcError::params(
+                    "params.requestState belongs to another call: the tool, what it runs, or its arguments differ",
+                ));
+            }
+            if now_ms() >= remembered.expires_ms {
+                return Err(RpcError::params("params.requestState has expired: call the tool again without it"));
+            }
+            answered = remembered.answered;
+            asked = Some(remembered.asked);
+            chain = Some(remembered.chain);
+        }
+        Ok(Self {
+            key: key.clone(),
+            revision,
+            capabilities,
+            principal: round.principal.to_owned(),
+            request,
+            chain: chain.unwrap_or_else(new_chain),
+            answered,
+            asked,
+            responses: given.responses,
+            used: Vec::new(),
+            ending: None,
+        })
+    }
+
+    pub(super) fn supports(&self, kind: QuestionKind) -> bool {
+        self.capabilities.has(kind)
+    }
+
+    pub(super) fn chain(&self) -> &str {
+        &self.chain
+    }
+
+    pub(super) fn take_ending(&mut self) -> Option<Result<InputRequired, RpcError>> {
+        self.ending.take()
+    }
+
+    /// Answers from what was given, or ends the call with what is missing.
+    pub(super) fn ask(&mut self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
+        if self.ending.is_some() {
+            return Asked::Ended(None);
+        }
+        let mut answers = Vec::with_capacity(asks.len());
+        let mut missing = Vec::new();
+        for ask in asks {
+            let question = match Prepared::new(ask, terms.asker, self.revision) {
+                Ok(question) => question,
+                Err(error) => return Asked::Refused(error),
+            };
+            if let Err(error) = question::note(&mut self.used, &question) {
+                return Asked::Refused(error);
+            }
+            match self.answer(&question, terms) {
+                Ok(Some(answer)) => answers.push(answer),
+                Ok(None) => missing.push(question),
+                Err(Fault::Question(error)) => return Asked::Refused(error),
+                Err(Fault::Request(error)) => return self.end(Err(error)),
+            }
+        }
+        if missing.is_empty() { Asked::Answered(answers) } else { self.require(missing, terms) }
+    }
+
+    /// The answer to one question, where there is one.
+    fn answer(&mut self, question: &Prepared, terms: AskTerms<'_>) -> Result<Option<Answer>, Fault> {
+        let (key, digest) = (&question.key, question.digest());
+        let wrong = |text: String| Fault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
+        if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {
+            if *asked != digest {
+                let text = format!("{key:?} was another question when it was answered: a tool must ask the same again");
+                return Err(Fault::Question(AskError::Failed(text)));
+            }
+            return question.read(answer, usize::MAX).map(Some).map_err(wrong);
+        }
+        let counts = match &self.asked {
+            // The person has answered what was asked then, and nothing else.
+            Some(asked) => asked.iter().any(|(known, asked)| known == key && *asked == digest),
+            None => !terms.only_if_asked,
+        };
+        let Some(response) = self.responses.get(key).filter(|_| counts) else { return Ok(None) };
+        let text = response.get().to_owned();
+        let answer = question.read(&text, terms.answer_bytes_max).map_err(wrong)?;
+        self.answered.push((key.clone(), digest, text));
+        Ok(Some(answer))
+    }
+
+    fn require(&mut self, missing: Vec<Prepared>, terms: AskTerms<'_>) -> Asked {
+        let lacking: Vec<QuestionKind> =
+            missing.iter().map(|question| question.kind).filter(|kind| !self.capabilities.has(*kind)).collect();
+        if !lacking.is_empty() {
+            let mut error = RpcError::new(ErrorCode::MissingClientCapability, "Missing required client capability");
+            error.data = Some(required(&lacking));
+            return self.end(Err(error));
+        }
+        if let Some(error) = missing.iter().find_map(|question| question.fits(self.capabilities).err()) {
+            return Asked::Refused(error);
+        }
+        let within_ms = u64::try_from(terms.answered_within.as_millis()).unwrap_or(u64::MAX);
+        let remembered = Remembered {
+            principal: self.principal.clone(),
+            expires_ms: now_ms().saturating_add(within_ms),
+            request: self.request.clone(),
+            chain: self.chain.clone(),
+            answered: self.answered.clone(),
+            asked: missing.iter().map(|question| (question.key.clone(), question.digest())).collect(),
+        };
+        match seal(&self.key, &remembered) {
+            Some(state) => self.end(Ok(InputRequired { requests: missing, state })),
+            None => Asked::Refused(AskError::Failed("the answers so far are too long to be kept".to_owned())),
+        }
+    }
+
+    fn end(&mut self, ending: Result<InputRequired, RpcError>) -> Asked {
+        let refused = ending.as_ref().err().map(|error| error.message.clone().into_owned());
+        self.ending = Some(ending);
+        Asked::Ended(refused)
+    }
+}
+
+/// Whose fault it is that there is no answer.
+enum Fault {
+    Question(AskError),
+    Request(RpcError),
+}

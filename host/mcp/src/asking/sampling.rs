@@ -1,0 +1,72 @@
+//! The params of `sampling/createMessage`, as a guest writes them: checked for what every revision asks for. Must not hold:
+//! what the model is asked.
+
+use serde_json::{Map, Value};
+
+use super::AskError;
+use crate::frame::scan;
+
+/// How deep the params may nest: what is left of a client's 128 after the frame around them.
+const DEPTH_MAX: usize = 64;
+
+/// The members that every revision has.
+const MEMBERS: [&str; 8] = [
+    "messages",
+    "modelPreferences",
+    "systemPrompt",
+    "includeContext",
+    "temperature",
+    "maxTokens",
+    "stopSequences",
+    "metadata",
+];
+
+/// What the params need beside the capability to sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Needs {
+    pub(super) tools: bool,
+    pub(super) context: bool,
+}
+
+/// Checks the params; gives them as one line, and what they need.
+pub(super) fn params(text: &str, rich: bool) -> Result<(String, Needs), AskError> {
+    let invalid = |what: String| AskError::Invalid(what);
+    match scan::check_value(text, DEPTH_MAX) {
+        Err(fault) => return Err(invalid(format!("its params are {fault}"))),
+        Ok(scan::Value { duplicate: Some(key), .. }) => {
+            return Err(invalid(format!("its params have the key {key:?} twice in one object")));
+        }
+        Ok(_) => {}
+    }
+    let params: Map<String, Value> =
+        serde_json::from_str(text).map_err(|_| invalid("its params must be a JSON object".to_owned()))?;
+    let known = |key: &str| MEMBERS.contains(&key) || (rich && matches!(key, "tools" | "toolChoice"));
+    if let Some(key) = params.keys().find(|key| !known(key)) {
+        return Err(invalid(format!("its params have no member {key:?}")));
+    }
+    if !params.get("maxTokens").and_then(Value::as_u64).is_some_and(|tokens| tokens > 0) {
+        return Err(invalid("maxTokens must be a positive integer".to_owned()));
+    }
+    let messages = params.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+    let messages = messages.ok_or_else(|| invalid("messages must be a list that is not empty".to_owned()))?;
+    if let Some(place) = messages.iter().position(|message| !is_message(message, rich)) {
+        let text = format!("messages/{place} must be an object with role (user or assistant) and content");
+        return Err(invalid(text));
+    }
+    let context = params.get("includeContext").is_some_and(|value| value != "none");
+    let tools = params.contains_key("tools") || params.contains_key("toolChoice");
+    let line = serde_json::to_string(&params).map_err(|_| invalid("its params cannot be written".to_owned()))?;
+    Ok((line, Needs { tools, context }))
+}
+
+/// Whether it is a `SamplingMessage`; several blocks in one are known since 2025-11-25.
+pub(super) fn is_message(message: &Value, rich: bool) -> bool {
+    let role = message.get("role").and_then(Value::as_str);
+    let is_block = |block: &Value| block.get("type").is_some_and(Value::is_string);
+    let content = match message.get("content") {
+        Some(Value::Array(blocks)) => rich && blocks.iter().all(is_block),
+        Some(block) => is_block(block),
+        None => false,
+    };
+    matches!(role, Some("user" | "assistant")) && content
+}

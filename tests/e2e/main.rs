@@ -7,6 +7,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod approval;
+mod asking;
 mod audit;
 mod bounded;
 mod budgets;

@@ -7,7 +7,9 @@ use serde_json::Value;
 pub struct Answer(Value);
 
 impl Answer {
-    pub(crate) fn new(reply: Value) -> Self {
+    /// Of this reply frame.
+    #[must_use]
+    pub fn new(reply: Value) -> Self {
         Self(reply)
     }
 

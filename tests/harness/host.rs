@@ -328,10 +328,18 @@ impl TestHost {
     /// # Panics
     /// Where the answer is an error.
     pub fn initialize(&mut self, revision: &str) -> Value {
+        self.initialize_declaring(revision, json!({}))
+    }
+
+    /// The same with these client capabilities.
+    ///
+    /// # Panics
+    /// As [`TestHost::initialize`].
+    pub fn initialize_declaring(&mut self, revision: &str, capabilities: Value) -> Value {
         let client = json!({"name": "toolcell-tests", "version": "1"});
         self.is_legacy = true;
-        let reply =
-            self.request("initialize", json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client}));
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": client});
+        let reply = self.request("initialize", params);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         reply.get("result").unwrap_or_else(|| panic!("initialize failed: {reply}")).clone()
     }

@@ -10,7 +10,7 @@ mod text;
 
 use serde::Serialize;
 
-pub use call::{CallDenied, CallFinished, CallRefused, CallStarted};
+pub use call::{CallAsked, CallDenied, CallFinished, CallRefused, CallStarted};
 pub use catalog::{CatalogRefused, CatalogReplaced, ComponentApproved, ComponentQuarantined};
 pub use host::{AuditMissed, AuditRepaired, AuditRotated, ComponentLoaded, ComponentRefused, HostStarted, HostStopped};
 pub use outcome::{Outcome, Usage};
@@ -50,6 +50,9 @@ pub enum Event<'a> {
     /// A guest asked for something that no grant allows.
     #[serde(rename = "call.denied")]
     CallDenied(CallDenied<'a>),
+    /// Somebody behind a call's caller was asked something, or to confirm the call.
+    #[serde(rename = "call.asked")]
+    CallAsked(CallAsked<'a>),
     /// A call ended.
     #[serde(rename = "call.finished")]
     CallFinished(CallFinished<'a>),

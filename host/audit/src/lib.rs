@@ -32,7 +32,7 @@ pub use archive::{Archive, ArchivedFile, Between};
 pub use chain::RECORD_BYTES_MAX;
 pub use clock::timestamp;
 pub use event::{
-    ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallDenied, CallFinished,
+    ARGUMENTS_BYTES_MAX, ArgumentsText, AuditMissed, AuditRepaired, AuditRotated, CallAsked, CallDenied, CallFinished,
     CallRefused, CallStarted, CatalogRefused, CatalogReplaced, Clipped, ComponentApproved, ComponentLoaded,
     ComponentQuarantined, ComponentRefused, Event, HostStarted, HostStopped, Outcome, TEXT_BYTES_MAX, Usage,
 };

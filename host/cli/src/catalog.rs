@@ -2,6 +2,8 @@
 //!
 //! This is where the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the others.
 mod admission;
+mod approval;
+mod asking;
 pub mod beside;
 mod build;
 mod caller;
@@ -22,7 +24,7 @@ use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{ArgumentProblems, Call, CallResult, Cancellation, CheckedResult, NameCollisions, Tool, ToolList};
-use toolcell_policy::{ComponentPolicy, Grants, Limit, Limits};
+use toolcell_policy::{Approval, ComponentPolicy, Grants, Limit, Limits};
 use toolcell_sandbox::{
     CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
 };
@@ -30,6 +32,7 @@ use toolcell_sandbox::{
 use crate::observe::Observation;
 use crate::stamp::Stamps;
 use admission::{Admission, Refusal};
+use approval::Approvals;
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
 use instances::Instances;
@@ -54,6 +57,7 @@ pub struct Catalog {
     calls: Arc<AtomicU64>,
     observation: Option<Arc<Observation>>,
     tally: Arc<Tally>,
+    approvals: Arc<Approvals>,
 }
 
 /// A loaded component and what the manifest says of it.
@@ -75,6 +79,8 @@ struct Entry {
     reach: Arc<Reach>,
     admission: Arc<Admission>,
     instances: Instances,
+    /// Which of its calls a person confirms; `None` where that is none.
+    approval: Option<Approval>,
     /// Cancelled once the manifest takes away what calls of it may reach; `None` where they reach nothing.
     narrowed: Option<Cancellation>,
 }
@@ -192,8 +198,8 @@ impl Catalog {
         let Parts { tools, entries, components } = parts;
         let tools = ToolList::new(self.tools.generation(), tools)?;
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-        let observation = self.observation.clone();
-        Ok(Self { tools, entries, components, sink, calls, tally, observation })
+        let (observation, approvals) = (self.observation.clone(), Arc::clone(&self.approvals));
+        Ok(Self { tools, entries, components, sink, calls, tally, observation, approvals })
     }
 
     /// The component of this name in the manifest.
@@ -228,15 +234,29 @@ impl Catalog {
         ending.into()
     }
 
-    async fn run(&self, call: Call) -> CheckedResult {
+    /// Runs a call that a person makes by hand: it needs no further approval.
+    pub async fn call_by_hand(&self, call: Call) -> CheckedResult {
+        self.run(call, true).await
+    }
+
+    async fn run(&self, call: Call, by_hand: bool) -> CheckedResult {
         let begun = match self.begin(&call) {
             Ok(begun) => begun,
             Err(refusal) => return CheckedResult::error(refusal),
         };
         let cancellation = call.context.cancellation.clone();
-        let ending = match begun.entry.enter(&cancellation).await {
-            Ok(_place) => run_admitted(&begun, call).await,
-            Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
+        let ending = if by_hand {
+            run_in_turn(&begun, call).await
+        } else {
+            // A person is waited for without a place.
+            match begun.approve(&call, &self.approvals).await {
+                Ok(approved) => {
+                    let ending = run_in_turn(&begun, call).await;
+                    approved.ended(ending.outcome);
+                    ending
+                }
+                Err(ending) => ending,
+            }
         };
         let (mut outcome, usage, detail, result) = ending.checked(begun.tool);
         // Nobody reads what a cancelled call answers, be it that the guest saw it and ended by itself.
@@ -384,6 +404,15 @@ impl Entry {
     }
 }
 
+/// Waits for a place and runs the call.
+async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
+    let cancellation = call.context.cancellation.clone();
+    match begun.entry.enter(&cancellation).await {
+        Ok(_place) => run_admitted(begun, call).await,
+        Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
+    }
+}
+
 /// Runs a call that has its place, under the tool's limits.
 async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     let entry = begun.entry;
@@ -392,7 +421,8 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
     }
     let source = entry.instances.for_caller(LOCAL);
-    let caller = McpCaller::new(&entry.limits, context, begun.record.denials(entry, begun.observation));
+    let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
+    let caller = McpCaller::new(&entry.limits, context, denials, asks);
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
@@ -453,6 +483,13 @@ impl toolcell_mcp::Catalog for Catalog {
         &self.tools
     }
 
+    fn asks(&self, tool: usize) -> Option<String> {
+        let entry = self.entries.get(tool)?;
+        let loaded = &entry.component;
+        let may_ask = loaded.inspection().asks() && entry.limits.asks() > 0;
+        (may_ask || entry.approval.is_some()).then(|| format!("{} {}", loaded.digest, loaded.policy_digest))
+    }
+
     fn objection(&self, call: &Call) -> Option<CallResult> {
         let text = self.entries.get(call.tool)?.too_large(&call.arguments)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
@@ -464,7 +501,7 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
-        self.run(call).await
+        self.run(call, false).await
     }
 }
 

@@ -16,15 +16,23 @@ const OTHERS_MODE: u32 = 0o077;
 /// # Errors
 /// What is wrong, as a sentence without a full stop, and what to do about it. Neither has any part of the value.
 pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, (String, String)> {
-    let (value, shown) = match source {
+    let (value, shown) = text(source, folder)?;
+    SecretValue::new(value)
+        .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
+}
+
+/// Reads the text of one secret of the host's own, and what it is to be called.
+///
+/// # Errors
+/// As [`read`].
+pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, String), (String, String)> {
+    Ok(match source {
         SecretSource::Env(name) => (variable(name)?, format!("the variable {name}")),
         SecretSource::File(path) => (file(&folder.join(path), path)?, path.clone()),
         SecretSource::Keyring { service, account } => {
             (keyring(service, account)?, format!("the keyring's {service}/{account}"))
         }
-    };
-    SecretValue::new(value)
-        .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
+    })
 }
 
 fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {

@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
-use crate::manifest::{ComponentPolicy, InstancePolicy, ToolPolicy};
+use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ToolPolicy};
 
 /// The version of the text's form; changes whenever the same policy would give another text.
-const FORM: u32 = 4;
+const FORM: u32 = 5;
 
 #[derive(Serialize)]
 struct Canonical<'a> {
@@ -35,6 +35,9 @@ struct Canonical<'a> {
     /// Nothing for a component that reaches nothing.
     #[serde(skip_serializing_if = "serde_json::Value::is_null")]
     grants: serde_json::Value,
+    /// Nothing where no call is confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Confirmed>,
     /// Only the tools that differ from the component.
     tools: BTreeMap<&'a str, Tool>,
 }
@@ -52,6 +55,16 @@ struct Tool {
     limits: Option<Table>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grants: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<Confirmed>,
+}
+
+/// Which calls are confirmed; the time in milliseconds where a confirmation holds for more than one.
+#[derive(Serialize)]
+struct Confirmed {
+    policy: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remember: Option<u64>,
 }
 
 /// Which calls share an instance; the times in milliseconds where some do.
@@ -103,6 +116,7 @@ impl ComponentPolicy {
             instance: instance(self.instance()),
             prewarm: self.prewarm(),
             grants,
+            approval: (self.approval().policy() != ApprovalPolicy::Never).then(|| confirmed(self.approval())),
             tools,
         };
         // Maps with text keys, integers and texts always serialize.
@@ -116,10 +130,15 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let grants = (grants != *granted).then_some(grants);
     let (title, description) = (tool.title().map(str::to_owned), tool.description().map(str::to_owned));
     let program = tool.program().map(|program| program.canonical());
-    let tool = Tool { title, description, program, limits, grants };
-    let Tool { title, description, program, limits, grants } = &tool;
-    let says = title.is_some() || description.is_some() || program.is_some() || limits.is_some() || grants.is_some();
-    says.then_some(tool)
+    let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
+    let tool = Tool { title, description, program, limits, grants, approval };
+    let Tool { title, description, program, limits, grants, approval } = &tool;
+    let says = title.is_some() || description.is_some() || program.is_some();
+    (says || limits.is_some() || grants.is_some() || approval.is_some()).then_some(tool)
+}
+
+fn confirmed(approval: Approval) -> Confirmed {
+    Confirmed { policy: approval.policy().name(), remember: approval.remember_ms }
 }
 
 fn instance(policy: InstancePolicy) -> Instance {

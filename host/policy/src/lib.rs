@@ -52,8 +52,8 @@ pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    AuditArguments, AuditPolicy, ComponentPolicy, DESCRIPTIONS_MAX, Description, Fsync, InstancePolicy, Manifest,
-    Server, SourceRef, ToolPolicy, TypedPolicy,
+    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, ComponentPolicy, DESCRIPTIONS_MAX, Description, Fsync,
+    InstancePolicy, Manifest, Server, SourceRef, ToolPolicy, TypedPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

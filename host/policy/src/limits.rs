@@ -1,6 +1,7 @@
 //! What a call may use up: every limit with its key, unit, default, bounds and reason, and the set of them that
 //! holds for one tool. Must not hold: how a manifest is read, or how a limit is enforced.
 
+mod asking;
 mod fixed;
 mod load;
 mod reach;
@@ -68,6 +69,14 @@ pub enum Limit {
     Sockets,
     /// Name look-ups of one call.
     Lookups,
+    /// Questions of one call to whoever is behind its caller.
+    Asks,
+    /// One question.
+    AskBytes,
+    /// One answer.
+    AnswerBytes,
+    /// How long a call waits for answers.
+    AskWait,
 }
 
 /// How a limit is written in a manifest, and what its number counts.
@@ -131,6 +140,10 @@ pub struct Limits {
     http_header_bytes: u64,
     sockets: u64,
     lookups: u64,
+    asks: u64,
+    ask_bytes: u64,
+    answer_bytes: u64,
+    ask_wait_ms: u64,
 }
 
 /// A value outside the bounds of its limit.
@@ -206,6 +219,10 @@ impl Limits {
             Limit::HttpHeaderBytes => self.http_header_bytes,
             Limit::Sockets => self.sockets,
             Limit::Lookups => self.lookups,
+            Limit::Asks => self.asks,
+            Limit::AskBytes => self.ask_bytes,
+            Limit::AnswerBytes => self.answer_bytes,
+            Limit::AskWait => self.ask_wait_ms,
         }
     }
 
@@ -380,6 +397,30 @@ impl Limits {
         count(self.lookups)
     }
 
+    /// Questions of a call.
+    #[must_use]
+    pub fn asks(&self) -> usize {
+        count(self.asks)
+    }
+
+    /// Bytes of one question.
+    #[must_use]
+    pub fn ask_bytes(&self) -> usize {
+        count(self.ask_bytes)
+    }
+
+    /// Bytes of one answer.
+    #[must_use]
+    pub fn answer_bytes(&self) -> usize {
+        count(self.answer_bytes)
+    }
+
+    /// How long a call waits for answers, all its questions together. It does not count towards the deadline.
+    #[must_use]
+    pub const fn ask_wait(&self) -> Duration {
+        Duration::from_millis(self.ask_wait_ms)
+    }
+
     /// Sets a value whose bounds the caller has checked.
     pub(crate) fn set(&mut self, limit: Limit, value: u64) {
         *match limit {
@@ -409,6 +450,10 @@ impl Limits {
             Limit::HttpHeaderBytes => &mut self.http_header_bytes,
             Limit::Sockets => &mut self.sockets,
             Limit::Lookups => &mut self.lookups,
+            Limit::Asks => &mut self.asks,
+            Limit::AskBytes => &mut self.ask_bytes,
+            Limit::AnswerBytes => &mut self.answer_bytes,
+            Limit::AskWait => &mut self.ask_wait_ms,
         } = value;
     }
 }
@@ -444,6 +489,10 @@ impl Default for Limits {
             http_header_bytes: default(Limit::HttpHeaderBytes),
             sockets: default(Limit::Sockets),
             lookups: default(Limit::Lookups),
+            asks: default(Limit::Asks),
+            ask_bytes: default(Limit::AskBytes),
+            answer_bytes: default(Limit::AnswerBytes),
+            ask_wait_ms: default(Limit::AskWait),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
 //! it was written, beyond the places that later problems point at.
 
+pub(crate) mod approval;
 pub(crate) mod audit;
 pub(crate) mod instance;
 pub(crate) mod server;
@@ -14,6 +15,7 @@ use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
 use crate::program::Program;
 
+pub use approval::{Approval, ApprovalPolicy};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use instance::InstancePolicy;
 pub use server::Server;
@@ -42,6 +44,7 @@ pub struct ComponentPolicy {
     pub(crate) instance: InstancePolicy,
     pub(crate) prewarm: usize,
     pub(crate) grants: Arc<Grants>,
+    pub(crate) approval: Approval,
     pub(crate) tools: Vec<ToolPolicy>,
 }
 
@@ -63,6 +66,7 @@ pub struct ToolPolicy {
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
     pub(crate) grants: Arc<Grants>,
+    pub(crate) approval: Approval,
 }
 
 impl Manifest {
@@ -188,6 +192,18 @@ impl ComponentPolicy {
         self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
     }
 
+    /// Which calls a person confirms of tools that the manifest says nothing of.
+    #[must_use]
+    pub const fn approval(&self) -> Approval {
+        self.approval
+    }
+
+    /// Which calls of one tool a person confirms, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_approval(&self, tool: &str) -> Approval {
+        self.tool(tool).map_or(self.approval, |tool| tool.approval)
+    }
+
     /// What the component may reach; its tools may reach no more.
     #[must_use]
     pub const fn grants(&self) -> &Arc<Grants> {
@@ -261,6 +277,12 @@ impl ToolPolicy {
     #[must_use]
     pub const fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Which of its calls a person confirms.
+    #[must_use]
+    pub const fn approval(&self) -> Approval {
+        self.approval
     }
 
     /// What the tool may reach.

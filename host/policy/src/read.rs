@@ -1,6 +1,7 @@
 //! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is the toml crate's),
 //! or what the values mean afterwards.
 
+mod approval;
 pub(crate) mod audit;
 pub(crate) mod component;
 pub(crate) mod enclosure;

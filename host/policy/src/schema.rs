@@ -104,6 +104,10 @@ struct RawServer {
     /// Whether calls end whose tool may reach less after the manifest changed; else they run on as they began.
     #[schemars(extend("default" = true, "examples" = [false]))]
     narrow_cancels: Option<bool>,
+    /// Where the key is that seals what clients of 2026-07-28 hand back between two rounds of a call; at least 32 bytes.
+    /// Made at each start by default: several processes that answer the same clients need the same.
+    #[schemars(length(min = 1), extend("examples" = ["env:TOOLCELL_STATE_KEY", "file:state.key"]))]
+    state_key: Option<String>,
 }
 
 /// How calls, denials and loads are recorded.
@@ -201,6 +205,14 @@ struct RawComponent {
     /// Secrets, by name.
     #[schemars(extend("propertyNames" = {"pattern": "^[^=\\s]+$"}, "maxProperties" = 64))]
     secrets: Option<BTreeMap<String, RawSecret>>,
+    /// Which calls of its tools a person confirms through the client before they run: none, those that may destroy
+    /// something as far as the tool says, or each.
+    #[schemars(extend("enum" = ["never", "destructive", "always"], "default" = "never", "examples" = ["destructive"]))]
+    approval: Option<String>,
+    /// How long a confirmation holds for further calls of the same tool by the same caller: `1s` to `12h`; for one call
+    /// where the key is missing. Only with `approval`.
+    #[schemars(extend("examples" = ["10m"]))]
+    remember: Option<RawDuration>,
     /// Single tools, by the tool's own name, without prefix.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
     tools: Option<BTreeMap<String, RawTool>>,
@@ -291,6 +303,18 @@ struct RawLimits {
     /// Name look-ups.
     #[schemars(range(max = 10_000), extend("default" = 64, "examples" = [1]))]
     lookups: Option<u64>,
+    /// Questions to the person, the model or the client behind the caller.
+    #[schemars(range(max = 64), extend("default" = 8, "examples" = [0, 2]))]
+    asks: Option<u64>,
+    /// One question: `256B` to `1MiB`.
+    #[schemars(extend("default" = "16KiB", "examples" = ["4KiB"]))]
+    ask_bytes: Option<RawSize>,
+    /// One answer as JSON: `256B` to `1MiB`.
+    #[schemars(extend("default" = "64KiB", "examples" = ["4KiB"]))]
+    answer_bytes: Option<RawSize>,
+    /// How long a call waits for answers, all its questions together: `1s` to `24h`. The deadline stands still meanwhile.
+    #[schemars(extend("default" = "5m", "examples" = ["30s"]))]
+    ask_wait: Option<RawDuration>,
 }
 
 /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`, the component's. A component

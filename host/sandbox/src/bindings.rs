@@ -4,6 +4,9 @@
 wasmtime::component::bindgen!({
     path: "../../wit",
     world: "toolcell:mcp/tool-component",
+    imports: {
+        "toolcell:mcp/asking.ask": async | trappable,
+    },
     exports: { default: async },
 });
 

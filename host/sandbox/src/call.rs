@@ -7,6 +7,7 @@ use toolcell_audit::Usage;
 use toolcell_policy::{Denial, Limit, Limits};
 use wasmtime::Store;
 
+use crate::asking::Waits;
 use crate::bindings::contract;
 use crate::caller::Caller;
 use crate::capture::Captured;
@@ -151,7 +152,8 @@ pub(crate) async fn run<T>(
         Err(failure) => return CallReport::of(Err(failure)),
     };
     let Terms { limits, caller, .. } = terms;
-    let _running = component.sandbox().clock().running();
+    let running = component.sandbox().clock().running();
+    let waits = component.inspection().asks().then(|| instance.store.data_mut().asking.waits(&running));
     let started = Instant::now();
     let answer = {
         let work = async {
@@ -165,7 +167,7 @@ pub(crate) async fn run<T>(
         tokio::select! {
             biased;
             answer = work => Ok(answer),
-            stop = stopped(limits, caller.as_ref()) => Err(stop),
+            stop = stopped(limits, caller.as_ref(), waits.as_deref()) => Err(stop),
         }
     };
     let outcome = match answer {
@@ -235,9 +237,15 @@ async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Ins
 }
 
 /// Resolves when the call must end though the guest has not answered.
-async fn stopped(limits: &Limits, caller: &dyn Caller) -> Failure {
+async fn stopped(limits: &Limits, caller: &dyn Caller, waits: Option<&Waits>) -> Failure {
+    let deadline = async {
+        match waits {
+            None => tokio::time::sleep(limits.deadline()).await,
+            Some(waits) => waits.deadline(limits.deadline()).await,
+        }
+    };
     tokio::select! {
-        () = tokio::time::sleep(limits.deadline()) => Failure::over(Limit::Deadline, limits),
+        () = deadline => Failure::over(Limit::Deadline, limits),
         () = caller.cancelled() => Failure::Cancelled,
     }
 }

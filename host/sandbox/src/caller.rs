@@ -4,6 +4,8 @@ use std::pin::Pin;
 
 use toolcell_policy::Denial;
 
+use crate::asking::{Asked, Inquiry, Kind, Refusal};
+
 pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
 
 /// The caller's trace context (W3C Trace Context and Baggage).
@@ -35,6 +37,10 @@ pub trait Caller: Send + Sync + 'static {
     fn is_cancelled(&self) -> bool;
     /// Resolves once the caller has given up; never, where it cannot.
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Whether it can be asked this.
+    fn supports(&self, kind: Kind) -> bool;
+    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the future takes them back.
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;
     /// The request's own `_meta` as a JSON object.
@@ -60,6 +66,13 @@ impl Caller for NoCaller {
     }
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
+    }
+    fn supports(&self, _: Kind) -> bool {
+        false
+    }
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        let kind = asks.first().map_or(Kind::Form, |ask| ask.question.kind());
+        Box::pin(std::future::ready(Asked::Answered(Err(Refusal::Unsupported(kind)))))
     }
     fn trace(&self) -> Option<Trace> {
         None

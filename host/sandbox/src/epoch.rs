@@ -31,8 +31,15 @@ pub(crate) struct EpochClock {
     thread: Option<JoinHandle<()>>,
 }
 
-/// While one of these lives, the clock ticks.
+/// While one of these lives, and no [`Resting`] of it, the clock ticks.
 pub(crate) struct Running(Arc<Shared>);
+
+/// While one of these lives, its [`Running`] does not count.
+pub(crate) struct Resting(Arc<Shared>);
+
+/// Where a call counts as running, for whoever puts it to rest.
+#[derive(Clone)]
+pub(crate) struct RunningAt(Arc<Shared>);
 
 impl EpochClock {
     pub(crate) fn start(tick: impl Fn() + Send + 'static) -> std::io::Result<Self> {
@@ -47,14 +54,42 @@ impl EpochClock {
 
     /// Marks one call as running.
     pub(crate) fn running(&self) -> Running {
-        if self.shared.calls.fetch_add(1, Ordering::SeqCst) == 0 {
-            let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.begin();
+        Running(Arc::clone(&self.shared))
+    }
+}
+
+impl Shared {
+    fn begin(&self) {
+        if self.calls.fetch_add(1, Ordering::SeqCst) == 0 {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if *state == State::Asleep {
                 *state = State::Ticking;
-                self.shared.changed.notify_one();
+                self.changed.notify_one();
             }
         }
-        Running(Arc::clone(&self.shared))
+    }
+}
+
+impl Running {
+    /// Where it counts.
+    pub(crate) fn place(&self) -> RunningAt {
+        RunningAt(Arc::clone(&self.0))
+    }
+}
+
+impl RunningAt {
+    /// The call computes nothing while the result lives: it waits for somebody, perhaps for minutes. Its [`Running`] must
+    /// outlive the result.
+    pub(crate) fn rest(&self) -> Resting {
+        self.0.calls.fetch_sub(1, Ordering::SeqCst);
+        Resting(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        self.0.begin();
     }
 }
 

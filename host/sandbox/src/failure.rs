@@ -4,6 +4,7 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
+use crate::asking::Ended;
 use crate::keyvalue::Fault;
 use crate::state::CallState;
 use crate::typed::EncodeError;
@@ -52,6 +53,13 @@ pub enum Failure {
     /// The caller gave up.
     #[error("the call was cancelled")]
     Cancelled,
+    /// The guest asked, and the call goes on when its caller comes back with the answers; or its caller is told by the
+    /// protocol why it does not.
+    #[error("{}", .refused.as_deref().unwrap_or("the call goes on once there are answers"))]
+    Asked {
+        /// Why it does not.
+        refused: Option<String>,
+    },
     /// No room in the instance pool in time.
     #[error("busy: the host is running as many calls as it can; try again")]
     Busy,
@@ -102,6 +110,8 @@ impl Failure {
             Self::OverLimit { .. } | Self::Parts => Outcome::LimitExceeded,
             Self::StackOverflow | Self::Trapped { .. } | Self::Exited { .. } => Outcome::Trap,
             Self::Cancelled => Outcome::Cancelled,
+            Self::Asked { refused: None } => Outcome::InputRequired,
+            Self::Asked { refused: Some(_) } => Outcome::InvalidInput,
             Self::Busy => Outcome::Busy,
             Self::Host { .. } => Outcome::HostError,
         }
@@ -120,6 +130,9 @@ impl Failure {
         }
         if let Some(trap) = error.downcast_ref::<Trap>() {
             return Self::sort_trap(*trap, error, state, limits);
+        }
+        if let Some(ended) = error.downcast_ref::<Ended>() {
+            return Self::Asked { refused: ended.refused.clone() };
         }
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Self::Host { detail: fault.to_string() };

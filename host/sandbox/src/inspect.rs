@@ -27,6 +27,8 @@ const OFFERED: [&str; 13] = [
 /// Interfaces of WASI are offered in these versions alone.
 const WASI: &str = "wasi:";
 const WASI_VERSIONS: &str = "0.2.";
+/// The contract's interface for asking, up to its version.
+const ASKING: &str = "toolcell:mcp/asking@";
 
 /// What a component is.
 #[derive(Clone, Debug)]
@@ -84,6 +86,12 @@ impl Inspection {
     #[must_use]
     pub fn not_offered(&self) -> &[String] {
         &self.not_offered
+    }
+
+    /// Whether it may ask whoever is behind its caller: it imports what it takes.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.imports.iter().any(|name| name.starts_with(ASKING))
     }
 
     /// The version of the tool contract it exports; `None` where it exports none.

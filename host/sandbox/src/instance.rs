@@ -6,6 +6,7 @@ use toolcell_audit::Usage;
 use toolcell_policy::Limits;
 use wasmtime::Store;
 
+use crate::asking::AskBudget;
 use crate::call::Terms;
 use crate::caller::{Caller, NoCaller};
 use crate::component::ToolComponent;
@@ -96,6 +97,7 @@ impl Instance {
         state.limiter.set_limit(limits.memory_bytes());
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
+        state.asking = AskBudget::of(limits);
         engine::set_budgets(&mut self.store, limits)
     }
 }

@@ -10,6 +10,7 @@
 //!   does ends in a [`Failure`] with a text for the model and another for the operator.
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
+mod asking;
 mod background;
 mod bindings;
 mod cache;
@@ -46,6 +47,7 @@ mod typed;
 mod warm;
 mod weight;
 
+pub use asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
 pub use background::in_background;
 pub use bindings::contract;
 pub use cache::{CACHE_BYTES_MAX, CacheError, CodeCache};

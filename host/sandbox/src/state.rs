@@ -9,6 +9,7 @@ use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
+use crate::asking::AskBudget;
 use crate::caller::Caller;
 use crate::capture::LogBudget;
 use crate::denials::Denials;
@@ -30,6 +31,7 @@ pub(crate) struct CallState {
     pub(crate) caller: Arc<dyn Caller>,
     pub(crate) denials: Denials,
     pub(crate) keyvalue: keyvalue::Session,
+    pub(crate) asking: AskBudget,
     reach: Arc<Reach>,
     /// Calls of host functions since the budgets were last filled up.
     pub(crate) host_calls: u64,
@@ -53,6 +55,7 @@ impl CallState {
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
         let keyvalue = keyvalue::Session::default();
+        let asking = AskBudget::of(limits);
         let files = Files::new(Arc::clone(reach.files()));
         let net_limits = NetLimits::from(limits);
         let http_context = http::context(&net_limits);
@@ -65,6 +68,7 @@ impl CallState {
             caller,
             denials,
             keyvalue,
+            asking,
             reach,
             host_calls: 0,
             gate,

@@ -74,6 +74,28 @@ pub struct CallDenied<'a> {
     pub allow: Option<Clipped<'a>>,
 }
 
+/// Somebody behind the caller was asked something, or to confirm the call. What was asked and answered is not recorded.
+#[derive(Debug, Clone, Serialize)]
+pub struct CallAsked<'a> {
+    /// As in `call.started`.
+    pub id: u64,
+    /// The tool, as clients see it.
+    pub tool: &'a str,
+    /// The component's name in the manifest.
+    pub component: &'a str,
+    /// `approval` where the host asks whether the call may run; else what the guest asks: `form`, `page`, `sampling`, `roots`.
+    pub asked: &'a str,
+    /// The key of the question.
+    pub key: Clipped<'a>,
+    /// What came of it: `accepted`, `declined`, `dismissed`, `answered`; `pending` where the caller is to call again with the
+    /// answer; `remembered` where an earlier approval holds; `unsupported`, `refused`, `timed_out` or `failed` where there is
+    /// none.
+    pub answer: &'a str,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Clipped<'a>>,
+}
+
 /// A call ended.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallFinished<'a> {

@@ -32,6 +32,10 @@ pub enum Outcome {
     Busy,
     /// The caller had called the tool too often.
     RateLimited,
+    /// It ended with questions for its caller, who calls again with the answers.
+    InputRequired,
+    /// No person confirmed it.
+    NotApproved,
     /// The host failed, not the guest.
     HostError,
 }
@@ -60,7 +64,7 @@ pub struct Usage {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Ok,
         Self::ToolError,
         Self::InvalidInput,
@@ -73,6 +77,8 @@ impl Outcome {
         Self::Cancelled,
         Self::Busy,
         Self::RateLimited,
+        Self::InputRequired,
+        Self::NotApproved,
         Self::HostError,
     ];
 
@@ -92,6 +98,8 @@ impl Outcome {
             Self::Cancelled => "cancelled",
             Self::Busy => "busy",
             Self::RateLimited => "rate_limited",
+            Self::InputRequired => "input_required",
+            Self::NotApproved => "not_approved",
             Self::HostError => "host_error",
         }
     }

@@ -18,6 +18,7 @@ use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
 use super::admission::Admission;
+use super::approval::Approvals;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
 use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition};
@@ -44,6 +45,7 @@ pub struct Builder {
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
     tally: Arc<Tally>,
+    approvals: Arc<Approvals>,
     warming: OnceLock<Warming>,
 }
 
@@ -76,8 +78,8 @@ impl Builder {
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        let (calls, tally, warming) = (Arc::default(), Arc::default(), OnceLock::new());
-        Self { compiler, runtime, executor, sink, calls, tally, warming }
+        let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, warming }
     }
 
     /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
@@ -111,7 +113,8 @@ impl Builder {
             Ok(tools) => {
                 let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
                 let observation = basis.earlier.first().and_then(|catalog| catalog.observation.clone());
-                let catalog = Catalog { tools, entries, components, sink, calls, tally, observation };
+                let approvals = Arc::clone(&self.approvals);
+                let catalog = Catalog { tools, entries, components, sink, calls, tally, observation, approvals };
                 Built { catalog: Some(catalog), problems }
             }
             Err(collisions) => {
@@ -427,9 +430,13 @@ impl Draft<'_> {
                 let kept = adding.kept(policy, &reach);
                 let terms = (&limits, &reach);
                 let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
+                let hints = &tool.definition().hints;
+                let approval = policy.tool_approval(&name);
+                let approval =
+                    Some(approval).filter(|approval| approval.policy().asks(hints.read_only, hints.destructive));
                 self.parts.tools.push(Arc::new(tool));
                 let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
-                let entry = Entry { component, name, limits, reach, admission, instances, narrowed };
+                let entry = Entry { component, name, limits, reach, admission, instances, approval, narrowed };
                 self.parts.entries.push(Arc::new(entry));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }

@@ -6,16 +6,18 @@ use std::time::Instant;
 
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
-use toolcell_sandbox::{Caller, LogLevel, Trace};
+use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Trace};
 
 use super::LOCAL;
+use super::asking::Questions;
 use super::rate::Allowance;
-use super::record::DenialRecords;
+use super::record::{AskRecords, DenialRecords};
 
 /// One call's way back to whoever sent it.
 pub struct McpCaller {
     context: CallContext,
     denials: DenialRecords,
+    questions: Questions,
     /// Reports that may still reach the caller.
     progress: Mutex<Allowance>,
     /// Ends the call as well, where the tool reaches anything.
@@ -23,8 +25,9 @@ pub struct McpCaller {
 }
 
 impl McpCaller {
-    pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords) -> Self {
-        Self { context, denials, progress: Mutex::new(Allowance::new(limits.progress())), narrowed: None }
+    pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
+        let questions = Questions::new(context.asking.clone(), asks, limits);
+        Self { context, denials, questions, progress: Mutex::new(Allowance::new(limits.progress())), narrowed: None }
     }
 
     /// The same; this ends the call as well.
@@ -92,6 +95,14 @@ impl Caller for McpCaller {
                 () = narrowed.cancelled() => {}
             }
         })
+    }
+
+    fn supports(&self, kind: Kind) -> bool {
+        self.questions.supports(kind)
+    }
+
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        Box::pin(self.questions.ask(asks))
     }
 
     fn trace(&self) -> Option<Trace> {

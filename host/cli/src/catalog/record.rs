@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use toolcell_audit::{
-    ArgumentsText, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink, SinkError, Usage,
+    ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
+    SinkError, Usage,
 };
 use toolcell_mcp::{Call, Revision, Tool};
 use toolcell_policy::Denial;
@@ -46,6 +47,12 @@ impl CallRecord {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&entry.component));
         let redactor = entry.reach.redactor().clone();
         DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
+    }
+
+    /// Records what is asked in the call.
+    pub fn asks(&self, entry: &Entry) -> AskRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&entry.component));
+        AskRecords { sink, id: self.id, tool, component, redactor: entry.reach.redactor().clone() }
     }
 
     /// Records the end.
@@ -116,6 +123,41 @@ impl DenialRecords {
         };
         if let Err(error) = self.sink.record(event) {
             tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
+        }
+    }
+}
+
+/// Where the questions of one call are recorded.
+pub struct AskRecords {
+    sink: Arc<Sink>,
+    id: u64,
+    tool: Arc<Tool>,
+    component: Arc<Loaded>,
+    redactor: Redactor,
+}
+
+impl AskRecords {
+    /// The name of the tool, as clients see it.
+    pub fn tool(&self) -> &str {
+        &self.tool.definition().name
+    }
+
+    /// Records one question and what came of it.
+    pub fn write(&self, asked: &str, key: &str, answer: &str, detail: Option<&str>) {
+        let (key, detail) = (self.redactor.text(key), detail.map(|detail| self.redactor.text(detail)));
+        let event = || {
+            Event::CallAsked(CallAsked {
+                id: self.id,
+                tool: self.tool(),
+                component: self.component.name(),
+                asked,
+                key: Clipped(&key),
+                answer,
+                detail: detail.as_deref().map(Clipped),
+            })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "a question is missing in the audit: {error}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use toolcell_mcp::{
-    Call, CallResult, Cancellation, Catalog as _, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
+    Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
 };
 
 use crate::args::CallArgs;
@@ -35,7 +35,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
 
 /// Runs the call; SIGINT cancels it.
 async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> CheckedResult {
-    let call = Arc::clone(catalog).call(call);
+    let call = catalog.call_by_hand(call);
     tokio::pin!(call);
     loop {
         tokio::select! {

@@ -3,7 +3,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::value::RawValue;
-use toolcell_mcp::{Call, CallContext, CallEvents, Cancellation, Catalog as _, Revision, Tool};
+use toolcell_mcp::{Asking, Call, CallContext, CallEvents, Cancellation, Catalog as _, Revision, Tool};
 use toolcell_policy::names;
 
 use crate::catalog::{Catalog, read_bounded};
@@ -43,6 +43,7 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
         meta_json: "{}".to_owned(),
         cancellation,
         events: CallEvents::nowhere(),
+        asking: Asking::nobody(),
     };
     Call { tool, arguments, context }
 }

@@ -11,8 +11,8 @@ use toolcell_audit::{
     SinkError,
 };
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
-use toolcell_mcp::{Catalog as _, Host, Server, ServerInfo, ServerOptions};
-use toolcell_policy::{AuditArguments, AuditPolicy, Manifest};
+use toolcell_mcp::{Catalog as _, Host, STATE_KEY_BYTES_MIN, Server, ServerInfo, ServerOptions, StateKey};
+use toolcell_policy::{AuditArguments, AuditPolicy, Manifest, SecretSource};
 use toolcell_sandbox::Digest;
 
 use crate::args::ServeArgs;
@@ -26,6 +26,7 @@ use crate::logging;
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
 use crate::reload::{Current, Driver, Files, Journal, Orders, Reloader, Setup, Watch, Watcher};
+use crate::secrets;
 use crate::terminal;
 
 /// How long a blocking operation for a guest may go on once everything is answered; then the process ends without it.
@@ -63,7 +64,16 @@ pub fn serve(args: &ServeArgs, dev: Option<(Job, Option<Look>)>) -> anyhow::Resu
     };
     let catalog = catalog.observed(observation.clone());
     let host = Arc::new(Current::new(catalog));
-    let (info, options) = described(&manifest);
+    let (info, mut options) = described(&manifest);
+    if let Some(source) = manifest.server().state_key() {
+        match state_key(source, &folder_of(&args.manifest.manifest)) {
+            Ok(key) => options.state_key = key,
+            Err((problem, hint)) => {
+                terminal::error(&format!("state_key: {problem}"), Some(&hint));
+                return Ok(Exit::AtFault);
+            }
+        }
+    }
     let server = Arc::new(Server::new(Arc::clone(&host), info, options));
     let shutdown = Shutdown::new()?;
     let line_bytes_max = manifest.server().line_bytes_max();
@@ -230,6 +240,15 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
         ..ServerOptions::default()
     };
     (info, options)
+}
+
+/// The key that several processes share which answer the same clients.
+fn state_key(source: &SecretSource, folder: &Path) -> Result<StateKey, (String, String)> {
+    let (value, shown) = secrets::text(source, folder)?;
+    StateKey::of(value.as_bytes()).map_err(|weak| {
+        let hint = format!("make one of at least {STATE_KEY_BYTES_MIN} bytes, such as `openssl rand -hex 32` gives");
+        (format!("{shown}: {weak}"), hint)
+    })
 }
 
 /// What reloads while it serves. The watcher is dropped first: it gives orders to the driver.

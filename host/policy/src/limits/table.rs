@@ -1,6 +1,6 @@
 //! The table of a call's limits. Must not hold: anything but what each limit is called, counts, defaults to and may be.
 
-use super::{Limit, Spec, Unit, reach};
+use super::{Limit, Spec, Unit, asking, reach};
 use crate::quantity::{Per, Rate};
 
 const KIB: u64 = 1 << 10;
@@ -160,7 +160,7 @@ const PROGRESS: Spec = Spec {
 
 impl Limit {
     /// Every limit, in the order of reports.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::Fuel,
         Self::Deadline,
         Self::Memory,
@@ -187,6 +187,10 @@ impl Limit {
         Self::HttpHeaderBytes,
         Self::Sockets,
         Self::Lookups,
+        Self::Asks,
+        Self::AskBytes,
+        Self::AnswerBytes,
+        Self::AskWait,
     ];
 
     /// Key, unit, default, bounds and reason.
@@ -219,6 +223,10 @@ impl Limit {
             Self::HttpHeaderBytes => &reach::HTTP_HEADER_BYTES,
             Self::Sockets => &reach::SOCKETS,
             Self::Lookups => &reach::LOOKUPS,
+            Self::Asks => &asking::ASKS,
+            Self::AskBytes => &asking::ASK_BYTES,
+            Self::AnswerBytes => &asking::ANSWER_BYTES,
+            Self::AskWait => &asking::ASK_WAIT,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 
+use crate::grants::SecretSource;
 use crate::limits::{Spec, Unit};
 
 const KIB: u64 = 1 << 10;
@@ -25,6 +26,7 @@ pub struct Server {
     pub(crate) dns: Vec<SocketAddr>,
     pub(crate) state: String,
     pub(crate) narrow_cancels: bool,
+    pub(crate) state_key: Option<SecretSource>,
 }
 
 /// The folder of what tools keep between calls, where the manifest names none.
@@ -181,6 +183,12 @@ impl Server {
 }
 
 impl Server {
+    /// Where the key is that seals what clients hand back between two rounds of a call; `None`: made at the start.
+    #[must_use]
+    pub const fn state_key(&self) -> Option<&SecretSource> {
+        self.state_key.as_ref()
+    }
+
     /// Whether calls end whose tool may reach less after a reload; true by default.
     #[must_use]
     pub const fn narrow_cancels(&self) -> bool {
@@ -206,6 +214,7 @@ impl Default for Server {
             dns: Vec::new(),
             state: STATE_DEFAULT.to_owned(),
             narrow_cancels: true,
+            state_key: None,
         }
     }
 }

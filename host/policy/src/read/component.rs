@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, grants, instance, keys, limits, narrow, program, texts, typed};
+use super::{Entry, Problems, Section, approval, grants, instance, keys, limits, narrow, program, texts, typed};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
-use crate::manifest::{ComponentPolicy, SourceRef, ToolPolicy};
+use crate::manifest::{Approval, ComponentPolicy, SourceRef, ToolPolicy};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 
@@ -22,6 +22,7 @@ struct Inherited<'c> {
     prefix: Option<&'c str>,
     limits: &'c Limits,
     grants: &'c Arc<Grants>,
+    approval: Approval,
 }
 
 /// All components, in the order of the file. Those with problems are left out once the problems are noted.
@@ -63,8 +64,9 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
     let grants = grants::read(entry.key, &section, problems);
-    let inherited =
-        Inherited { prefix: prefix.as_ref().map(|(prefix, _)| prefix.as_str()), limits: &limits, grants: &grants };
+    let approval = approval::read(&section, Approval::default(), problems);
+    let prefixed = prefix.as_ref().map(|(prefix, _)| prefix.as_str());
+    let inherited = Inherited { prefix: prefixed, limits: &limits, grants: &grants, approval };
     let tools = read_tools(&section, &inherited, problems);
     let (source, source_span) = source?;
     let name = entry.key.to_owned();
@@ -81,6 +83,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
         instance,
         prewarm,
         grants,
+        approval,
         tools,
     })
 }
@@ -168,8 +171,9 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     let title = section.get("title").and_then(|entry| texts::line(&entry, "tools::text", problems));
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "tools::text", problems));
     let program = program::read(entry, &section, &grants, problems).map(Arc::new);
+    let approval = approval::read(&section, inherited.approval, problems);
     let (name, name_span) = (entry.key.to_owned(), entry.key_span.clone());
-    Some(ToolPolicy { name, name_span, title, description, program, limits, grants })
+    Some(ToolPolicy { name, name_span, title, description, program, limits, grants, approval })
 }
 
 fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {

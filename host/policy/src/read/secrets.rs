@@ -93,13 +93,18 @@ fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) ->
         problems.add(Diagnostic::error("manifest::missing", message).at(secret.key_span.clone()).hint(forms));
         return None;
     };
+    named(&from, forms, problems)
+}
+
+/// The place of a secret that a key names.
+pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> Option<SecretSource> {
     let text = from.string(problems)?;
     let read = match text.split_once(':') {
         Some(("env", name)) if grants::name_problem(name).is_none() => Some(SecretSource::Env(name.to_owned())),
-        Some(("file", path)) => match paths::check_host_path("from", path) {
+        Some(("file", path)) => match paths::check_host_path(from.key, path) {
             Ok(path) => Some(SecretSource::File(path)),
             Err(problem) => {
-                problems.add(problem.at(from.span));
+                problems.add(problem.at(from.span.clone()));
                 return None;
             }
         },
@@ -113,8 +118,8 @@ fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) ->
     if read.is_none() {
         // What stands there may be the secret: it is neither quoted nor drawn.
         problems.add(
-            Diagnostic::error("grants::source", "from names no source of secrets")
-                .at(from.key_span)
+            Diagnostic::error("grants::source", format!("{} names no source of secrets", from.key))
+                .at(from.key_span.clone())
                 .concealing()
                 .hint(forms),
         );

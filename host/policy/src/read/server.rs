@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::{Entry, Problems, Section, keys, limits, paths, texts};
+use super::{Entry, Problems, Section, keys, limits, paths, secrets, texts};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Server;
 use crate::manifest::server::{CALLS, IN_FLIGHT_MAX, LINE_MAX, PAGE_SIZE, PENDING_MAX, PREWARM_MEMORY, STACK};
@@ -50,6 +50,9 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Server {
     if let Some(state) = section.get("state").and_then(|entry| paths::host_path(&entry, problems)) {
         server.state = state;
     }
+    server.state_key = section.get("state_key").and_then(|entry| {
+        secrets::named(&entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+    });
     server
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
 
-use super::RawLimits;
 use super::reach::{RawToolMount, RawToolNetwork};
+use super::{RawDuration, RawLimits};
 
 /// One tool of a component.
 #[derive(JsonSchema)]
@@ -61,6 +61,12 @@ pub(super) struct RawTool {
     /// The component's secrets that this tool's requests carry.
     #[schemars(extend("examples" = [["API_KEY"]]))]
     secrets: Option<Vec<String>>,
+    /// Which calls of this tool a person confirms; wins over the component's.
+    #[schemars(extend("enum" = ["never", "destructive", "always"], "examples" = ["always"]))]
+    approval: Option<String>,
+    /// How long a confirmation holds for further calls of this tool; wins over the component's.
+    #[schemars(extend("examples" = ["10m"]))]
+    remember: Option<RawDuration>,
 }
 
 // One template, or some that are given together or not at all.

@@ -1,0 +1,254 @@
+//! Calls that a person confirms before they run. Must not hold: how a person is asked, or which calls are confirmed (that is
+//! the manifest's).
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use toolcell_audit::Outcome;
+use toolcell_mcp::{Answer, Ask, AskError, AskTerms, Asked, Call, Question, sanitize};
+use toolcell_policy::Approval;
+use toolcell_policy::quantity::show_millis;
+
+use super::asking::named;
+use super::{Begun, Ending, LOCAL};
+
+/// The key of the question. No guest can have it.
+const KEY: &str = "toolcell.approval";
+
+/// The form of the question: nothing to fill in, as the answer is whether it is sent.
+const FORM: &str = r#"{"type":"object","properties":{}}"#;
+
+/// Characters of the arguments that the person is shown. More is not read.
+const ARGUMENTS_CHARS_MAX: usize = 1_000;
+
+/// Bytes of an answer to the question: its action, and what clients add.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+/// Approvals that are remembered at once, and rounds that were used up. A person gives a few in an hour.
+const REMEMBERED_MAX: usize = 4_096;
+
+/// What persons have approved, over all generations.
+#[derive(Debug, Default)]
+pub struct Approvals(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Until when an approval holds for further calls: by caller, tool and what that runs.
+    remembered: HashMap<String, Instant>,
+    /// Calls in rounds whose approval was used, and until when it could be brought again.
+    used: HashMap<String, Instant>,
+}
+
+/// The right of one call to its approval; given back unused unless the call ran to its end.
+pub struct Approved<'a> {
+    approvals: &'a Approvals,
+    /// The rounds that brought the approval.
+    chain: Option<String>,
+}
+
+impl Approvals {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn holds(&self, what: &str) -> bool {
+        self.state().remembered.get(what).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// One that finds no place is not remembered: the person is asked again.
+    fn remember(&self, what: String, time: Duration) {
+        insert(&mut self.state().remembered, what, time);
+    }
+
+    /// Uses the approval of these rounds; false where it is used already, or cannot be noted as used.
+    fn claim(&self, chain: &str, time: Duration) -> bool {
+        let mut state = self.state();
+        let used = state.used.get(chain).is_some_and(|until| *until > Instant::now());
+        !used && insert(&mut state.used, chain.to_owned(), time)
+    }
+}
+
+/// Notes something for a time, if there is room.
+fn insert(noted: &mut HashMap<String, Instant>, what: String, time: Duration) -> bool {
+    let now = Instant::now();
+    if noted.len() >= REMEMBERED_MAX {
+        noted.retain(|_, until| *until > now);
+    }
+    let room = noted.len() < REMEMBERED_MAX || noted.contains_key(&what);
+    if room {
+        noted.insert(what, now + time);
+    }
+    room
+}
+
+impl Approved<'_> {
+    /// The call ended. One that asks its caller for more has not used its approval yet.
+    pub fn ended(self, outcome: Outcome) {
+        if let Some(chain) = self.chain.filter(|_| outcome == Outcome::InputRequired) {
+            self.approvals.state().used.remove(&chain);
+        }
+    }
+}
+
+impl Begun<'_> {
+    /// Has a person confirm the call, where the manifest wants it. `Err` is how the call ends that must not run.
+    pub async fn approve<'a>(&self, call: &Call, approvals: &'a Approvals) -> Result<Approved<'a>, Ending> {
+        let free = Approved { approvals, chain: None };
+        let Some(approval) = self.entry.approval else { return Ok(free) };
+        let what = [LOCAL, self.name(), &self.entry.component.digest, &self.entry.component.policy_digest].join("\n");
+        if approval.remember().is_some() && approvals.holds(&what) {
+            self.note_approval("remembered", None);
+            return Ok(free);
+        }
+        let wait = self.entry.limits.ask_wait();
+        let asked = self.ask_person(call, approval, wait).await;
+        let answer = match asked {
+            Some(Asked::Answered(answers)) => answers.into_iter().next(),
+            Some(Asked::Refused(error)) => return Err(self.cannot_ask(&error)),
+            Some(Asked::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
+            None => return Err(self.not_approved("timed_out", &self.nobody_within(wait))),
+        };
+        match answer {
+            Some(answer @ Answer::Accepted(_)) => {
+                let chain = call.context.asking.chain();
+                if chain.as_ref().is_some_and(|chain| !approvals.claim(chain, wait)) {
+                    let text = format!("the approval of {:?} was used already: it was for one call", self.name());
+                    return Err(self.not_approved("refused", &text));
+                }
+                self.note_approval(named(&answer), None);
+                if let Some(time) = approval.remember() {
+                    approvals.remember(what, time);
+                }
+                Ok(Approved { approvals, chain })
+            }
+            Some(Answer::Declined) => {
+                Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
+            }
+            _ => {
+                let text = format!("the person decided nothing: {:?} was not run", self.name());
+                Err(self.not_approved("dismissed", &text))
+            }
+        }
+    }
+
+    /// Asks; `None` where nobody answered in time, or the call was cancelled.
+    async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
+        let message = self.message(call, approval);
+        let ask = Ask { key: KEY.to_owned(), question: Question::Form { message, schema_json: FORM.to_owned() } };
+        let terms =
+            AskTerms { asker: None, answer_bytes_max: ANSWER_BYTES_MAX, answered_within: wait, only_if_asked: true };
+        tokio::select! {
+            biased;
+            () = call.context.cancellation.cancelled() => None,
+            asked = tokio::time::timeout(wait, call.context.asking.ask(vec![ask], terms)) => asked.ok(),
+        }
+    }
+
+    fn message(&self, call: &Call, approval: Approval) -> String {
+        let (tool, component) = (self.name(), self.entry.component.name());
+        let (shown, left_out) = shown(&self.entry.reach.redactor().text(call.arguments.get()));
+        let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
+        if left_out > 0 {
+            text.push_str(&format!("… ({left_out} characters more)"));
+        }
+        if let Some(time) = approval.remember() {
+            let time = show_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            text.push_str(&format!(
+                "\nIf you allow it, further calls run without asking for {time}, whatever their arguments."
+            ));
+        }
+        text
+    }
+
+    fn cannot_ask(&self, error: &AskError) -> Ending {
+        let tool = self.name();
+        match error {
+            AskError::Unsupported(_) => {
+                let text = format!(
+                    "{tool:?} needs a person's approval, and this client cannot ask for it: it does not declare \
+                     elicitation"
+                );
+                self.not_approved("unsupported", &text)
+            }
+            error => self.not_approved("failed", &format!("{tool:?} needs a person's approval: {error}")),
+        }
+    }
+
+    fn asked_elsewhere(&self, refused: Option<String>) -> Ending {
+        match refused {
+            None => {
+                self.note_approval("pending", None);
+                Ending::refused(Outcome::InputRequired, "the call goes on once it is approved".to_owned())
+            }
+            Some(text) => self.not_approved("failed", &text),
+        }
+    }
+
+    fn nobody_within(&self, wait: Duration) -> String {
+        let wait = show_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
+    }
+
+    fn not_approved(&self, answer: &str, text: &str) -> Ending {
+        self.note_approval(answer, Some(text));
+        Ending::refused(Outcome::NotApproved, text.to_owned())
+    }
+
+    fn note_approval(&self, answer: &str, detail: Option<&str>) {
+        self.record.asks(self.entry).write("approval", KEY, answer, detail);
+    }
+}
+
+/// A text as a person may judge it: on one line, cut, and with everything that misleads written out.
+fn shown(text: &str) -> (String, usize) {
+    let mut out = String::new();
+    for character in text.chars().take(ARGUMENTS_CHARS_MAX) {
+        if sanitize::is_plain_line(character.encode_utf8(&mut [0; 4])) {
+            out.push(character);
+        } else if character.is_whitespace() {
+            out.push(' ');
+        } else {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
+        }
+    }
+    (out, text.chars().count().saturating_sub(ARGUMENTS_CHARS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_is_shown_hides_nothing() {
+        assert_eq!(shown("{\"a\":\n 1}"), ("{\"a\":  1}".to_owned(), 0));
+        assert_eq!(shown("a\u{202e}b\u{1b}[2J\u{200b}"), ("a\\u{202e}b\\u{1b}[2J\\u{200b}".to_owned(), 0));
+        let (text, left_out) = shown(&"é".repeat(ARGUMENTS_CHARS_MAX + 7));
+        assert_eq!((text.chars().count(), left_out), (ARGUMENTS_CHARS_MAX, 7));
+    }
+
+    #[test]
+    fn an_approval_in_rounds_is_for_one_call() {
+        let approvals = Approvals::default();
+        let minute = Duration::from_secs(60);
+        let claimed = |chain: &str| Approved { approvals: &approvals, chain: Some(chain.to_owned()) };
+        assert!(approvals.claim("a", minute));
+        assert!(!approvals.claim("a", minute), "while it runs");
+        claimed("a").ended(Outcome::InputRequired);
+        assert!(approvals.claim("a", minute), "a further round");
+        claimed("a").ended(Outcome::Ok);
+        assert!(!approvals.claim("a", minute), "once it ran");
+        assert!(approvals.claim("b", minute));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_forgotten() {
+        let approvals = Approvals::default();
+        approvals.remember("past".to_owned(), Duration::ZERO);
+        assert!(!approvals.holds("past"));
+        for number in 0..REMEMBERED_MAX + 10 {
+            approvals.remember(number.to_string(), Duration::from_secs(60));
+        }
+        assert!(approvals.holds("0") && !approvals.holds(&(REMEMBERED_MAX + 5).to_string()));
+        assert!(approvals.state().remembered.len() <= REMEMBERED_MAX);
+    }
+}

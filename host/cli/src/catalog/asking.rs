@@ -1,0 +1,160 @@
+//! What a guest asks, in the protocol's terms, and what came of it, in the guest's; each question is one audit record. Must
+//! not hold: how anybody is asked.
+use std::time::Duration;
+
+use toolcell_mcp as mcp;
+use toolcell_policy::Limits;
+use toolcell_sandbox as sandbox;
+
+use super::record::AskRecords;
+
+/// The way of one call's questions.
+pub struct Questions {
+    asking: mcp::Asking,
+    records: AskRecords,
+    /// Who asks, for people.
+    asker: String,
+    answer_bytes_max: usize,
+    answered_within: Duration,
+}
+
+impl Questions {
+    /// Of one call.
+    pub fn new(asking: mcp::Asking, records: AskRecords, limits: &Limits) -> Self {
+        let asker = format!("The tool {:?}", records.tool());
+        Self { asking, records, asker, answer_bytes_max: limits.answer_bytes(), answered_within: limits.ask_wait() }
+    }
+
+    pub fn supports(&self, kind: sandbox::Kind) -> bool {
+        self.asking.supports(question_kind(kind))
+    }
+
+    /// Asks. Dropped before there are answers, it is recorded as timed out: nobody else drops it and lives on.
+    pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
+        let asked: Vec<(String, &'static str)> =
+            asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
+        let open = Open { records: &self.records, asked, told: false };
+        if let Some(ask) = asks.iter().find(|ask| !is_guests(&ask.key)) {
+            let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
+            return open.refused(sandbox::Refusal::Invalid(text));
+        }
+        let terms = mcp::AskTerms {
+            asker: Some(&self.asker),
+            answer_bytes_max: self.answer_bytes_max,
+            answered_within: self.answered_within,
+            only_if_asked: false,
+        };
+        match self.asking.ask(asks.into_iter().map(ask).collect(), terms).await {
+            mcp::Asked::Answered(answers) => open.answered(answers),
+            mcp::Asked::Refused(error) => open.refused(refusal(error)),
+            mcp::Asked::Ended(refused) => open.ended(refused),
+        }
+    }
+}
+
+/// Whether a guest may have this key. Others are the host's own.
+fn is_guests(key: &str) -> bool {
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Questions that nothing has come of yet.
+struct Open<'a> {
+    records: &'a AskRecords,
+    asked: Vec<(String, &'static str)>,
+    told: bool,
+}
+
+impl Open<'_> {
+    fn answered(mut self, answers: Vec<mcp::Answer>) -> sandbox::Asked {
+        self.told = true;
+        for ((key, kind), answer) in self.asked.iter().zip(&answers) {
+            self.records.write(kind, key, named(answer), None);
+        }
+        sandbox::Asked::Answered(Ok(answers.into_iter().map(answer).collect()))
+    }
+
+    fn refused(mut self, refusal: sandbox::Refusal) -> sandbox::Asked {
+        let (answer, detail) = match &refusal {
+            sandbox::Refusal::Unsupported(_) => ("unsupported", None),
+            sandbox::Refusal::Invalid(text) | sandbox::Refusal::OverLimit(text) => ("refused", Some(text.as_str())),
+            sandbox::Refusal::TimedOut => ("timed_out", None),
+            sandbox::Refusal::Failed(text) => ("failed", Some(text.as_str())),
+        };
+        self.tell(answer, detail);
+        sandbox::Asked::Answered(Err(refusal))
+    }
+
+    fn ended(mut self, refused: Option<String>) -> sandbox::Asked {
+        self.tell(if refused.is_some() { "failed" } else { "pending" }, refused.as_deref());
+        sandbox::Asked::Ended(refused)
+    }
+
+    fn tell(&mut self, answer: &str, detail: Option<&str>) {
+        self.told = true;
+        for (key, kind) in &self.asked {
+            self.records.write(kind, key, answer, detail);
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.told {
+            self.tell("timed_out", None);
+        }
+    }
+}
+
+/// What an answer is, in records.
+pub fn named(answer: &mcp::Answer) -> &'static str {
+    match answer {
+        mcp::Answer::Accepted(_) => "accepted",
+        mcp::Answer::Declined => "declined",
+        mcp::Answer::Dismissed => "dismissed",
+        mcp::Answer::Message(_) | mcp::Answer::Roots(_) => "answered",
+    }
+}
+
+fn question_kind(kind: sandbox::Kind) -> mcp::QuestionKind {
+    match kind {
+        sandbox::Kind::Form => mcp::QuestionKind::Form,
+        sandbox::Kind::Page => mcp::QuestionKind::Page,
+        sandbox::Kind::Sampling => mcp::QuestionKind::Sampling,
+        sandbox::Kind::Roots => mcp::QuestionKind::Roots,
+    }
+}
+
+fn ask(ask: sandbox::Inquiry) -> mcp::Ask {
+    let question = match ask.question {
+        sandbox::Question::Form(form) => mcp::Question::Form { message: form.message, schema_json: form.schema_json },
+        sandbox::Question::Page(page) => mcp::Question::Page { message: page.message, url: page.url },
+        sandbox::Question::Sampling(params_json) => mcp::Question::Sampling { params_json },
+        sandbox::Question::Roots => mcp::Question::Roots,
+    };
+    mcp::Ask { key: ask.key, question }
+}
+
+fn answer(answer: mcp::Answer) -> sandbox::Answer {
+    match answer {
+        mcp::Answer::Accepted(content) => sandbox::Answer::Accepted(content),
+        mcp::Answer::Declined => sandbox::Answer::Declined,
+        mcp::Answer::Dismissed => sandbox::Answer::Dismissed,
+        mcp::Answer::Message(message) => sandbox::Answer::Message(message),
+        mcp::Answer::Roots(roots) => sandbox::Answer::Roots(
+            roots.into_iter().map(|root| sandbox::Root { uri: root.uri, name: root.name }).collect(),
+        ),
+    }
+}
+
+fn refusal(error: mcp::AskError) -> sandbox::Refusal {
+    match error {
+        mcp::AskError::Unsupported(kind) => sandbox::Refusal::Unsupported(match kind {
+            mcp::QuestionKind::Form => sandbox::Kind::Form,
+            mcp::QuestionKind::Page => sandbox::Kind::Page,
+            mcp::QuestionKind::Sampling => sandbox::Kind::Sampling,
+            mcp::QuestionKind::Roots => sandbox::Kind::Roots,
+        }),
+        mcp::AskError::Invalid(text) => sandbox::Refusal::Invalid(text),
+        error => sandbox::Refusal::Failed(error.to_string()),
+    }
+}

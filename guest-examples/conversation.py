@@ -251,7 +251,7 @@ def modern_client(server):
     tools = {tool["name"]: tool for tool in all_tools(server, modern, 4)}
     wanted = {
         "weather_normals", "json_query", "text_diff", "chart", "sonify", "notebook_search", "notebook_read", "echo",
-        "file_search", "notes_write", "notes_read", "fetch_page",
+        "units_convert", "file_search", "notes_write", "notes_read", "fetch_page",
     }
     expect(wanted <= tools.keys(), f"missing: {', '.join(sorted(wanted - tools.keys()))}")
 
@@ -271,6 +271,14 @@ def modern_client(server):
     result = call(server, "text_diff", {"before": before, "after": after})
     expect(result["structuredContent"]["added"] == 1, "one line was added")
     expect("+oat milk" in result["content"][0]["text"], "the diff shows it")
+
+    heading("Functions over WIT values: an enum, an option, a record, and an error with a type")
+    result = call(server, "units_convert", {"value": 26.2, "from": "mile", "to": "kilometre"})
+    expect(result["structuredContent"] == {"value": 42.1648, "unit": "kilometre"}, "a marathon has 42 km")
+    result = call(server, "units_convert", {"value": 1, "from": "mile", "to": "hour"})
+    expect(result["isError"] is True, "a mile is no time")
+    problem = {"incompatible": {"from": "length", "to": "time"}}
+    expect(result["structuredContent"] == {"error": problem}, "the error is a value, too")
 
     media(server)
     notes(server)

@@ -1,5 +1,5 @@
 //! What the host's parts cost inside one process, with no wire between: calls, instances, metering, decisions, loading, schemas,
-//! a whole catalog. `cargo bench --workspace --exclude toolcell-tests --bench in_process`; `--quick` takes few samples, and
+//! conversion of values, a whole catalog. `cargo bench --workspace --exclude toolcell-tests --bench in_process`; `--quick` takes few samples, and
 //! a word after `--` is a filter.
 //!
 //! Must not hold: anything that starts the binary or speaks MCP; that is `toolcell-bench`.
@@ -14,6 +14,7 @@ mod loading;
 mod metering;
 mod policy;
 mod schema;
+mod typed;
 
 use std::time::Duration;
 
@@ -32,6 +33,7 @@ fn main() {
     metering::measure(&mut criterion);
     policy::measure(&mut criterion);
     schema::measure(&mut criterion);
+    typed::measure(&mut criterion);
     loading::measure(&mut criterion);
     catalog::measure(&mut criterion);
     criterion.final_summary();

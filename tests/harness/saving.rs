@@ -121,6 +121,15 @@ impl TestHost {
         only(Command::in_folder(self.folder(), &["reload", "--json"]).run().json())
     }
 
+    /// Waits until it has looked once more at the files that it was started with, as it does where they are new.
+    ///
+    /// # Panics
+    /// Where it finds something else.
+    pub fn is_done_with_its_start(&self) {
+        let outcome = self.reload();
+        assert_eq!(outcome["outcome"], "unchanged", "{outcome:#}");
+    }
+
     /// Waits until its status is so, and gives it.
     ///
     /// # Panics

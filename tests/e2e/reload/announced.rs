@@ -101,6 +101,7 @@ fn a_burst_of_saves_is_one_swap_and_one_notification() {
     let mut host = serving("versioned_a", "");
     host.initialize("2025-11-25");
     assert_eq!(version(&mut host), "a");
+    host.is_done_with_its_start();
     // The whole burst happens between two looks of the host.
     host.pause();
     for round in 0..40 {

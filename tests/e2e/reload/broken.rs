@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use toolcell_tests::{Command, LIST_CHANGED, Saving, TestHost, fixture_bytes};
+use toolcell_tests::{Command, LIST_CHANGED, Readings, Saving, TestHost, fixture_bytes};
 
 use super::{GATE, TOOL, manifest, serving, version};
 
@@ -182,6 +182,7 @@ fn of_several_changes_none_is_made_where_one_is_broken_and_all_problems_are_name
     let other = "[components.other]\nsource = \"components/other.wasm\"\nprefix = \"other_\"\n";
     let mut host = serving("versioned_a", "");
     assert_eq!(version(&mut host), "a");
+    host.is_done_with_its_start();
     host.pause();
     save_component(&host, &fixture_bytes("versioned_b"));
     host.folder().write("components/other.wasm", "broken");
@@ -219,10 +220,11 @@ fn a_file_that_goes_on_being_written_is_reported_as_such_after_a_while() {
     assert_eq!(version(&mut host), "a");
     let path = host.folder().path().join(TOOL);
     std::fs::write(&path, b"half").unwrap();
-    // Written to as often as the host answers, until it gives up on it.
+    let readings = Readings::of(&path);
+    // Written to each time that the host has read it, until it gives up on it.
     while !host.said().contains("not reloaded: ") {
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b".").unwrap();
-        assert_eq!(host.status()["generation"], 1);
+        readings.wait();
     }
     host.will_say("(the files are still being written to); generation 1 serves on");
     assert_eq!(version(&mut host), "a");

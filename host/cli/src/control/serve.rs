@@ -81,16 +81,37 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     check_folder(folder)?;
     let _inside = runtime.enter();
-    let listener = match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && remove_if_dead(path) => UnixListener::bind(path),
-        bound => bound,
-    };
-    let listener = listener.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!("{shown}: another process listens there"),
-        _ => format!("{shown}: {error}"),
+    let cannot = |error: io::Error| format!("{shown}: {error}");
+    let draft = draft_of(path)?;
+    let _ = fs::remove_file(&draft);
+    let listener = UnixListener::bind(&draft).map_err(cannot)?;
+    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).and_then(|()| place(&draft, path));
+    let _ = fs::remove_file(&draft);
+    placed.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{shown}: another process listens there"),
+        _ => cannot(error),
     })?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(|error| format!("{shown}: {error}"))?;
     Ok(listener)
+}
+
+/// Gives the socket its name, once it listens: one that is bound and does not listen yet looks like one whose process is
+/// gone. Nothing that is there is replaced, but a socket that nobody listens on.
+fn place(draft: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
+            fs::hard_link(draft, path)
+        }
+        placed => placed,
+    }
+}
+
+/// Where a socket is bound first. No other process uses this name.
+fn draft_of(path: &Path) -> Result<PathBuf, String> {
+    let draft = path.with_file_name(format!("{}.new", std::process::id()));
+    if draft.as_os_str().len() > PATH_BYTES_MAX {
+        return Err(format!("the path {} is longer than a socket's may be", draft.display()));
+    }
+    Ok(draft)
 }
 
 async fn accept(listener: UnixListener, answering: Arc<Answering>) {

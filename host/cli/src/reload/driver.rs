@@ -197,7 +197,7 @@ impl Inbox {
     /// Looks again at what may be half written, until it is good or has not changed for a while.
     fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: Outcome) -> Outcome {
         let began = Instant::now();
-        while let Outcome::Failed(failed) = &outcome {
+        while matches!(outcome, Outcome::Failed(_)) {
             match self.0.recv_timeout(SETTLED_AFTER) {
                 Ok(order) => {
                     batch.take(order);
@@ -210,13 +210,16 @@ impl Inbox {
             if batch.stop {
                 return outcome;
             }
-            if began.elapsed() > SETTLES_WITHIN {
-                let summary = format!("{} (the files are still being written to)", failed.summary);
-                return Outcome::Failed(Failed { summary, ..failed.clone() });
-            }
             batch.approve(reloader);
             outcome = attempt(reloader, batch.trigger());
             if batch.is_deliberate() {
+                return outcome;
+            }
+            // Given up after a look, not instead of one: what was ordered is served, and nobody orders it again.
+            if let Outcome::Failed(failed) = &mut outcome
+                && began.elapsed() > SETTLES_WITHIN
+            {
+                failed.summary.push_str(" (the files are still being written to)");
                 return outcome;
             }
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, HttpServer};
-use toolcell_tests::{Folder, TestHost};
+use toolcell_tests::{Folder, TestHost, manifest_of};
 
 /// A manifest whose tool may ask this server. Further lines belong to its tables.
 fn manifest(server: &HttpServer, scheme: &str, lines: &str) -> String {
@@ -110,6 +110,24 @@ fn certificates_that_are_replaced_are_trusted_from_the_next_request_on() {
     host.folder().write("ca.pem", ours.pem());
     host.serves_generation(2);
     assert_eq!(host.call("http", url).structured()["ok"]["status"], 200);
+}
+
+#[test]
+fn texts_that_are_replaced_are_another_list_over_the_same_code() {
+    let wit = include_str!("../fixtures/guests/wit/typed/drawings.wit");
+    let folder = Folder::with_manifest(&format!("{}wit = \"wit/\"\n", manifest_of(&["drawings"])));
+    folder.write("wit/drawings.wit", wit);
+    let mut host = TestHost::recording_in(folder, &[]);
+    host.initialize("2025-11-25");
+    let said = |host: &mut TestHost| {
+        let tools = host.list();
+        tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()
+    };
+    assert_eq!(said(&mut host), "The area of a shape.");
+    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large a shape is."));
+    host.serves_generation(2);
+    assert_eq!(said(&mut host), "How large a shape is.");
+    assert_eq!(host.list_changes(), 1);
 }
 
 #[test]

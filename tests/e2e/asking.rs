@@ -168,6 +168,8 @@ fn a_cancelled_call_and_a_client_that_leaves_end_the_wait() {
     let form = host.next_of("elicitation/create");
     host.cancel(&id);
     assert_eq!(host.next_of("notifications/cancelled")["params"]["requestId"], form["id"]);
+    let recorded = host.recorded("the cancelled question", |record| record["event"] == "call.asked");
+    assert_eq!(recorded["answer"], "cancelled");
     host.still_works();
     let id = host.start_call("ask", json!({"rounds": [{"who": name_form()}]}));
     host.next_of("elicitation/create");

@@ -70,6 +70,20 @@ fn typescript_sees_reloads_in_every_mode() {
 }
 
 #[test]
+fn python_answers_what_tools_ask_in_every_mode() {
+    for mode in ["legacy", "auto", "2026-07-28"] {
+        talk(python_client().arg("--asking").arg(folder_that_asks().path()), mode);
+    }
+}
+
+#[test]
+fn typescript_answers_what_tools_ask_in_every_mode() {
+    for mode in ["legacy", "auto", "2026-07-28"] {
+        talk(node_client("typescript.mjs").arg("--asking").arg(folder_that_asks().path()), mode);
+    }
+}
+
+#[test]
 fn inspector_legacy() {
     node("inspector.mjs", "legacy");
 }
@@ -109,6 +123,12 @@ fn folder_to_reload() -> Folder {
     folder.write("next/same_list.wasm", fixture_bytes("versioned_b"));
     folder.write("next/other_list.wasm", fixture_bytes("versioned_c"));
     folder
+}
+
+/// A folder whose tools ask, and one whose calls are confirmed.
+fn folder_that_asks() -> Folder {
+    let confirmed = "[components.good]\nsource = \"components/good.wasm\"\napproval = \"always\"\n";
+    Folder::with_manifest(&format!("version = 1\n[components.asks]\nsource = \"components/asks.wasm\"\n{confirmed}"))
 }
 
 /// Runs the Python client in one mode.

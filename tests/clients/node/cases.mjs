@@ -1,6 +1,6 @@
 // What the Node clients share: the command line, the reading of cases.json, and how a claim is said.
 //
-// Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE [--reload FOLDER]
+// Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE [--reload FOLDER | --asking FOLDER]
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -21,7 +21,7 @@ export function check(holdsTrue, claim, ...details) {
 /** The command line, and the cases it names. `negotiated` maps each mode to the revision it must end up with. */
 export function readRun(negotiated) {
     const option = { type: 'string' };
-    const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option, reload: option } });
+    const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option, reload: option, asking: option } });
     for (const name of ['toolcell', 'cases', 'modules', 'mode']) {
         if (values[name] === undefined) throw new Failed(`--${name} is missing`);
     }

@@ -1,7 +1,8 @@
 // Talks to toolcell with the official TypeScript SDK, in one mode a run: legacy, auto or 2026-07-28 (pinned).
 //
 // With --reload FOLDER it serves FOLDER/toolcell.toml, whose tool says its version, and saves the versions of FOLDER/next
-// over it: one that offers the same list, and one that offers another.
+// over it: one that offers the same list, and one that offers another. With --asking FOLDER it serves FOLDER/toolcell.toml,
+// whose tools ask, and answers as a person, a model and an editor would.
 //
 // Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
 // nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
@@ -24,6 +25,12 @@ const REQUEST_MS_MAX = 30_000;
 /** The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself. */
 const CLOSE_MS_MAX = 1_500;
 
+/** What the tool that asks is told to ask: two things at once, then a third. */
+const ASKED = [
+    { who: { form: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } }, where: {} },
+    { poem: { sampling: { messages: [{ role: 'user', content: { type: 'text', text: 'A poem' } }], maxTokens: 9 } } },
+];
+
 /** The log levels of MCP that a modern request names in its `_meta`. */
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
@@ -41,6 +48,7 @@ await main(async () => {
     const sdk = name => import(pathToFileURL(resolver.resolve(name)));
     const library = { ...(await sdk('@modelcontextprotocol/client')), ...(await sdk('@modelcontextprotocol/client/stdio')) };
     if (run.reload !== undefined) return reload(run, library);
+    if (run.asking !== undefined) return asking(run, library);
     await examples(run, library);
     await cancellation(run, library);
 });
@@ -192,6 +200,36 @@ async function reload(run, library) {
     check((await names()) === 'version,extra', 'the list is the new one');
     check(heard === 1, 'the other list is heard of once', heard);
     await subscription?.close();
+    await close(client, asides);
+}
+
+/** A tool asks the person, the model and the client; a call is confirmed or declined. */
+async function asking(run, library) {
+    const options = { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } };
+    const { client, asides } = await connect(run, { manifest: join(run.asking, 'toolcell.toml') }, library, options);
+    const said = [];
+    let decision = 'accept';
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+        said.push(params.message);
+        return { action: decision, content: 'name' in params.requestedSchema.properties ? { name: 'Ada' } : {} };
+    });
+    client.setRequestHandler('sampling/createMessage', async ({ params }) => {
+        const content = [params.messages[0].content].flat()[0];
+        return { role: 'assistant', model: 'm', content: { type: 'text', text: `${content.text}!` } };
+    });
+    client.setRequestHandler('roots/list', async () => ({ roots: [{ uri: 'file:///work' }] }));
+    const text = (await client.callTool({ name: 'ask', arguments: { rounds: ASKED } })).content[0].text;
+    check(text.startsWith('roots file:///work, accepted {"name":"Ada"}; message {'), 'the tool has the answers', text);
+    check(text.includes('A poem!'), 'the model is asked what the tool asks', text);
+    check(said.join() === 'The tool "ask" asks: Who?', 'the person is told who asks', said);
+    const approved = await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
+    check(approved.content[0].text === 'hello', 'an approved call runs', approved);
+    check(said.at(-1).startsWith('Allow the tool "echo"'), 'the person is asked first', said);
+    decision = 'decline';
+    const declined = await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
+    const wanted = { isError: true, content: [{ text: 'the person declined: "echo" was not run' }] };
+    const wrong = mismatches(wanted, declined);
+    check(wrong.length === 0, 'a declined call does not', ...wrong);
     await close(client, asides);
 }
 

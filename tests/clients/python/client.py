@@ -1,9 +1,10 @@
 """Talks to toolcell with the official Python SDK, in one mode a run.
 
-Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28 [--reload FOLDER]
+Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28 [--reload FOLDER | --asking FOLDER]
 
 With --reload it serves FOLDER/toolcell.toml instead, whose tool says its version, and saves the versions of FOLDER/next
-over it: one that offers the same list, and one that offers another.
+over it: one that offers the same list, and one that offers another. With --asking it serves FOLDER/toolcell.toml, whose
+tools ask, and answers as a person, a model and an editor would.
 
 Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
 nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
@@ -25,7 +26,15 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types import Tool, ToolListChangedNotification
+from mcp_types import (
+    CreateMessageResult,
+    ElicitResult,
+    ListRootsResult,
+    Root,
+    TextContent,
+    Tool,
+    ToolListChangedNotification,
+)
 
 NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
 """The revision that each mode must end up with: the newest that both sides know in that era."""
@@ -34,6 +43,12 @@ INVALID_PARAMS = -32602
 
 REQUEST_SECONDS_MAX = 30.0
 """No call of the cases takes a second; a call that takes this long hangs."""
+
+ASKED = [
+    {"who": {"form": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}, "where": {}},
+    {"poem": {"sampling": {"messages": [{"role": "user", "content": {"type": "text", "text": "A poem"}}], "maxTokens": 9}}},
+]
+"""What the tool that asks is told to ask: two things at once, then a third."""
 
 CLOSE_SECONDS_MAX = 1.5
 """The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself, and had
@@ -264,6 +279,40 @@ class Run:
             closing = time.monotonic()
         self.closed(closing)
 
+    async def asking(self, folder: Path) -> None:
+        """A tool asks the person, the model and the client; a call is confirmed or declined."""
+        said: list[str] = []
+        decision = "accept"
+
+        async def person(context: Any, asked: Any) -> ElicitResult:
+            said.append(asked.message)
+            fields = wire(asked)["requestedSchema"]["properties"]
+            return ElicitResult(action=decision, content={"name": "Ada"} if "name" in fields else {})
+
+        async def model(context: Any, asked: Any) -> CreateMessageResult:
+            prompt = asked.messages[0].content.text
+            return CreateMessageResult(role="assistant", model="m", content=TextContent(type="text", text=f"{prompt}!"))
+
+        async def folders(context: Any) -> ListRootsResult:
+            return ListRootsResult(roots=[Root(uri="file:///work")])
+
+        answering = {"elicitation_callback": person, "sampling_callback": model, "list_roots_callback": folders}
+        async with self.client({"manifest": str(folder / "toolcell.toml")}, **answering) as client:
+            result = wire(await client.call_tool("ask", {"rounds": ASKED}))
+            text = result["content"][0]["text"]
+            check(text.startswith('roots file:///work, accepted {"name":"Ada"}; message {'), "the tool has the answers", text)
+            check("A poem!" in text, "the model is asked what the tool asks", text)
+            check(said == ['The tool "ask" asks: Who?'], "the person is told who asks", said)
+            result = wire(await client.call_tool("echo", {"text": "hello"}))
+            check(result["content"][0]["text"] == "hello", "an approved call runs", result)
+            check(said[-1].startswith('Allow the tool "echo"'), "the person is asked first", said)
+            decision = "decline"
+            result = wire(await client.call_tool("echo", {"text": "hello"}))
+            wanted = {"isError": True, "content": [{"text": 'the person declined: "echo" was not run'}]}
+            check(not mismatches(wanted, result), "a declined call does not", result)
+            closing = time.monotonic()
+        self.closed(closing)
+
     def closed(self, closing: float) -> None:
         """The server ended by itself, soon after its input did."""
         seconds = time.monotonic() - closing
@@ -281,10 +330,14 @@ async def main() -> None:
     parser.add_argument("--cases", required=True, type=Path)
     parser.add_argument("--mode", required=True, choices=sorted(NEGOTIATED))
     parser.add_argument("--reload", type=Path)
+    parser.add_argument("--asking", type=Path)
     options = parser.parse_args()
     run = Run(options)
     if options.reload:
         await run.reload(options.reload)
+        return
+    if options.asking:
+        await run.asking(options.asking)
         return
     await run.examples()
     await run.cancellation()

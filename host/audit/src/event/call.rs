@@ -88,8 +88,8 @@ pub struct CallAsked<'a> {
     /// The key of the question.
     pub key: Clipped<'a>,
     /// What came of it: `accepted`, `declined`, `dismissed`, `answered`; `pending` where the caller is to call again with the
-    /// answer; `remembered` where an earlier approval holds; `unsupported`, `refused`, `timed_out` or `failed` where there is
-    /// none.
+    /// answer; `remembered` where an earlier approval holds; `unsupported`, `refused`, `timed_out`, `cancelled` or
+    /// `failed` where there is none.
     pub answer: &'a str,
     /// Why there is none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -106,6 +106,9 @@ impl Begun<'_> {
             Some(Asked::Answered(answers)) => answers.into_iter().next(),
             Some(Asked::Refused(error)) => return Err(self.cannot_ask(&error)),
             Some(Asked::Ended(refused)) => return Err(self.asked_elsewhere(refused)),
+            None if call.context.cancellation.is_cancelled() => {
+                return Err(self.not_approved("cancelled", "the call was cancelled"));
+            }
             None => return Err(self.not_approved("timed_out", &self.nobody_within(wait))),
         };
         match answer {

@@ -11,6 +11,7 @@ use super::record::AskRecords;
 /// The way of one call's questions.
 pub struct Questions {
     asking: mcp::Asking,
+    cancellation: mcp::Cancellation,
     records: AskRecords,
     /// Who asks, for people.
     asker: String,
@@ -20,20 +21,28 @@ pub struct Questions {
 
 impl Questions {
     /// Of one call.
-    pub fn new(asking: mcp::Asking, records: AskRecords, limits: &Limits) -> Self {
+    pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits) -> Self {
+        let (asking, cancellation) = (context.asking.clone(), context.cancellation.clone());
         let asker = format!("The tool {:?}", records.tool());
-        Self { asking, records, asker, answer_bytes_max: limits.answer_bytes(), answered_within: limits.ask_wait() }
+        Self {
+            asking,
+            cancellation,
+            records,
+            asker,
+            answer_bytes_max: limits.answer_bytes(),
+            answered_within: limits.ask_wait(),
+        }
     }
 
     pub fn supports(&self, kind: sandbox::Kind) -> bool {
         self.asking.supports(question_kind(kind))
     }
 
-    /// Asks. Dropped before there are answers, it is recorded as timed out: nobody else drops it and lives on.
+    /// Asks. Dropped before there are answers, it is recorded as cancelled where the call was, else as timed out.
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
-        let open = Open { records: &self.records, asked, told: false };
+        let open = Open { questions: self, asked, told: false };
         if let Some(ask) = asks.iter().find(|ask| !is_guests(&ask.key)) {
             let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
             return open.refused(sandbox::Refusal::Invalid(text));
@@ -59,7 +68,7 @@ fn is_guests(key: &str) -> bool {
 
 /// Questions that nothing has come of yet.
 struct Open<'a> {
-    records: &'a AskRecords,
+    questions: &'a Questions,
     asked: Vec<(String, &'static str)>,
     told: bool,
 }
@@ -68,7 +77,7 @@ impl Open<'_> {
     fn answered(mut self, answers: Vec<mcp::Answer>) -> sandbox::Asked {
         self.told = true;
         for ((key, kind), answer) in self.asked.iter().zip(&answers) {
-            self.records.write(kind, key, named(answer), None);
+            self.questions.records.write(kind, key, named(answer), None);
         }
         sandbox::Asked::Answered(Ok(answers.into_iter().map(answer).collect()))
     }
@@ -92,7 +101,7 @@ impl Open<'_> {
     fn tell(&mut self, answer: &str, detail: Option<&str>) {
         self.told = true;
         for (key, kind) in &self.asked {
-            self.records.write(kind, key, answer, detail);
+            self.questions.records.write(kind, key, answer, detail);
         }
     }
 }
@@ -100,7 +109,7 @@ impl Open<'_> {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         if !self.told {
-            self.tell("timed_out", None);
+            self.tell(if self.questions.cancellation.is_cancelled() { "cancelled" } else { "timed_out" }, None);
         }
     }
 }

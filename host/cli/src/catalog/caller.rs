@@ -26,7 +26,7 @@ pub struct McpCaller {
 
 impl McpCaller {
     pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
-        let questions = Questions::new(context.asking.clone(), asks, limits);
+        let questions = Questions::new(&context, asks, limits);
         Self { context, denials, questions, progress: Mutex::new(Allowance::new(limits.progress())), narrowed: None }
     }
 

@@ -44,7 +44,7 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, Needs), AskError
     if let Some(key) = params.keys().find(|key| !known(key)) {
         return Err(invalid(format!("its params have no member {key:?}")));
     }
-    if !params.get("maxTokens").and_then(Value::as_u64).is_some_and(|tokens| tokens > 0) {
+    if params.get("maxTokens").and_then(Value::as_u64).is_none_or(|tokens| tokens == 0) {
         return Err(invalid("maxTokens must be a positive integer".to_owned()));
     }
     let messages = params.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());

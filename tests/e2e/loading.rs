@@ -48,7 +48,7 @@ fn imports_that_the_host_does_not_offer_are_named() {
 
 #[test]
 fn what_is_no_tool_component_is_said_to_be_none() {
-    says("core_module", &["a core WebAssembly module, not a component", "wasm32-wasip2"]);
+    says("core_module", &["a core WebAssembly module, not a component", "\"env\""]);
     says("no_export", &["neither \"toolcell:mcp/tools\" nor functions", "exports nothing"]);
     says("other_export", &["toolcell:mcp/tools@1.1.0", "list-tools"]);
     says("future_contract", &["toolcell:mcp/tools@9.0.0", "this host speaks"]);
@@ -75,7 +75,7 @@ fn files_that_are_no_wasm_are_said_to_be_none() {
         (Vec::new(), "not a WebAssembly component"),
         (scrambled, "not a WebAssembly component"),
         (b"#!/bin/sh\necho hello\n".to_vec(), "not a WebAssembly component"),
-        (b"\0asm".to_vec(), "not a component"),
+        (b"\0asm".to_vec(), "not a WebAssembly component"),
         (half, "not a valid component"),
         (flipped, "not a valid component"),
     ] {

@@ -27,6 +27,7 @@ mod lifecycle;
 mod loading;
 mod malformed;
 mod policy;
+mod program;
 mod reload;
 mod reload_beside;
 mod reload_crash;

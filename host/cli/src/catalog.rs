@@ -11,6 +11,7 @@ mod content;
 mod definition;
 mod denials;
 mod instances;
+mod program;
 mod rate;
 mod reach;
 mod record;
@@ -24,7 +25,7 @@ use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{ArgumentProblems, Call, CallResult, Cancellation, CheckedResult, NameCollisions, Tool, ToolList};
-use toolcell_policy::{Approval, ComponentPolicy, Grants, Limit, Limits};
+use toolcell_policy::{Approval, ComponentPolicy, Grants, Limit, Limits, Program};
 use toolcell_sandbox::{
     CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
 };
@@ -75,6 +76,8 @@ struct Entry {
     component: Arc<Loaded>,
     /// The tool's own name, without the manifest's prefix.
     name: String,
+    /// How its program is run, where it is a tool of one.
+    program: Option<Arc<Program>>,
     limits: Limits,
     reach: Arc<Reach>,
     admission: Arc<Admission>,
@@ -331,6 +334,11 @@ impl<'a> Offer<'a> {
         &self.entry.component
     }
 
+    /// How its program is run; nothing for a tool of any other shape.
+    pub fn program(&self) -> Option<&'a Program> {
+        self.entry.program.as_deref()
+    }
+
     /// What it may reach.
     pub fn grants(&self) -> &'a Grants {
         self.entry.reach.grants()
@@ -426,6 +434,7 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
+        program: entry.program.as_deref(),
         limits: &entry.limits,
         reach: &entry.reach,
         caller: Arc::new(caller.narrowed_by(entry.narrowed.clone())),

@@ -122,13 +122,6 @@ impl Program {
         }
         lines
     }
-
-    /// The templates with where they stand.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
-        let args = self.args.iter().flat_map(|arg| &arg.0);
-        let all = args.chain(&self.stdin).chain(self.env.iter().map(|(_, template)| template));
-        all.flat_map(Template::slots)
-    }
 }
 
 impl Arg {

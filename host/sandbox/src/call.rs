@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use toolcell_audit::Usage;
-use toolcell_policy::{Denial, Limit, Limits};
+use toolcell_policy::{Denial, Limit, Limits, Program};
 use wasmtime::Store;
 
 use crate::asking::Waits;
@@ -28,6 +28,8 @@ pub struct CallInput<'a> {
     pub tool: &'a str,
     /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
+    /// How a program is run for it; nothing for a tool of any other shape.
+    pub program: Option<&'a Program>,
     /// The limits of this tool.
     pub limits: &'a Limits,
     /// What this tool can reach. An instance made ahead or kept was made with it.
@@ -116,8 +118,8 @@ pub(crate) struct Terms<'a> {
 
 /// Runs `call-tool` and holds the result to the output limits.
 pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
-    let CallInput { tool, arguments_json, limits, reach, caller, supply } = input;
-    let ask = Ask { tool, arguments_json, limits };
+    let CallInput { tool, arguments_json, program, limits, reach, caller, supply } = input;
+    let ask = Ask { tool, arguments_json, program, limits };
     let report = run(component, Terms { limits, reach, caller, supply }, async |store, exports| {
         component.tools().call(store, exports, ask).await
     })

@@ -10,7 +10,7 @@ use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
 /// Bytes a guest may hand over in one write: the size WASI hosts commonly permit. Bounds what one
 /// `write-zeroes` makes the host allocate.
-const WRITE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const WRITE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a guest printed and logged during one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl LogBudget {
         Captured { text: String::from_utf8_lossy(&kept).into_owned(), dropped_bytes: log.dropped_bytes }
     }
 
-    fn print(&self, bytes: &[u8]) {
+    pub(crate) fn print(&self, bytes: &[u8]) {
         let mut log = self.lock();
         let room = usize::try_from(log.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
         let (kept, dropped) = bytes.split_at(room.min(bytes.len()));

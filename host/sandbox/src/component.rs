@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
 use crate::inspect::Inspection;
 use crate::precompiled::{self, CodeOrigin};
+use crate::preview1::{self, NotAProgram};
 use crate::reach::Reach;
 use crate::shape::{Exports, Shape, ShapeName};
 use crate::state::CallState;
@@ -34,9 +35,9 @@ pub enum LoadError {
     /// Not WebAssembly at all.
     #[error("not a WebAssembly component: the file does not begin like one")]
     NotWasm,
-    /// A core module, not a component.
-    #[error("a core WebAssembly module, not a component")]
-    CoreModule,
+    /// A core module that is no program for WASI preview 1.
+    #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
+    CoreModule(NotAProgram),
     /// WebAssembly that does not validate or compile, or needs a feature that is off.
     #[error("not a valid component: {reason}")]
     Invalid {
@@ -90,7 +91,7 @@ impl LoadError {
         match self {
             Self::TooLarge { .. } => "build it with optimizations and without debug information",
             Self::NotWasm => "`source` must name a built .wasm component",
-            Self::CoreModule => "build it for wasm32-wasip2, or wrap it with `wasm-tools component new`",
+            Self::CoreModule(why) => why.hint(),
             Self::Invalid { .. } => {
                 "threads, 64-bit memories, several memories in a module and garbage collection are off"
             }
@@ -189,7 +190,7 @@ impl ToolComponent {
     pub fn left_out(&self) -> &[LeftOut] {
         match &self.shape {
             Shape::Typed(functions) => functions.left_out(),
-            Shape::Contract(_) => &[],
+            Shape::Contract(_) | Shape::Program(_) => &[],
         }
     }
 
@@ -198,21 +199,26 @@ impl ToolComponent {
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {
             Shape::Typed(functions) => Some(functions.describable()),
-            Shape::Contract(_) => None,
+            Shape::Contract(_) | Shape::Program(_) => None,
         }
     }
 
     /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
-    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs, and the
-    /// descriptions are added to what it carries itself.
+    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs: a typed one's
+    /// are its functions, with the descriptions added to what it carries itself, and those of a program are the manifest's.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed(functions) = &self.shape {
             return CallReport::without_running(functions.tools(descriptions));
         }
+        if let Shape::Program(_) = &self.shape {
+            return CallReport::without_running(Vec::new());
+        }
         let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller), supply: Supply::Fresh };
         call::run(self, terms, async |store, exports| match exports {
             Exports::Contract(bindings) => bindings.toolcell_mcp_tools().call_list_tools(store).await,
-            Exports::Typed(_) => Err(wasmtime::Error::msg("the component lists its tools by their types")),
+            Exports::Typed(_) | Exports::Program(_) => {
+                Err(wasmtime::Error::msg("the component lists its tools by their types"))
+            }
         })
         .await
     }
@@ -247,8 +253,10 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<(Compone
     if !bytes.starts_with(&WASM_MAGIC) {
         return Err(LoadError::NotWasm);
     }
-    if !bytes.starts_with(&COMPONENT_PREAMBLE) {
-        return Err(LoadError::CoreModule);
+    if preview1::is_module(bytes) {
+        preview1::check(bytes).map_err(LoadError::CoreModule)?;
+    } else if !bytes.starts_with(&COMPONENT_PREAMBLE) {
+        return Err(LoadError::NotWasm);
     }
     let on = |lane: &'s Lane| {
         let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;

@@ -6,6 +6,7 @@ use wasmtime_wasi::I32Exit;
 
 use crate::asking::Ended;
 use crate::keyvalue::Fault;
+use crate::program::{self, OutputFull};
 use crate::state::CallState;
 use crate::typed::EncodeError;
 
@@ -134,6 +135,9 @@ impl Failure {
         if let Some(ended) = error.downcast_ref::<Ended>() {
             return Self::Asked { refused: ended.refused.clone() };
         }
+        if error.downcast_ref::<OutputFull>().is_some() {
+            return Self::over(Limit::Output, limits);
+        }
         if let Some(fault) = error.downcast_ref::<Fault>() {
             return Self::Host { detail: fault.to_string() };
         }
@@ -170,7 +174,15 @@ impl Failure {
             Trap::StackOverflow => Self::StackOverflow,
             _ if state.limiter.refused() => Self::over(Limit::Memory, limits),
             // wasmtime's own text ends in a longer explanation for some traps; the first line names it.
-            _ => Self::Trapped { reason: reason(&trap.to_string()), detail: format!("{error:?}") },
+            _ => {
+                let mut reason = reason(&trap.to_string());
+                // Runtimes print why they give up before they trap.
+                let said = program::plain(&state.last_words());
+                if !said.is_empty() {
+                    reason = format!("{reason}; it last printed:\n{said}");
+                }
+                Self::Trapped { reason, detail: format!("{error:?}") }
+            }
         }
     }
 }

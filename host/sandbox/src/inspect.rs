@@ -5,6 +5,7 @@ use wasmtime::component::types::ComponentItem;
 use crate::component::{self, LoadError};
 use crate::digest::Digest;
 use crate::engine::Sandbox;
+use crate::preview1;
 use crate::shape::CONTRACT_EXPORT;
 
 /// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
@@ -35,6 +36,7 @@ const ASKING: &str = "toolcell:mcp/asking@";
 pub struct Inspection {
     digest: Digest,
     size_bytes: u64,
+    adapted: bool,
     exports: Vec<String>,
     imports: Vec<String>,
     not_offered: Vec<String>,
@@ -55,7 +57,8 @@ impl Inspection {
         let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
         let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
         let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
-        Self { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, exports, imports, not_offered }
+        let adapted = preview1::is_module(bytes);
+        Self { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted, exports, imports, not_offered }
     }
 
     /// The digest of its bytes.
@@ -68,6 +71,13 @@ impl Inspection {
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// Whether it is a program for WASI preview 1, which the official adapter made a component of: exports and imports are
+    /// the component's.
+    #[must_use]
+    pub fn is_adapted(&self) -> bool {
+        self.adapted
     }
 
     /// The names of its exports.

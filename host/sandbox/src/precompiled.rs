@@ -9,6 +9,7 @@ use wasmtime::component::Component;
 
 use crate::cache::CodeCache;
 use crate::digest::Digest;
+use crate::preview1;
 
 /// Bump when a change of this crate makes code that was compiled before unusable in a way wasmtime cannot see.
 const FORMAT: u8 = 1;
@@ -28,25 +29,38 @@ pub(crate) fn component(
     cache: Option<&CodeCache>,
     bytes: &[u8],
 ) -> wasmtime::Result<(Component, CodeOrigin)> {
-    let Some(cache) = cache else { return Ok((Component::from_binary(engine, bytes)?, CodeOrigin::Compiled)) };
-    let name = name(engine, Digest::of(bytes));
+    let Some(cache) = cache else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
+    let name = name(engine, bytes);
     if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
         return Ok((component, CodeOrigin::Cache));
     }
-    let component = Component::from_binary(engine, bytes)?;
+    let component = compile(engine, bytes)?;
     if let Ok(code) = component.serialize() {
         cache.keep(&name, &code);
     }
     Ok((component, CodeOrigin::Compiled))
 }
 
+/// Compiles a component, or the one that a program for WASI preview 1 becomes.
+fn compile(engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Component> {
+    if preview1::is_module(bytes) {
+        return Component::from_binary(engine, &preview1::component(bytes)?);
+    }
+    Component::from_binary(engine, bytes)
+}
+
 /// The name of an entry: everything that the code depends on. wasmtime's hash covers its full version, the target, the
 /// processor's features in use, and every setting that code is compiled for.
-fn name(engine: &Engine, digest: Digest) -> String {
+fn name(engine: &Engine, bytes: &[u8]) -> String {
     let mut settings = Settings(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut settings);
     settings.write_u8(FORMAT);
-    settings.write(digest.as_bytes());
+    settings.write(Digest::of(bytes).as_bytes());
+    if preview1::is_module(bytes) {
+        let (format, adapter) = preview1::adapter();
+        settings.write_u8(format);
+        settings.write(adapter);
+    }
     settings.0.finalize().to_hex().to_string()
 }
 

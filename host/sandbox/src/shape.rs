@@ -1,18 +1,20 @@
 //! What makes tools of a component: one shape per way of being one, told by the component's own exports. Must not hold:
 //! what a shape's tools are, or how they are called; that is in a file for each.
 mod contract;
+mod program;
 mod typed;
 
 #[cfg(test)]
 mod tests;
 
-use toolcell_policy::Limits;
+use toolcell_policy::{Limits, Program};
 use wasmtime::Store;
-use wasmtime::component::{Component, Instance, InstancePre};
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 
 use crate::bindings::{self, ToolComponent as Bindings, contract as types};
 use crate::component::LoadError;
 use crate::inspect::Inspection;
+use crate::program::Run;
 use crate::state::CallState;
 use crate::typed::Functions;
 
@@ -22,6 +24,8 @@ pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
 pub(crate) enum Shape {
     /// It exports the tool contract, and lists its tools itself.
     Contract(bindings::ToolComponentIndices),
+    /// It is a command-line program, which the manifest makes tools of.
+    Program(ComponentExportIndex),
     /// It exports functions over WIT values: each is a tool.
     Typed(Functions),
 }
@@ -34,6 +38,8 @@ pub enum ShapeName {
     Contract,
     /// Exports functions over WIT values.
     Typed,
+    /// Exports `wasi:cli/run`, or is a program for WASI preview 1.
+    Program,
 }
 
 impl ShapeName {
@@ -43,6 +49,7 @@ impl ShapeName {
         match self {
             Self::Contract => "contract",
             Self::Typed => "typed",
+            Self::Program => "program",
         }
     }
 }
@@ -51,6 +58,7 @@ impl ShapeName {
 pub(crate) enum Exports {
     Contract(Bindings),
     Typed(Instance),
+    Program(Run),
 }
 
 /// One call of one tool.
@@ -60,6 +68,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) tool: &'a str,
     /// A JSON object.
     pub(crate) arguments_json: &'a str,
+    /// How a program is run for it.
+    pub(crate) program: Option<&'a Program>,
     pub(crate) limits: &'a Limits,
 }
 
@@ -79,6 +89,9 @@ impl Shape {
         if let Some(indices) = contract::detect(pre, inspection)? {
             return Ok(Self::Contract(indices));
         }
+        if let Some(run) = program::detect(component, inspection)? {
+            return Ok(Self::Program(run));
+        }
         if let Some(functions) = typed::detect(component, bytes)? {
             return Ok(Self::Typed(functions));
         }
@@ -89,6 +102,7 @@ impl Shape {
         match self {
             Self::Contract(_) => ShapeName::Contract,
             Self::Typed(_) => ShapeName::Typed,
+            Self::Program(_) => ShapeName::Program,
         }
     }
 
@@ -97,6 +111,7 @@ impl Shape {
         Ok(match self {
             Self::Contract(indices) => Exports::Contract(indices.load(store, &instance)?),
             Self::Typed(_) => Exports::Typed(instance),
+            Self::Program(run) => Exports::Program(instance.get_typed_func(store, run)?),
         })
     }
 
@@ -113,6 +128,10 @@ impl Shape {
         match (self, exports) {
             (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
+            (Self::Program(_), Exports::Program(run)) => match ask.program {
+                Some(program) => crate::program::run(store, run, (program, ask.arguments_json), ask.limits).await,
+                None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),
+            },
             _ => Err(wasmtime::Error::msg("the instance is of another shape than its component")),
         }
     }

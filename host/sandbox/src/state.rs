@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolcell_policy::{Denial, Limits};
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
-use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::asking::AskBudget;
@@ -18,6 +18,7 @@ use crate::http::{self, HttpHooks};
 use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
 use crate::net::{CallNet, NetGuard, NetLimits};
+use crate::program::{Printed, Standard};
 use crate::reach::Reach;
 use crate::sockets::Gate;
 
@@ -42,6 +43,8 @@ pub(crate) struct CallState {
     net: Option<NetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
+    /// What the program prints that runs, where one does.
+    last_words: Option<Printed>,
 }
 
 impl CallState {
@@ -76,6 +79,7 @@ impl CallState {
             net: None,
             http: None,
             http_context,
+            last_words: None,
         }
     }
 
@@ -83,6 +87,22 @@ impl CallState {
     pub(crate) fn called(&mut self) -> &mut Self {
         self.host_calls = self.host_calls.saturating_add(1);
         self
+    }
+
+    /// A program begins to run, with streams, arguments and variables of this run alone.
+    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: Standard) {
+        self.last_words = Some(standard.printed.clone());
+        (self.wasi, self.gate) = program_context(limits, &self.reach, standard);
+    }
+
+    /// What a program that is stopped said last; nothing of any other guest.
+    pub(crate) fn last_words(&self) -> String {
+        self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
+    }
+
+    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on why there are none.
+    pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
+        self.files.read_own(path, bytes_max)
     }
 
     /// From now on, this is whom the guest's progress, log and denials reach.
@@ -146,13 +166,12 @@ impl CallState {
 }
 
 fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
-    let mut builder = WasiCtx::builder();
-    builder.stdout(log.clone()).stderr(log.clone()).max_random_size(limits.random_bytes());
-    let grants = reach.grants();
-    let gate = Gate::before(&mut builder, grants);
+    let (mut builder, gate) = context_of(limits, reach);
+    builder.stdout(log.clone()).stderr(log.clone());
     for (name, value) in reach.environment() {
         builder.env(name, value);
     }
+    let grants = reach.grants();
     if !grants.args().is_empty() {
         builder.args(grants.args());
     }
@@ -160,6 +179,32 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Op
         builder.stdin(MemoryInputPipe::new(text.to_owned()));
     }
     (builder.build(), gate)
+}
+
+/// The context of one run of a program: the component's fixed arguments and variables, and the run's own.
+fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiCtx, Option<Arc<Gate>>) {
+    let Standard { invocation, printed } = standard;
+    let (mut builder, gate) = context_of(limits, reach);
+    builder.stdout(printed.out()).stderr(printed.error());
+    let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
+    for (name, value) in reach.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
+        builder.env(name, value);
+    }
+    let grants = reach.grants();
+    // By custom a program's first argument is its name.
+    builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
+    if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
+        builder.stdin(MemoryInputPipe::new(text));
+    }
+    (builder.build(), gate)
+}
+
+/// What every guest's context has: bounds, and the rules on sockets.
+fn context_of(limits: &Limits, reach: &Reach) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
+    let mut builder = WasiCtx::builder();
+    builder.max_random_size(limits.random_bytes());
+    let gate = Gate::before(&mut builder, reach.grants());
+    (builder, gate)
 }
 
 impl WasiView for CallState {

@@ -14,14 +14,14 @@ use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, names};
+use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::approval::Approvals;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
-use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition};
+use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, program};
 use crate::machine::Machine;
 use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
@@ -193,6 +193,9 @@ impl Builder {
             }
         };
         typed::check_supported(policy, &component)?;
+        if component.shape() == ShapeName::Program {
+            return Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools: program::tools(policy) }));
+        }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
         super::log_captured(policy.name(), &report.captured);
@@ -366,6 +369,7 @@ impl Draft<'_> {
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
+        problems.extend(program::check(policy, component.shape()));
         let tools_max = policy.load().tools();
         if tools.len() > tools_max {
             let (name, listed) = (policy.name(), tools.len());
@@ -402,10 +406,17 @@ impl Draft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         adding: &mut Adding<'_>,
-        tool: contract::Tool,
+        mut tool: contract::Tool,
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();
+        let said = policy.tool(&name);
+        // What the operator says of a tool is for the operator's clients, and wins.
+        tool.title = said.and_then(ToolPolicy::title).map(str::to_owned).or(tool.title);
+        if let Some(description) = said.and_then(ToolPolicy::description) {
+            description.clone_into(&mut tool.description);
+        }
+        let program = program::of_tool(policy, &name, adding.loaded.component.shape());
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
             // A good name that only the prefix makes too long is reported with the prefix.
@@ -436,7 +447,7 @@ impl Draft<'_> {
                     Some(approval).filter(|approval| approval.policy().asks(hints.read_only, hints.destructive));
                 self.parts.tools.push(Arc::new(tool));
                 let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
-                let entry = Entry { component, name, limits, reach, admission, instances, approval, narrowed };
+                let entry = Entry { component, name, program, limits, reach, admission, instances, approval, narrowed };
                 self.parts.entries.push(Arc::new(entry));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
@@ -465,7 +476,8 @@ impl Draft<'_> {
 
 fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
     let message = format!("component \"{}\", tool \"{tool}\": {} {}", policy.name(), problem.field, problem.message);
-    let diagnostic = Diagnostic::error("tools::definition", message).at(policy.source_span());
+    let own = policy.tool(tool).filter(|tool| tool.program().is_some()).map(ToolPolicy::name_span);
+    let diagnostic = Diagnostic::error("tools::definition", message).at(own.unwrap_or_else(|| policy.source_span()));
     match &problem.hint {
         Some(hint) => diagnostic.hint(hint),
         None => diagnostic,

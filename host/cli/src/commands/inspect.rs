@@ -75,6 +75,7 @@ impl Found {
             "digest": self.inspection.digest().to_string(),
             "size_bytes": self.inspection.size_bytes(),
             "shape": self.shape.map(ShapeName::as_str),
+            "adapted": self.inspection.is_adapted(),
             "contract": self.inspection.contract_version(),
             "exports": self.inspection.exports(),
             "imports": self.inspection.imports(),
@@ -92,12 +93,13 @@ impl Found {
         let mut text = format!("{}\n", heading(&sanitize::line(name)));
         text.push_str(&format!("  digest    {}\n", self.inspection.digest()));
         text.push_str(&format!("  size      {} bytes\n", self.inspection.size_bytes()));
-        if let Some(shape) = self.shape {
-            text.push_str(&format!("  shape     {}\n", shape.as_str()));
-        }
         let contract =
             self.inspection.contract_version().map_or("none".to_owned(), |version| format!("toolcell:mcp {version}"));
         text.push_str(&format!("  contract  {}\n", sanitize::line(&contract)));
+        if let Some(shape) = self.shape {
+            let adapted = if self.inspection.is_adapted() { " (a preview-1 module, adapted)" } else { "" };
+            text.push_str(&format!("  shape     {}{adapted}\n", shape.as_str()));
+        }
         for (title, names) in [("exports", self.inspection.exports()), ("imports", self.inspection.imports())] {
             text.push_str(&format!("\n{}\n", heading(title)));
             for name in names {
@@ -111,6 +113,9 @@ impl Found {
         }
         text.push_str(&format!("\n{}\n", heading("tools")));
         match &self.tools {
+            Ok(_) if self.shape == Some(ShapeName::Program) => {
+                text.push_str("  those that a manifest makes of it: [components.NAME.tools.TOOL]\n");
+            }
             Ok(tools) => tools.iter().for_each(|tool| text.push_str(&tool_text(tool))),
             Err(problem) => text.push_str(&format!("  none: {}\n", sanitize::line(problem))),
         }

@@ -81,12 +81,15 @@ impl Component {
 impl Tool {
     fn of(offer: &Offer<'_>) -> Self {
         let definition = definition(offer.tool());
-        Self {
-            definition_digest: digest(&definition),
-            definition,
-            grants_digest: digest(&offer.grants().canonical()),
-            grants: grants::words(offer.grants()),
+        let mut granted = offer.grants().canonical();
+        let mut words = grants::words(offer.grants());
+        // What a program is run with says as much of what its tool does as the grants do.
+        if let Some(program) = offer.program() {
+            granted = serde_json::json!({"grants": granted, "program": program.canonical()});
+            words.extend(program.words());
+            words.sort();
         }
+        Self { definition_digest: digest(&definition), definition, grants_digest: digest(&granted), grants: words }
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{Entry, Problems, Section, grants, input, keys, paths};
 use crate::diagnostic::Diagnostic;
-use crate::grants::{Grants, Mount};
+use crate::grants::{Grants, Mount, MountKind};
 use crate::names::did_you_mean;
 use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateError};
 
@@ -232,7 +232,8 @@ fn file(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// The file must lie where the tool can write.
+/// The file must lie in scratch space: there it is this call's own. In any other folder it could be left from an earlier
+/// call, or come from another one that runs at the same time.
 fn check_file(section: &Section<'_>, output: &Output, grants: &Grants, problems: &mut Problems) {
     let Output::Media { file: Some(file), .. } = output else { return };
     let Some(entry) = section.get("output") else { return };
@@ -240,15 +241,15 @@ fn check_file(section: &Section<'_>, output: &Output, grants: &Grants, problems:
         let below = file.strip_prefix(mount.guest());
         mount.guest() == "/" || below.is_some_and(|below| below.starts_with('/'))
     };
-    let writable = |mount: &&Mount| mount.access() == crate::grants::Access::Write;
+    let is_scratch = |mount: &&Mount| matches!(mount.kind(), MountKind::Scratch { .. });
     // The longest path wins.
-    if grants.files().iter().filter(holds).max_by_key(|mount| mount.guest().len()).filter(writable).is_none() {
+    if grants.files().iter().filter(holds).max_by_key(|mount| mount.guest().len()).filter(is_scratch).is_none() {
         let folder = file.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
-        let message = format!("the tool cannot write {file:?}");
+        let message = format!("the file {file:?} does not lie in scratch space of the call");
         problems.add(
-            Diagnostic::error("program::output", message).at(entry.span).hint(format!(
-                "grant the component a folder: filesystem = {{ {folder:?} = {{ scratch = \"8MiB\" }} }}"
-            )),
+            Diagnostic::error("program::output", message)
+                .at(entry.span)
+                .hint(format!("grant the component some: filesystem = {{ {folder:?} = {{ scratch = \"8MiB\" }} }}")),
         );
     }
 }

@@ -18,6 +18,7 @@ pub fn measure(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
                 let input = CallInput {
+                    program: None,
                     tool,
                     arguments_json: ARGUMENTS,
                     limits: &limits,

@@ -1,4 +1,5 @@
 //! The files of one call: its mounts, its scratch space, and what it has open. Made with the call's store and dropped with it.
+use std::io::Read as _;
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
@@ -71,6 +72,37 @@ impl Files {
 
     pub(super) fn permits(&self) -> &Permits {
         &self.permits
+    }
+
+    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on why there are none.
+    pub(crate) fn read_own(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
+        let bytes = self.open_own(path).and_then(|file| {
+            let mut bytes = Vec::new();
+            file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| code(&error))?;
+            Ok(bytes)
+        });
+        match bytes {
+            Ok(bytes) if bytes.len() as u64 > bytes_max => {
+                Err(format!("the file {path} is larger than a result may be"))
+            }
+            Ok(bytes) => Ok(bytes),
+            Err(Refused::Code(ErrorCode::NoEntry)) => Err(format!("the program made no file {path}")),
+            Err(_) => Err(format!("the program made no regular file {path}")),
+        }
+    }
+
+    fn open_own(&mut self, path: &str) -> Result<std::fs::File, Refused> {
+        let below = |root: &str| path.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/');
+        let roots = self.prepared.preopens().iter();
+        let found = roots.filter_map(|(mount, root)| Some((*mount, root.len(), below(root)?)));
+        let Some((mount, _, rest)) = found.max_by_key(|(_, length, _)| *length) else {
+            return Err(ErrorCode::NoEntry.into());
+        };
+        let rest = rest.to_owned();
+        match self.place(&Folder { mount, at: Vec::new(), open: None }, &rest)? {
+            Place::Spot(spot) => Ok(open_seen(&spot, Asked::to_look(false), Some(&spot.facts(false)?))?.0),
+            Place::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
+        }
     }
 
     pub(super) fn mount(&self, number: usize) -> Result<&Mount, Refused> {

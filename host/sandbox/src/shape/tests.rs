@@ -19,7 +19,9 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
 async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
     let (limits, reach) = (Limits::default(), Reach::sealed(""));
     let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
-    component.call_tool(CallInput { tool, arguments_json, limits: &limits, reach: &reach, caller, supply }).await
+    component
+        .call_tool(CallInput { tool, arguments_json, program: None, limits: &limits, reach: &reach, caller, supply })
+        .await
 }
 
 async fn structured(component: &ToolComponent, tool: &str, arguments_json: &str) -> String {

@@ -1,0 +1,170 @@
+//! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as `wasi:cli/exit` once knew no
+//! more. A module's import of `proc_exit` becomes one of `exit-with-code`, so that a 2 stays a 2. Must not hold: adapting.
+use wasmparser::{BinaryReaderError, Parser, Payload};
+use wit_component::{StringEncoding, embed_component_metadata, metadata};
+
+use super::{ADAPTER, PREVIEW1};
+
+/// What the adapter would make success or failure of.
+const PROC_EXIT: &str = "proc_exit";
+
+/// What it becomes. Takes a `u8`, of which a core module sees an `i32`, as of the exit code before.
+const EXIT_WITH_CODE: &str = "exit-with-code";
+
+/// The interface that has it, as the adapter knows it: both must mean the same one.
+const INTERFACE: &str = "wasi:cli/exit@0.2.12";
+
+/// A world for modules that import it.
+const WORLD: &str = "package toolcell:adapted; world exits { import wasi:cli/exit@0.2.12; }";
+
+/// The section of imports, by its number in the format.
+const IMPORT_SECTION: u8 = 2;
+
+/// The module, but that it exits with its code; `None` where it never exits so.
+///
+/// # Errors
+/// The module does not read as one, or the adapter knows another interface.
+pub(super) fn with_codes(module: &[u8]) -> Result<Option<Vec<u8>>, String> {
+    let Some(mut renamed) = rename(module).map_err(|error| error.to_string())? else { return Ok(None) };
+    let embedded = metadata::decode(ADAPTER).and_then(|(_, adapter)| {
+        let mut resolve = adapter.resolve;
+        let package = resolve.push_source("adapted.wit", WORLD)?;
+        let world = resolve.select_world(&[package], None)?;
+        embed_component_metadata(&mut renamed, &resolve, world, StringEncoding::UTF8, false)
+    });
+    embedded.map(|()| Some(renamed)).map_err(|error| format!("{error:#}"))
+}
+
+/// The module with the import renamed; everything else stays as it is, byte for byte.
+fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
+    for payload in Parser::new(0).parse_all(module) {
+        let Payload::ImportSection(section) = payload? else { continue };
+        let range = section.range();
+        let (start, end) = (offset(range.start), offset(range.end));
+        let mut starts = Vec::new();
+        let mut found = None;
+        for import in section.into_imports_with_offsets() {
+            let (at, import) = import?;
+            if import.module == PREVIEW1 && import.name == PROC_EXIT {
+                found = Some(starts.len());
+            }
+            starts.push(offset(at));
+        }
+        let Some(found) = found else { return Ok(None) };
+        starts.push(end);
+        return Ok(replace(module, (start, end), &starts, found));
+    }
+    Ok(None)
+}
+
+fn offset(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+/// Puts the section together again. `starts` are those of its imports, and its end.
+fn replace(module: &[u8], (start, end): (usize, usize), starts: &[usize], found: usize) -> Option<Vec<u8>> {
+    let (from, to) = (*starts.get(found)?, *starts.get(found + 1)?);
+    // A name is its length and its bytes; the type follows both.
+    let (_, rest) = name(module.get(from..to)?)?;
+    let (_, ty) = name(rest)?;
+    let mut body = module.get(start..from)?.to_vec();
+    for name in [INTERFACE, EXIT_WITH_CODE] {
+        body.extend(leb(name.len()));
+        body.extend(name.as_bytes());
+    }
+    body.extend(ty);
+    body.extend(module.get(to..end)?);
+    // Before the body stand the section's number and its size, which is as long as its writer made it.
+    let mut before = start.checked_sub(1)?;
+    while before > 0 && module.get(before - 1)? & 0x80 != 0 && start - before < 5 {
+        before -= 1;
+    }
+    let number = before.checked_sub(1)?;
+    if *module.get(number)? != IMPORT_SECTION {
+        return None;
+    }
+    let mut replaced = module.get(..before)?.to_vec();
+    replaced.extend(leb(body.len()));
+    replaced.extend(body);
+    replaced.extend(module.get(end..)?);
+    Some(replaced)
+}
+
+/// A name and what follows it.
+fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut length, mut read) = (0_usize, 0_u32);
+    let mut rest = bytes;
+    loop {
+        let (byte, after) = rest.split_first()?;
+        length |= usize::from(byte & 0x7f).checked_shl(7 * read)?;
+        (rest, read) = (after, read + 1);
+        if byte & 0x80 == 0 {
+            return rest.split_at_checked(length);
+        }
+        if read > 4 {
+            return None;
+        }
+    }
+}
+
+/// A number as the format writes it: seven bits to a byte.
+fn leb(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = u8::try_from(number & 0x7f).unwrap_or_default();
+        number >>= 7;
+        if number == 0 {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// The imports of a module.
+    fn imports(module: &[u8]) -> Vec<(String, String)> {
+        let mut imports = Vec::new();
+        for payload in Parser::new(0).parse_all(module) {
+            if let Payload::ImportSection(section) = payload.unwrap() {
+                let all = section.into_imports().map(|import| import.unwrap());
+                imports.extend(all.map(|import| (import.module.to_owned(), import.name.to_owned())));
+            }
+        }
+        imports
+    }
+
+    fn module(imports: &str) -> Vec<u8> {
+        wat::parse_str(format!("(module {imports} (memory 1) (func (export \"_start\")) (data (i32.const 0) \"x\"))")).unwrap()
+    }
+
+    #[test]
+    fn the_import_is_renamed_wherever_it_stands_and_nothing_else_changes() {
+        let one = "(import \"wasi_snapshot_preview1\" \"fd_close\" (func (param i32) (result i32)))";
+        let exit = "(import \"wasi_snapshot_preview1\" \"proc_exit\" (func (param i32)))";
+        let many = one.repeat(300);
+        for before in ["", one, many.as_str()] {
+            for after in ["", one, many.as_str()] {
+                let module = module(&format!("{before}{exit}{after}"));
+                let renamed = rename(&module).unwrap().unwrap();
+                let mut expected = imports(&module);
+                let at = expected.iter().position(|(_, name)| name == PROC_EXIT).unwrap();
+                expected[at] = (INTERFACE.to_owned(), EXIT_WITH_CODE.to_owned());
+                assert_eq!(imports(&renamed), expected);
+                assert!(renamed.ends_with(&module[module.len() - 20..]));
+            }
+        }
+        assert_eq!(rename(&module(one)).unwrap(), None);
+    }
+
+    #[test]
+    fn the_adapter_knows_the_interface() {
+        let exit = "(import \"wasi_snapshot_preview1\" \"proc_exit\" (func (param i32)))";
+        assert!(with_codes(&module(exit)).unwrap().is_some());
+    }
+}

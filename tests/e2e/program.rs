@@ -304,7 +304,7 @@ fn manifests_that_do_not_fit_the_component_are_refused_with_what_to_write() {
             format!(
                 "{plain}[components.p.tools.t]\ndescription = 'd'\nargs = ['{{x}}']\ninput = {{ x = {{ type = 'strng' }} }}\n"
             ),
-            vec!["tool \"t\"", "strng"],
+            vec!["tool \"t\": inputSchema/properties/x/type it is not valid"],
         ),
     ] {
         let said = refused(&manifest);

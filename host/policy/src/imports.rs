@@ -70,6 +70,12 @@ impl ComponentPolicy {
                 used("a secret of HTTP requests", Some(secret.span()), HTTP)
             }
         }));
+        for program in self.tools().iter().filter_map(|tool| tool.program()) {
+            let says = |it: bool| it.then(|| program.span());
+            uses.push(used("arguments", says(!program.args.is_empty()), ENVIRONMENT));
+            uses.push(used("environment variables", says(!program.env.is_empty()), ENVIRONMENT));
+            uses.push(used("standard input", says(program.stdin.is_some()), STDIN));
+        }
         uses
     }
 }
@@ -136,6 +142,20 @@ L = { from = 'env:L', expose = true }
             .collect();
         assert_eq!(unused(&neither), ["env", "args", "config", "L"]);
         assert_eq!(unused(&["wasi:http/types@0.2.6", "wasi:clocks/wall-clock@0.2.6"]).len(), 11);
+    }
+
+    #[test]
+    fn what_a_program_is_run_with_needs_an_import_as_well() {
+        let text = "version = 1\n[components.a]\nsource = 'a'\n[components.a.tools.t]\ndescription = 'd'\ninput = { x = 'x' }\n\
+                    args = ['{x}']\nstdin = '{x}'\nenv = { X = '{x}' }\n";
+        let manifest = parse(&Source { name: "m.toml", text }).unwrap().manifest;
+        let problems = |imports: &[&str]| {
+            let imports: Vec<String> = imports.iter().map(|import| (*import).to_owned()).collect();
+            manifest.component("a").unwrap().check_imports(&imports).len()
+        };
+        assert_eq!(problems(&[]), 3);
+        assert_eq!(problems(&["wasi:cli/stdin@0.2.6"]), 2);
+        assert_eq!(problems(&["wasi:cli/environment@0.2.6", "wasi:cli/stdin@0.2.6"]), 0);
     }
 
     #[test]

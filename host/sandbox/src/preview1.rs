@@ -108,8 +108,9 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
 pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
+    let mut encoder = ComponentEncoder::default();
     // Validated where it is compiled.
-    let encoder = ComponentEncoder::default().validate(false).module(module);
-    let component = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER)).and_then(|mut encoder| encoder.encode());
+    let ready = encoder.validate(false).module(module).and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER));
+    let component = ready.and_then(|encoder| encoder.encode());
     component.map_err(|error| wasmtime::Error::msg(format!("{error:#}")))
 }

@@ -140,7 +140,8 @@ mod tests {
     }
 
     fn module(imports: &str) -> Vec<u8> {
-        wat::parse_str(format!("(module {imports} (memory 1) (func (export \"_start\")) (data (i32.const 0) \"x\"))")).unwrap()
+        wat::parse_str(format!("(module {imports} (memory 1) (func (export \"_start\")) (data (i32.const 0) \"x\"))"))
+            .unwrap()
     }
 
     #[test]

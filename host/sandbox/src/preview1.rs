@@ -1,5 +1,6 @@
 //! Programs built for WASI preview 1: core modules, made into components by the official adapter. Must not hold: running.
 mod exit;
+mod room;
 
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER,
@@ -58,7 +59,7 @@ pub(crate) fn is_module(bytes: &[u8]) -> bool {
 }
 
 /// Bump when what is made of a module changes otherwise than with the adapter.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// What code of adapted modules depends on beside the module.
 pub(crate) const fn adapter() -> (u8, &'static [u8]) {
@@ -106,6 +107,8 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
 /// # Errors
 /// Why the module does not fit the adapter.
 pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    let widened = room::with_room(module);
+    let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
     let mut encoder = ComponentEncoder::default();

@@ -409,17 +409,17 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut found: Vec<Option<Val>> = vec![None; self.fields.len()];
-        while let Some(key) = map.next_key::<String>()? {
-            let path = self.path.key(&key);
-            let position = self.fields.iter().position(|field| field.name == key);
-            let slot = position.and_then(|at| self.fields.get(at).zip(found.get_mut(at)));
-            match slot {
-                None => return self.reading.fail(&path, format!("unknown; {}", self.known())),
-                Some((_, Some(_))) => return self.reading.fail(&path, "is there already"),
-                Some((field, empty)) => {
-                    *empty = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
-                }
+        let mut next = 0;
+        while let Some(position) = map.next_key_seed(Key { fields: self, next })? {
+            let Some((field, slot)) = self.fields.get(position).zip(found.get_mut(position)) else {
+                return self.no_object();
+            };
+            let path = self.path.key(&field.name);
+            if slot.is_some() {
+                return self.reading.fail(&path, "is there already");
             }
+            *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
+            next = position + 1;
         }
         let mut values = Vec::with_capacity(self.fields.len());
         for (field, value) in self.fields.iter().zip(found) {
@@ -472,6 +472,39 @@ impl Fields<'_, '_> {
         match self.fields {
             [] => "nothing is expected here".to_owned(),
             fields => format!("known are {}", listed(fields.iter().map(|field| field.name.as_str()))),
+        }
+    }
+}
+
+/// Reads the name of a field: which one it is. Most come in order, so the next one is looked at first.
+struct Key<'a, 'p> {
+    fields: Fields<'a, 'p>,
+    next: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_, '_> {
+    type Value = usize;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the name of a field")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<usize, E> {
+        let Fields { reading, fields, path } = self.fields;
+        if fields.get(self.next).is_some_and(|field| field.name == name) {
+            return Ok(self.next);
+        }
+        match fields.iter().position(|field| field.name == name) {
+            Some(position) => Ok(position),
+            None => reading.fail(&path.key(name), format!("unknown; {}", self.fields.known())),
         }
     }
 }

@@ -1,4 +1,6 @@
 //! Component values → JSON text, driven by the types. Must not hold: the other way.
+use std::fmt::{self, Write as _};
+
 use base64::Engine as _;
 use wasmtime::component::Val;
 
@@ -58,6 +60,15 @@ pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> R
     Ok(writer.text)
 }
 
+/// Bytes looked at together: as many as a cache line has.
+const STRIDE: usize = 64;
+
+/// Whether a text stands in JSON as it is. Without an early end within a stride, it is looked at many bytes at a time.
+fn is_plain(text: &str) -> bool {
+    let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    text.as_bytes().chunks(STRIDE).all(|bytes| !bytes.iter().fold(false, |found, byte| found | escaped(byte)))
+}
+
 struct Writer<'a> {
     types: &'a Types,
     text: String,
@@ -78,8 +89,24 @@ impl Writer<'_> {
         if text.len() > self.bytes_max {
             return Err(EncodeError::TooLong);
         }
+        if is_plain(text) {
+            self.push("\"")?;
+            self.push(text)?;
+            return self.push("\"");
+        }
         let quoted = serde_json::to_string(text).map_err(|_| EncodeError::Mismatch)?;
         self.push(&quoted)
+    }
+
+    /// A short text, written where it goes.
+    fn push_shown(&mut self, shown: impl fmt::Display) -> Result<(), EncodeError> {
+        let before = self.text.len();
+        write!(self.text, "{shown}").map_err(|_| EncodeError::Mismatch)?;
+        if self.text.len() > self.bytes_max {
+            self.text.truncate(before);
+            return Err(EncodeError::TooLong);
+        }
+        Ok(())
     }
 
     fn value(&mut self, ty: TyId, value: &Val) -> Result<(), EncodeError> {
@@ -147,7 +174,7 @@ impl Writer<'_> {
         if int.is_wide() && value.abs() > EXACT_MAX {
             return self.string(&value.to_string());
         }
-        self.push(&value.to_string())
+        self.push_shown(value)
     }
 
     /// `shortest` is the text of an f32: as an f64 it would have digits that it does not mean.

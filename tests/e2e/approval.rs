@@ -166,6 +166,14 @@ fn what_misleads_is_written_out_for_the_person() {
 }
 
 #[test]
+fn check_names_the_tools_whose_calls_a_person_approves() {
+    let folder =
+        Folder::with_manifest(&confirmed("approval = \"never\"\n[components.good.tools.add]\napproval = \"always\""));
+    let check = Command::in_folder(&folder, &["check"]).run();
+    assert!(check.succeeded().ends_with("\na person approves each call: add\n"), "{}", check.stdout);
+}
+
+#[test]
 fn a_call_made_by_hand_needs_no_further_approval() {
     let folder = Folder::with_manifest(&confirmed("approval = \"always\""));
     let run = Command::in_folder(&folder, &["call", "echo", "{\"text\":\"hello\"}"]).run();

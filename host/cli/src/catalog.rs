@@ -344,6 +344,11 @@ impl<'a> Offer<'a> {
         self.entry.reach.grants()
     }
 
+    /// Whether a person confirms its calls.
+    pub fn is_confirmed(&self) -> bool {
+        self.entry.approval.is_some()
+    }
+
     /// Tells its places from those of other tools; generations may share them.
     pub fn places(&self) -> usize {
         Arc::as_ptr(&self.entry.admission).addr()

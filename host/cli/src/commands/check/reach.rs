@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use toolcell_mcp::Catalog as _;
 use toolcell_policy::{ReachRow, Source, Style};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Offer};
 use crate::terminal::{bold, faint};
 
 /// Rows of one tool that are shown; the rest is counted. `--json` has them all.
@@ -15,7 +15,7 @@ const ROWS_MAX: usize = 40;
 const TEXT_WIDTH_MAX: usize = 64;
 
 /// One block for the tools that reach the same: their names, then a line for each thing that they can reach, with the
-/// manifest's line. Tools that reach nothing share the last line.
+/// manifest's line. Tools that reach nothing share a line, and so do those whose calls a person approves.
 pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
     let mut blocks: Vec<(Vec<String>, Vec<ReachRow>)> = Vec::new();
     let mut sealed: Vec<String> = Vec::new();
@@ -31,6 +31,11 @@ pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
     let mut text: String = blocks.iter().map(|(names, rows)| block(names, rows, source, style)).collect();
     if !sealed.is_empty() {
         text.push_str(&format!("\nreach nothing: {}\n", sealed.join(", ")));
+    }
+    let confirmed: Vec<&str> =
+        catalog.offers().filter(Offer::is_confirmed).map(|offer| offer.tool().definition().name.as_str()).collect();
+    if !confirmed.is_empty() {
+        text.push_str(&format!("\na person approves each call: {}\n", confirmed.join(", ")));
     }
     text
 }

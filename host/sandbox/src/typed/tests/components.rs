@@ -160,7 +160,8 @@ impl Loaded {
         let (limits, reach) = (Limits::default(), Reach::sealed(""));
         let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
         let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
-        let input = CallInput { tool, arguments_json, limits: &limits, reach: &reach, caller, supply };
+        let program = None;
+        let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
         self.component.call_tool(input).await.outcome.map(|result| result.structured_json.unwrap())
     }
 }

@@ -3,7 +3,9 @@
 
 - every relative link leads to a file, and its #fragment to a heading;
 - every test that SECURITY.md names exists;
-- the README's tables have each number of the manifest with its default.
+- the README's tables have each number of the manifest with its default;
+- the manifest's reference is what the manifest's schema says;
+- every message on the page for troubleshooting is in the host's source.
 
 Links to the web are not followed: the check needs no network.
 """
@@ -11,6 +13,7 @@ Links to the web are not followed: the check needs no network.
 import json
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +24,7 @@ CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
 TEST = re.compile(r"`((?:[a-z0-9_]+::)+)([a-z0-9_]+)`")
+MESSAGE = re.compile(r"^### `(.+)`$", re.MULTILINE)
 UNIT_TEST = re.compile(r"`([a-z0-9_]+)` in `([\w/.-]+\.rs)`")
 
 
@@ -77,10 +81,28 @@ def wrong_defaults():
             yield f"README.md: no table has a row `{key}` with default `{shown}`"
 
 
+def stale_reference():
+    said = subprocess.run([ROOT / ".ci" / "manifest-reference.py", "--check"], capture_output=True, text=True, check=False)
+    if said.returncode:
+        yield said.stderr.strip()
+
+
+def unknown_messages():
+    """The page's headings are messages; what differs from one to the next is written as `…`."""
+    page = ROOT / "guest-examples" / "docs" / "troubleshooting.md"
+    source = " ".join(path.read_text("utf-8") for path in sorted((ROOT / "host").rglob("src/**/*.rs")))
+    # A text that goes on in the next line of the source, and quotes within it, are as they are shown.
+    source = re.sub(r"\\\n\s*", "", source).replace('\\"', '"')
+    for message in MESSAGE.findall(page.read_text("utf-8")):
+        for part in message.split("…"):
+            if part.strip() and part not in source:
+                yield f"{page.relative_to(ROOT)}: no message of the host has {part!r} in it: {message}"
+
+
 def main():
     checked = list(pages())
     found = [problem for page in checked for problem in broken_links(page)]
-    found += [*missing_tests(), *wrong_defaults()]
+    found += [*missing_tests(), *wrong_defaults(), *stale_reference(), *unknown_messages()]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"{len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")

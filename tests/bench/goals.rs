@@ -50,6 +50,16 @@ pub enum Goal {
     FetchOnNew,
     /// The same on a connection that carried others.
     FetchOnKept,
+    /// A fresh call of the example in this language, p50 in ms, in process.
+    RustCall,
+    /// The same in C.
+    CCall,
+    /// The same in JavaScript.
+    JavaScriptCall,
+    /// The same in Python.
+    PythonCall,
+    /// The same in Go.
+    GoCall,
 }
 
 /// What was measured for a goal.
@@ -120,6 +130,11 @@ impl Goal {
             }
             Self::Decision => ("decision on a request, 100 HTTP rules", Bound::AtMost(2.0), "µs"),
             Self::FetchOnNew => ("HTTP request of a guest, new connection, beside hyper's", Bound::AtMost(1.3), "×"),
+            Self::RustCall => ("fresh call in process: Rust", Bound::AtMost(0.02), "ms"),
+            Self::CCall => ("fresh call in process: C", Bound::AtMost(0.06), "ms"),
+            Self::JavaScriptCall => ("fresh call in process: JavaScript", Bound::AtMost(1.0), "ms"),
+            Self::PythonCall => ("fresh call in process: Python", Bound::AtMost(2.0), "ms"),
+            Self::GoCall => ("fresh call in process: Go", Bound::AtMost(3.0), "ms"),
             Self::FetchOnKept => ("HTTP request of a guest, kept connection, beside hyper's", Bound::AtMost(1.3), "×"),
         };
         Wanted { measure, bound, unit }
@@ -186,11 +201,13 @@ fn verdict(bound: Bound, value: f64, unit: &str, is_quick: bool) -> String {
     format!("{MISSED} {} {unit} ({:.2}×)", figure(by), value / bound.value())
 }
 
-/// Whole numbers where they are large, one digit after the point where they are small, two where they are about one.
+/// Whole numbers where they are large, one digit after the point where they are small, two where they are about one, three
+/// where they are far below.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => format!("{value:.0}"),
         size if size >= 2.0 => format!("{value:.1}"),
+        size if size < 0.1 => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     }
 }

@@ -1,7 +1,7 @@
 //! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the machine itself costs.
 //!
 //! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how far the goals are met.
-//! Must not hold: anything that runs inside the host's process, but for the policy's decisions, which need none; or a figure
+//! Must not hold: anything that runs inside the host's process, but for the policy's decisions, which need none, and what `toolcell bench` measures by itself; or a figure
 //! that was not measured in this run.
 
 mod decision;
@@ -10,6 +10,7 @@ mod frame;
 mod goals;
 mod granted;
 mod lane;
+mod languages;
 mod link;
 mod loops;
 mod machine;
@@ -41,7 +42,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 12] = [
+const MEASUREMENTS: [Measurement; 13] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -53,6 +54,7 @@ const MEASUREMENTS: [Measurement; 12] = [
     ("granted", granted::measure),
     ("decision", decision::measure),
     ("fetch", fetch::measure),
+    ("languages", languages::measure),
     ("peers", peers::measure),
 ];
 

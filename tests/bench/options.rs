@@ -15,7 +15,7 @@ Usage: make bench
 
   --quick          few rounds: shows that everything runs, judges nothing
   --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory,
-                   reload, granted, decision, fetch, peers
+                   reload, granted, decision, fetch, languages, peers
   --json           one JSON object on stdout instead of tables
   --help           this
 

@@ -65,9 +65,17 @@ impl Subject {
     /// # Errors
     /// It does not start, or fails.
     pub fn run(&self) -> anyhow::Result<()> {
+        self.output().map(drop)
+    }
+
+    /// What it prints until its end.
+    ///
+    /// # Errors
+    /// It does not start, or fails.
+    pub fn output(&self) -> anyhow::Result<String> {
         let done = self.command().stdin(Stdio::null()).output().with_context(|| self.program.display().to_string())?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "{} {:?} failed: {}\n{said}", self.name, self.arguments, done.status);
-        Ok(())
+        Ok(String::from_utf8(done.stdout)?)
     }
 }

@@ -1,0 +1,170 @@
+//! The examples in five languages, each with the calls of its own tests: how large they are, how long they take to load, and
+//! what a call takes that has an instance of its own. Calls run inside `toolcell bench`: without a wire.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use toolcell_tests::Folder;
+
+use crate::goals::{Goal, Measured};
+use crate::options::Options;
+use crate::report::{Column, Row, Section};
+use crate::subject::Subject;
+
+const COLUMNS: &[Column] = &[
+    Column { key: "artifact_kib", heading: "artifact KiB", decimals: 0 },
+    Column { key: "load_uncached_ms", heading: "load, compiling ms", decimals: 0 },
+    Column { key: "load_cached_ms", heading: "load, compiled ms", decimals: 1 },
+    Column { key: "call_p50_ms", heading: "fresh call p50 ms", decimals: 3 },
+    Column { key: "call_p99_ms", heading: "p99", decimals: 3 },
+    Column { key: "memory_kib", heading: "memory KiB", decimals: 0 },
+];
+
+const NOTE: &str = "\
+load: from starting the process to its end, with all that an engine takes; compiling: nothing was kept. fresh call: in process, an instance
+made at the call and thrown away. memory: what the guest had at most. Each example with a call of its calls.json.";
+
+/// What stands in the name of a row of a component that is not there.
+const NOT_BUILT: &str = "not built: `make guests languages`";
+
+/// One example.
+struct Example {
+    language: &'static str,
+    /// Its folder in `guest-examples`.
+    name: &'static str,
+    /// The tool that is called, with the call of `calls.json` that is the first of it; `echo` has no such file.
+    tool: &'static str,
+    goal: Goal,
+}
+
+const EXAMPLES: [Example; 5] = [
+    Example { language: "Rust", name: "echo", tool: "echo", goal: Goal::RustCall },
+    Example { language: "C", name: "html_tidy", tool: "html_tidy", goal: Goal::CCall },
+    Example { language: "JavaScript", name: "markdown", tool: "markdown_outline", goal: Goal::JavaScriptCall },
+    Example { language: "Python", name: "statistics", tool: "table_relate", goal: Goal::PythonCall },
+    Example { language: "Go", name: "template", tool: "template_fields", goal: Goal::GoCall },
+];
+
+/// Measures.
+///
+/// # Errors
+/// A component that was built does not load, or answers with an error.
+pub fn measure(options: &Options) -> anyhow::Result<Section> {
+    let (mut rows, mut measured) = (Vec::new(), Vec::new());
+    for example in &EXAMPLES {
+        let name = format!("{}: {}", example.language, example.tool);
+        let Some(prepared) = example.prepare()? else {
+            rows.push(Row { name: format!("{name} ({NOT_BUILT})"), values: vec![None; COLUMNS.len()] });
+            continue;
+        };
+        let values = prepared.measure(example.tool, options)?;
+        if !options.quick {
+            measured.push(Measured::alone(example.goal, values.call_p50_ms));
+        }
+        rows.push(Row { name, values: values.in_columns() });
+    }
+    let title = "Languages: size, load and a fresh call, in process";
+    Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+impl Example {
+    /// A folder that serves it with no instance made ahead; `None` where it was not built.
+    fn prepare(&self) -> anyhow::Result<Option<Prepared>> {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-examples");
+        let own = examples.join(self.name);
+        let (component, manifest, arguments) = if own.join("calls.json").exists() {
+            let manifest = read(&own.join("toolcell.toml"))?;
+            (own.join(format!("{}.wasm", self.name)), manifest, self.arguments(&own)?)
+        } else {
+            let manifest = format!("version = 1\n\n[components.{0}]\nsource = \"{0}.wasm\"\n", self.name);
+            let arguments = r#"{"text":"the quick brown fox jumps over the lazy dog"}"#.to_owned();
+            (examples.join("components").join(format!("{}.wasm", self.name)), manifest, arguments)
+        };
+        let Ok(bytes) = std::fs::read(&component) else { return Ok(None) };
+        let source = format!("source = \"{}.wasm\"\n", self.name);
+        let folder = Folder::with_manifest(&manifest.replace(&source, &format!("{source}prewarm = 0\n")));
+        folder.write(&format!("{}.wasm", self.name), &bytes);
+        for wit in std::fs::read_dir(own.join("wit")).into_iter().flatten() {
+            let path = wit?.path();
+            let file = path.file_name().context("a file without a name")?;
+            folder.write(&Path::new("wit").join(file).to_string_lossy(), read(&path)?);
+        }
+        Ok(Some(Prepared { folder, arguments, artifact_bytes: bytes.len() }))
+    }
+
+    /// The arguments of the first call of the tool that succeeds.
+    fn arguments(&self, folder: &Path) -> anyhow::Result<String> {
+        let calls: Value = serde_json::from_str(&read(&folder.join("calls.json"))?)?;
+        let wanted = |call: &&Value| call["tool"] == self.tool && call["is_error"] != true;
+        let call = calls.as_array().and_then(|calls| calls.iter().find(wanted));
+        Ok(call.with_context(|| format!("no call of {}", self.tool))?["arguments"].to_string())
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// An example in a folder of its own.
+struct Prepared {
+    folder: Folder,
+    arguments: String,
+    artifact_bytes: usize,
+}
+
+/// What was measured of it.
+struct Values {
+    artifact_kib: f64,
+    load_uncached_ms: f64,
+    load_cached_ms: f64,
+    call_p50_ms: f64,
+    call_p99_ms: f64,
+    memory_kib: f64,
+}
+
+impl Prepared {
+    fn measure(&self, tool: &str, options: &Options) -> anyhow::Result<Values> {
+        let load_uncached_ms = self.load()?;
+        let mut cached = Vec::new();
+        for _ in 0..options.count(5, 1) {
+            cached.push(self.load()?);
+        }
+        let runs = options.count(500, 5).to_string();
+        let arguments = [tool.as_ref(), self.arguments.as_ref(), "--json".as_ref(), "--runs".as_ref(), runs.as_ref()];
+        let said: Value = serde_json::from_str(&self.toolcell("bench").with(arguments).output()?)?;
+        let figure = |at: &str| said.pointer(at).and_then(Value::as_f64).with_context(|| format!("{tool}: no {at}"));
+        Ok(Values {
+            artifact_kib: self.artifact_bytes as f64 / 1024.0,
+            load_uncached_ms,
+            load_cached_ms: cached.into_iter().fold(f64::INFINITY, f64::min),
+            call_p50_ms: figure("/one_by_one/latency_us/p50")? / 1e3,
+            call_p99_ms: figure("/one_by_one/latency_us/p99")? / 1e3,
+            memory_kib: figure("/memory_peak_bytes")? / 1024.0,
+        })
+    }
+
+    /// How long it takes to start, load the component and end, in ms.
+    fn load(&self) -> anyhow::Result<f64> {
+        let begun = Instant::now();
+        self.toolcell("compile").run()?;
+        Ok(begun.elapsed().as_secs_f64() * 1e3)
+    }
+
+    fn toolcell(&self, command: &str) -> Subject {
+        Subject::toolcell(command, &self.folder.manifest(), &self.kept())
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.folder.path().join("kept")
+    }
+}
+
+impl Values {
+    /// As the columns have them.
+    fn in_columns(&self) -> Vec<Option<f64>> {
+        let Self { artifact_kib, load_uncached_ms, load_cached_ms, call_p50_ms, call_p99_ms, memory_kib } = *self;
+        [artifact_kib, load_uncached_ms, load_cached_ms, call_p50_ms, call_p99_ms, memory_kib].map(Some).to_vec()
+    }
+}

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::control::ControlArg;
+use crate::http::HttpArg;
 use crate::lock::Seen;
 use crate::reload::Watch;
 
@@ -37,7 +38,7 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the manifest's tools to an MCP client, on stdin and stdout
+    /// Serve the manifest's tools to an MCP client on stdin and stdout, or to many over HTTP
     Serve(ServeArgs),
     /// Serve as `serve` does, and build a component's project whenever a file of it changes
     Dev(DevArgs),
@@ -69,6 +70,10 @@ pub enum Command {
     Compile(CompileArgs),
     /// Check or show what `serve` has recorded
     Audit(AuditArgs),
+    /// Make, list and revoke the tokens that callers over HTTP show
+    Token(TokenArgs),
+    /// Print what to write into an MCP client's configuration
+    ClientConfig(ClientConfigArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
     /// Print a completion script for a shell
@@ -120,6 +125,12 @@ pub struct ServeArgs {
     pub manifest: ManifestArg,
     #[command(flatten)]
     pub code: CodeCacheArgs,
+    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, [::1]:8080 or unix:PATH
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
+    pub http: Option<HttpArg>,
+    /// Listen on an address that other machines reach, though nobody has to say who they are
+    #[arg(long, requires = "http")]
+    pub insecure_public: bool,
     /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it names one]. A call that
     /// cannot be recorded is refused, unless the manifest says otherwise
     #[arg(long, value_name = "FILE")]
@@ -162,6 +173,78 @@ pub struct DevArgs {
     /// The command that builds it, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// `toolcell token`.
+#[derive(Debug, ClapArgs)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token for a caller, and print it: it is kept nowhere
+    New {
+        /// The caller's name
+        name: String,
+        /// What the caller has rights to; may be given several times
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+    /// Show who has a token, and with which scopes
+    List {
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+    /// Take a caller's token away; servers notice within a second
+    Revoke {
+        /// The caller's name
+        name: String,
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+}
+
+/// Which file of tokens.
+#[derive(Debug, ClapArgs)]
+pub struct TokenFileArg {
+    /// The file [default: the one that the manifest names]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+}
+
+/// `toolcell client-config`.
+#[derive(Debug, ClapArgs)]
+pub struct ClientConfigArgs {
+    /// Which client
+    #[arg(value_name = "CLIENT", default_value = "claude")]
+    pub client: ClientName,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// For a server at this address, instead of one that the client starts
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+}
+
+/// A client that reads such a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClientName {
+    /// Claude Desktop and Claude Code
+    Claude,
+    /// Visual Studio Code
+    Vscode,
+    /// Cursor
+    Cursor,
+    /// Windsurf
+    Windsurf,
+    /// Zed
+    Zed,
 }
 
 /// How much is written to stderr.

@@ -40,9 +40,6 @@ use instances::Instances;
 use record::{CallRecord, Start};
 pub use tally::Tally;
 
-/// Who calls, where the transport has one caller.
-const LOCAL: &str = "local";
-
 /// What a call is answered with that ended because its tool may reach less from now on.
 const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
 
@@ -390,8 +387,8 @@ impl Parts {
 
 impl Entry {
     /// Waits for a place for one call.
-    async fn enter(&self, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
-        let place = self.admission.enter(LOCAL, cancellation);
+    async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+        let place = self.admission.enter(caller, cancellation);
         let Some(narrowed) = &self.narrowed else { return place.await };
         tokio::select! {
             biased;
@@ -433,7 +430,7 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     if let Some(failure) = entry.too_large(&arguments) {
         return Ending::refused(Outcome::LimitExceeded, failure.to_string());
     }
-    let source = entry.instances.for_caller(LOCAL);
+    let source = entry.instances.for_caller(context.caller.name());
     let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
     let caller = McpCaller::new(&entry.limits, context, denials, asks);
     let input = CallInput {

@@ -10,6 +10,7 @@ mod commands;
 mod control;
 mod dev;
 mod exit;
+mod http;
 mod lock;
 mod logging;
 mod machine;
@@ -46,6 +47,8 @@ fn main() -> std::process::ExitCode {
         Command::Annotate(args) => commands::annotate::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Audit(args) => commands::audit::run(&args),
+        Command::Token(args) => commands::token::run(&args),
+        Command::ClientConfig(args) => commands::client_config::run(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::asking::Asking;
+use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
+use crate::frame::ErrorCode;
 use crate::meta::{ClientInfo, TraceContext};
+use crate::mirrored::Mirrored;
 use crate::revision::Revision;
 use crate::schema::ArgumentProblems;
 use crate::tool::{CheckedResult, ToolList};
@@ -82,7 +85,9 @@ pub struct CallContext {
     pub request_id: String,
     /// The revision the caller speaks.
     pub revision: Revision,
-    /// What the caller says it is.
+    /// Who calls.
+    pub caller: Caller,
+    /// What the caller's program says it is.
     pub client: Option<Arc<ClientInfo>>,
     /// The caller's trace context.
     pub trace: Option<TraceContext>,
@@ -121,6 +126,27 @@ impl Executor for tokio::runtime::Handle {
 pub trait Outbox: Send + Sync + 'static {
     /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush), must not block.
     fn queue(&self, frame: Vec<u8>);
+
+    /// Takes the answer to the message that came with this outbox, or the array of answers to a batch. It is the last
+    /// frame for it. Each message ends in exactly one of this, [`refuse`](Self::refuse) and
+    /// [`unanswered`](Self::unanswered).
+    fn answer(&self, frame: Vec<u8>) {
+        self.queue(frame);
+    }
+
+    /// Takes the answer to a message that is refused before anything of it was done.
+    fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
+        let _ = code;
+        self.answer(frame);
+    }
+
+    /// Nothing will be answered: to a notification, a response, or a request that was cancelled.
+    fn unanswered(&self) {}
+
+    /// Arguments of a call that the transport carries beside the message too, where it does such a thing.
+    fn mirrored(&self) -> Option<&Mirrored> {
+        None
+    }
 
     /// Sends what is queued, as far as that goes without blocking; the rest follows by itself.
     fn flush(&self) {}

@@ -14,13 +14,16 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod caller;
 mod cancellation;
 mod connection;
 mod content;
 mod events;
 mod frame;
 mod host;
+pub mod http;
 mod meta;
+mod mirrored;
 mod revision;
 pub mod sanitize;
 mod schema;
@@ -32,6 +35,7 @@ pub use asking::{
     ASKS_AT_ONCE_MAX, Answer, Ask, AskError, AskTerms, Asked, Asking, Question, QuestionKind, Root,
     STATE_KEY_BYTES_MIN, StateKey, WeakKey,
 };
+pub use caller::Caller;
 pub use cancellation::Cancellation;
 pub use connection::{Connection, Gate};
 pub use content::{
@@ -41,6 +45,7 @@ pub use events::CallEvents;
 pub use frame::{ErrorCode, RequestId, RpcError};
 pub use host::{Call, CallContext, Catalog, Executor, Host, Outbox, Work};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
+pub use mirrored::Mirrored;
 pub use revision::Revision;
 pub use schema::{ArgumentProblem, ArgumentProblems};
 pub use server::{CacheScope, Server, ServerInfo, ServerOptions};

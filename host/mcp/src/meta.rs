@@ -75,7 +75,7 @@ impl LogLevel {
     pub(crate) fn parse(value: &str, field: &str) -> Result<Self, RpcError> {
         let name = scan::string(value);
         Self::ALL.into_iter().find(|level| Some(level.name()) == name.as_deref()).ok_or_else(|| {
-            RpcError::params(format!(
+            RpcError::meta(format!(
                 "{field} must be one of debug, info, notice, warning, error, critical, alert, emergency"
             ))
         })
@@ -101,7 +101,7 @@ impl ClientInfo {
         }
         serde_json::from_str::<Implementation>(value)
             .map(|info| Self { name: info.name, version: info.version })
-            .map_err(|_| RpcError::params(format!("{field} must be an object with a name and a version")))
+            .map_err(|_| RpcError::meta(format!("{field} must be an object with a name and a version")))
     }
 }
 
@@ -152,7 +152,7 @@ impl ModernMeta {
         let capabilities = match body.meta(CLIENT_CAPABILITIES) {
             None => return Err(missing(&[CLIENT_CAPABILITIES])),
             Some(value) if !scan::is_object(value) => {
-                return Err(RpcError::params(format!("{CLIENT_CAPABILITIES} must be an object")));
+                return Err(RpcError::meta(format!("{CLIENT_CAPABILITIES} must be an object")));
             }
             Some("{}") => Capabilities::default(),
             Some(value) => Capabilities::read(value, revision),
@@ -165,7 +165,7 @@ impl ModernMeta {
 
 /// The error for a request that lacks keys of `_meta` that it must have.
 pub(crate) fn missing(keys: &[&str]) -> RpcError {
-    RpcError::params(format!("Missing in params._meta: {}", keys.join(", ")))
+    RpcError::meta(format!("Missing in params._meta: {}", keys.join(", ")))
 }
 
 fn trace(body: &Body<'_>) -> Option<TraceContext> {

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::asking::StateKey;
+use crate::caller::Caller;
 use crate::connection::{Connection, Listener};
 use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
@@ -90,8 +91,19 @@ pub struct Server<H: Host> {
     pub(crate) options: ServerOptions,
     /// The server's identity as modern results carry it.
     pub(crate) identity: String,
-    listeners: Mutex<Vec<Weak<dyn Listener>>>,
+    listeners: Mutex<Listeners>,
 }
+
+/// Who is told of a new catalog.
+#[derive(Default)]
+struct Listeners {
+    held: Vec<Weak<dyn Listener>>,
+    /// How many there may be before those that are gone are looked for.
+    swept_at: usize,
+}
+
+/// How many listeners there are at least before those that are gone are looked for.
+const SWEPT_AT_LEAST: usize = 16;
 
 impl<H: Host> Server<H> {
     /// Makes a server for this host.
@@ -103,14 +115,20 @@ impl<H: Host> Server<H> {
         Self { host, info, options, identity, listeners: Mutex::default() }
     }
 
-    /// Opens a connection: one stdio process, or one HTTP session. Frames for the client go to `outbox`,
-    /// calls run on `executor`.
+    /// Opens a connection of [`Caller::local`], such as one stdio process. Frames for the client go to `outbox`, calls
+    /// run on `executor`.
     pub fn connect(self: &Arc<Self>, outbox: Arc<dyn Outbox>, executor: Arc<dyn Executor>) -> Connection<H> {
-        let (connection, listener) = Connection::open(Arc::clone(self), outbox, executor);
+        Connection::open(Arc::clone(self), Caller::local(), outbox, executor).listening()
+    }
+
+    /// Has this one be told of new catalogs.
+    pub(crate) fn enter(&self, listener: Weak<dyn Listener>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|listener| listener.strong_count() > 0);
-        listeners.push(listener);
-        connection
+        if listeners.held.len() >= listeners.swept_at.max(SWEPT_AT_LEAST) {
+            listeners.held.retain(|listener| listener.strong_count() > 0);
+            listeners.swept_at = listeners.held.len() * 2;
+        }
+        listeners.held.push(listener);
     }
 
     /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed, where clients of
@@ -134,8 +152,8 @@ impl<H: Host> Server<H> {
 
     fn tell(&self, revisions: &[Revision]) {
         let listeners: Vec<_> = {
-            let held = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-            held.iter().filter_map(Weak::upgrade).collect()
+            let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.held.iter().filter_map(Weak::upgrade).collect()
         };
         for listener in listeners {
             listener.tools_changed(revisions);

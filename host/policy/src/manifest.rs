@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod audit;
+pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod server;
 pub(crate) mod typed;
@@ -17,6 +18,7 @@ use crate::program::Program;
 
 pub use approval::{Approval, ApprovalPolicy};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
+pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use server::Server;
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
@@ -25,6 +27,7 @@ pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     pub(crate) server: Server,
+    pub(crate) http: Option<HttpPolicy>,
     pub(crate) audit: AuditPolicy,
     pub(crate) defaults: Limits,
     pub(crate) components: Vec<ComponentPolicy>,
@@ -74,6 +77,12 @@ impl Manifest {
     #[must_use]
     pub const fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// How the server is reached over HTTP; `None` where the manifest says nothing of it.
+    #[must_use]
+    pub const fn http(&self) -> Option<&HttpPolicy> {
+        self.http.as_ref()
     }
 
     /// How calls, denials and loads are recorded.

@@ -7,6 +7,7 @@ pub(crate) mod component;
 pub(crate) mod enclosure;
 mod files;
 mod grants;
+pub(crate) mod http;
 mod input;
 mod instance;
 pub(crate) mod keys;

@@ -2,6 +2,7 @@
 //! are never filled; a test proves that they and the reader know the same keys.
 #![allow(dead_code, reason = "the types exist for their schema alone")]
 
+mod http;
 mod reach;
 mod tool;
 
@@ -19,6 +20,7 @@ pub fn json_schema() -> Value {
     SchemaGenerator::new(settings).into_root_schema_for::<RawManifest>().to_value()
 }
 
+use http::RawHttp;
 use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret};
 use tool::RawTool;
 
@@ -52,6 +54,8 @@ struct RawManifest {
     version: u32,
     /// What the server says of itself, and the bounds of a connection and of the process.
     server: Option<RawServer>,
+    /// How the server is reached over HTTP: with `serve --http`.
+    http: Option<RawHttp>,
     /// What holds for components that say nothing of their own.
     defaults: Option<RawDefaults>,
     /// How calls, denials and loads are recorded.
@@ -364,7 +368,7 @@ mod tests {
     use super::*;
     use crate::grants::{KeyValue, Mount};
     use crate::limits::{Limit, LoadLimit, Spec, Unit};
-    use crate::manifest::{AuditPolicy, InstancePolicy, Server};
+    use crate::manifest::{AuditPolicy, HttpPolicy, InstancePolicy, Server};
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -391,6 +395,7 @@ mod tests {
             ("ToolNetwork", &keys::NETWORK_OF_TOOL),
             ("KeyValue", &keys::KEYVALUE),
             ("Secret", &keys::SECRET),
+            ("Http", &keys::HTTP),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -408,7 +413,7 @@ mod tests {
     fn schema_and_limits_agree_on_defaults_and_bounds() {
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
-        let specs: [(&str, Vec<&Spec>); 7] = [
+        let specs: [(&str, Vec<&Spec>); 8] = [
             ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Server", Server::LIMITS.to_vec()),
@@ -416,6 +421,7 @@ mod tests {
             ("Audit", AuditPolicy::LIMITS.to_vec()),
             ("KeyValue", KeyValue::LIMITS.to_vec()),
             ("Mount", Mount::LIMITS.to_vec()),
+            ("Http", HttpPolicy::LIMITS.to_vec()),
         ];
         for (name, specs) in specs {
             let definition = definition(name);
@@ -453,6 +459,7 @@ mod tests {
             "Network",
             "KeyValue",
             "Secret",
+            "Http",
         ] {
             for (key, property) in definition(name)["properties"].as_object().unwrap() {
                 assert!(property["description"].is_string(), "{name} {key}");

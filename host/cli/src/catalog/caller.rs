@@ -8,7 +8,6 @@ use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Trace};
 
-use super::LOCAL;
 use super::asking::Questions;
 use super::rate::Allowance;
 use super::record::{AskRecords, DenialRecords};
@@ -80,7 +79,7 @@ impl Caller for McpCaller {
     }
 
     fn name(&self) -> &str {
-        LOCAL
+        self.context.caller.name()
     }
 
     fn is_cancelled(&self) -> bool {

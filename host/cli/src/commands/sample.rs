@@ -3,7 +3,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::value::RawValue;
-use toolcell_mcp::{Asking, Call, CallContext, CallEvents, Cancellation, Catalog as _, Revision, Tool};
+use toolcell_mcp::{Asking, Call, CallContext, CallEvents, Caller, Cancellation, Catalog as _, Revision, Tool};
 use toolcell_policy::names;
 
 use crate::catalog::{Catalog, read_bounded};
@@ -38,6 +38,7 @@ pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -
     let context = CallContext {
         request_id: "cli".to_owned(),
         revision: Revision::V2026_07_28,
+        caller: Caller::local(),
         client: None,
         trace: None,
         meta_json: "{}".to_owned(),

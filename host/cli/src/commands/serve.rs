@@ -1,4 +1,4 @@
-//! `toolcell serve`: the manifest's tools on stdin and stdout.
+//! `toolcell serve`: the manifest's tools on stdin and stdout, or over HTTP.
 use std::io::PipeReader;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use toolcell_audit::{
     Arguments, Clipped, ComponentLoaded, Event, FILES_MAX, Fsync, HostStarted, HostStopped, Rotation, Settings, Sink,
     SinkError,
 };
+use toolcell_mcp::http as transport;
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
 use toolcell_mcp::{Catalog as _, Host, STATE_KEY_BYTES_MIN, Server, ServerInfo, ServerOptions, StateKey};
 use toolcell_policy::{AuditArguments, AuditPolicy, Manifest, SecretSource};
@@ -21,8 +22,10 @@ use crate::commands::lock::{holds_or_say, say_removed};
 use crate::control::{Control, ControlArg, Subject};
 use crate::dev::{self, Job, Look};
 use crate::exit::Exit;
+use crate::http::{self, Opened};
 use crate::lock::{self, Lock, drift};
 use crate::logging;
+use crate::machine::Machine;
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
 use crate::reload::{Current, Driver, Files, Journal, Orders, Reloader, Setup, Watch, Watcher};
@@ -75,8 +78,13 @@ pub fn serve(args: &ServeArgs, dev: Option<(Job, Option<Look>)>) -> anyhow::Resu
         }
     }
     let server = Arc::new(Server::new(Arc::clone(&host), info, options));
-    let shutdown = Shutdown::new()?;
-    let line_bytes_max = manifest.server().line_bytes_max();
+    let way = match Way::open(args, &manifest, &machine)? {
+        Ok(way) => way,
+        Err(problem) => {
+            terminal::error(&problem.message, problem.hint);
+            return Ok(Exit::AtFault);
+        }
+    };
     let (files, others) = Files::new().context("no pipe for the files that are watched")?;
     let journal = Arc::new(Journal::default());
     let setup = Setup {
@@ -117,10 +125,8 @@ pub fn serve(args: &ServeArgs, dev: Option<(Job, Option<Look>)>) -> anyhow::Resu
         }
         Ok(control) => control,
     };
-    heed_signals(machine.runtime.handle(), shutdown.clone(), reloading.orders.clone())?;
-    let mut transport = StdioOptions::of_process().context("stdin or stdout is closed")?;
-    transport.line_bytes_max = line_bytes_max;
-    let end = stdio::serve(&server, transport, machine.workers.executor(), &shutdown);
+    heed_signals(machine.runtime.handle(), way.stop(), reloading.orders.clone())?;
+    let end = way.serve(&server, &machine);
     let reason = match &end {
         Ok(End::Eof) => "end of input".to_owned(),
         Ok(End::Shutdown) => "signal".to_owned(),
@@ -142,6 +148,59 @@ pub fn serve(args: &ServeArgs, dev: Option<(Job, Option<Look>)>) -> anyhow::Resu
     machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
     end?;
     Ok(Exit::Done)
+}
+
+/// How clients reach the server.
+enum Way {
+    Stdio { options: StdioOptions, shutdown: Shutdown },
+    Http { opened: Box<Opened>, shutdown: transport::Shutdown },
+}
+
+impl Way {
+    /// Opens what the command line asks for. The inner error is what is wrong with it.
+    fn open(args: &ServeArgs, manifest: &Manifest, machine: &Machine) -> anyhow::Result<Result<Self, http::Problem>> {
+        let Some(arg) = &args.http else {
+            let mut options = StdioOptions::of_process().context("stdin or stdout is closed")?;
+            options.line_bytes_max = manifest.server().line_bytes_max();
+            return Ok(Ok(Self::Stdio { options, shutdown: Shutdown::new()? }));
+        };
+        let folder = folder_of(&args.manifest.manifest);
+        let at = (folder.as_path(), machine.runtime.handle());
+        let opened = http::open(arg, manifest.http(), args.insecure_public, at);
+        Ok(opened.map(|opened| Self::Http { opened: Box::new(opened), shutdown: transport::Shutdown::default() }))
+    }
+
+    /// What ends the serving.
+    fn stop(&self) -> Box<dyn FnOnce() + Send> {
+        match self {
+            Self::Stdio { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Box::new(move || shutdown.begin())
+            }
+            Self::Http { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Box::new(move || shutdown.begin())
+            }
+        }
+    }
+
+    /// Serves until the input ends or a signal comes.
+    fn serve(self, server: &Arc<Server<Current>>, machine: &Machine) -> Result<End, stdio::StdioError> {
+        match self {
+            Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
+            Self::Http { opened, shutdown } => {
+                let Opened { options, endpoints, asks_for_tokens, guard } = *opened;
+                for endpoint in endpoints {
+                    let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
+                    terminal::say(&format!("serving {whom} at {endpoint}\n"));
+                }
+                let executor = machine.workers.executor();
+                machine.runtime.block_on(transport::serve(server, options, executor, &shutdown));
+                drop(guard);
+                Ok(End::Shutdown)
+            }
+        }
+    }
 }
 
 /// Opens the file that the command line names, or else the manifest in this folder, as the manifest wants it kept.
@@ -272,7 +331,7 @@ impl Reloading {
 }
 
 /// SIGTERM and SIGINT end the serving; calls that run are finished first. SIGHUP reloads.
-fn heed_signals(runtime: &Handle, shutdown: Shutdown, orders: Orders) -> anyhow::Result<()> {
+fn heed_signals(runtime: &Handle, stop: Box<dyn FnOnce() + Send>, orders: Orders) -> anyhow::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let _inside = runtime.enter();
     let mut terminated = signal(SignalKind::terminate()).context("SIGTERM cannot be handled")?;
@@ -286,7 +345,7 @@ fn heed_signals(runtime: &Handle, shutdown: Shutdown, orders: Orders) -> anyhow:
                 _ = hung_up.recv() => orders.hangup(),
             }
         }
-        shutdown.begin();
+        stop();
     }));
     Ok(())
 }

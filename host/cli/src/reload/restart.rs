@@ -5,6 +5,7 @@ use toolcell_policy::Manifest;
 /// The keys that differ from what the process was started with, and wait.
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
+    let http = started.http() != now.http();
     let (started, now) = (started.server(), now.server());
     let keys = [
         ("name", started.name() != now.name()),
@@ -18,6 +19,7 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("prewarm_memory", started.prewarm_memory_bytes() != now.prewarm_memory_bytes()),
         ("stack", started.stack_bytes() != now.stack_bytes()),
         ("[audit]", audit),
+        ("[http]", http),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
 }
@@ -52,5 +54,6 @@ mod tests {
         }
         assert_eq!(waiting(&started, &server("[audit]\nkeep = 3")), ["[audit]"]);
         assert_eq!(waiting(&started, &server("narrow_cancels = false")), [""; 0]);
+        assert_eq!(waiting(&started, &server("[http]\nbody = '1MiB'")), ["[http]"]);
     }
 }

@@ -79,6 +79,7 @@ impl<H: Host> Shared<H> {
         let context = CallContext {
             request_id: id.to_string(),
             revision: caller.revision,
+            caller: self.caller.clone(),
             client: caller.client,
             trace: meta.trace,
             meta_json: meta.rest,
@@ -138,6 +139,10 @@ impl<H: Host> Shared<H> {
             let frame = error_frame(Some(&slot.id), &error);
             return slot.settle(frame);
         };
+        if let Err(error) = slot.reply.outbox().mirrored().map_or(Ok(()), |mirrored| tool.compare(mirrored, &arguments))
+        {
+            return slot.refuse(&error);
+        }
         let tool = Arc::clone(tool);
         let binding = catalog.asks(place);
         let asking = self.asking(&slot.reply, &context, capabilities, given, (&name, binding, &arguments));
@@ -178,6 +183,23 @@ impl<H: Host> Shared<H> {
         call.cancellation.cancel();
         call.reply.nothing();
         self.outbox.notice();
+    }
+
+    /// Stops everything that is open and answers nothing of it: the client is gone.
+    pub(super) fn abandon(self: &Arc<Self>) {
+        let (open, waiting) = {
+            let mut state = self.state();
+            state.waiting_bytes = 0;
+            (std::mem::take(&mut state.open), std::mem::take(&mut state.waiting))
+        };
+        drop(waiting);
+        for open in open.into_values() {
+            if let Open::Call(call) = open {
+                call.events.end();
+                call.cancellation.cancel();
+                call.reply.nothing();
+            }
+        }
     }
 
     /// Cancels what runs and refuses what waits.
@@ -245,10 +267,15 @@ struct Slot<H: Host> {
 impl<H: Host> Slot<H> {
     /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile.
     fn settle(mut self, frame: Vec<u8>) {
-        self.settle_with(|_| frame);
+        self.settle_with(|reply, id| reply.send(Some(id), frame));
     }
 
-    fn settle_with(&mut self, frame: impl FnOnce(&RequestId) -> Vec<u8>) {
+    /// The same with an error that says why nothing of the call was done.
+    fn refuse(mut self, error: &RpcError) {
+        self.settle_with(|reply, id| reply.refuse(Some(id), error));
+    }
+
+    fn settle_with(&mut self, answer: impl FnOnce(&Reply, &RequestId)) {
         self.settled = true;
         let answered = {
             let mut state = self.shared.state();
@@ -260,7 +287,7 @@ impl<H: Host> Slot<H> {
         };
         if let Some(Open::Call(call)) = answered {
             call.events.end();
-            self.reply.send(Some(&self.id), frame(&self.id));
+            answer(&self.reply, &self.id);
             self.reply.outbox().flush();
         }
     }
@@ -270,7 +297,7 @@ impl<H: Host> Drop for Slot<H> {
     fn drop(&mut self) {
         if !self.settled {
             let error = RpcError::new(ErrorCode::Internal, "The call was abandoned before it ended");
-            self.settle_with(|id| error_frame(Some(id), &error));
+            self.settle_with(|reply, id| reply.send(Some(id), error_frame(Some(id), &error)));
             self.shared.outbox.notice();
         }
     }

@@ -143,7 +143,7 @@ impl<H: Host> Shared<H> {
 /// The modern revision that a request names in its `_meta`.
 fn modern_revision(version: &str) -> Result<Revision, RpcError> {
     let Some(name) = scan::string(version) else {
-        return Err(RpcError::params(format!("{PROTOCOL_VERSION} must be a string")));
+        return Err(RpcError::meta(format!("{PROTOCOL_VERSION} must be a string")));
     };
     let revision = Revision::named(&name);
     if let Some(revision) = revision.filter(|revision| revision.is_modern()) {

@@ -10,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::asking::{Capabilities, OpenAsks, ReplyText};
+use crate::caller::Caller;
 use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{ClientInfo, LogLevel};
@@ -34,15 +35,44 @@ pub struct Connection<H: Host> {
 }
 
 impl<H: Host> Connection<H> {
+    /// Opens one that hears of a changed list only once it subscribes.
     pub(crate) fn open(
         server: Arc<Server<H>>,
+        caller: Caller,
         outbox: Arc<dyn Outbox>,
         executor: Arc<dyn Executor>,
-    ) -> (Self, Weak<dyn Listener>) {
-        let shared = Arc::new(Shared { server, outbox, executor, asks: Arc::default(), state: Mutex::default() });
-        let listener: Arc<dyn Listener> = Arc::<Shared<H>>::clone(&shared);
-        let weak = Arc::downgrade(&listener);
-        (Self { shared }, weak)
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                server,
+                caller,
+                outbox,
+                executor,
+                asks: Arc::default(),
+                state: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Has it hear of a changed list whether it subscribes or not: what a session needs.
+    pub(crate) fn listening(self) -> Self {
+        self.shared.hear();
+        self
+    }
+
+    /// A way to end what it has open, that does not keep it.
+    pub(crate) fn listener(&self) -> Weak<dyn Listener> {
+        self.shared.listener()
+    }
+
+    /// Takes a frame that was decoded already. What is answered goes to `outbox`.
+    pub(crate) fn take(&self, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
+        self.shared.take(incoming, outbox);
+    }
+
+    /// Stops everything that is open, and answers nothing of it. To be called when the client is gone.
+    pub fn abandon(&self) {
+        self.shared.abandon();
     }
 
     /// Takes one frame, without its newline. What can be answered at once is queued when this returns;
@@ -102,17 +132,32 @@ impl<H: Host> Connection<H> {
 pub(crate) trait Listener: Send + Sync {
     /// The list of tools has changed for clients of these revisions.
     fn tools_changed(&self, revisions: &[Revision]);
+
+    /// The server is about to end: subscriptions end with their result.
+    fn server_ends(&self);
+
+    /// The time for calls to end is over: they are cancelled, and still answer.
+    fn time_is_up(self: Arc<Self>);
 }
 
 impl<H: Host> Listener for Shared<H> {
     fn tools_changed(&self, revisions: &[Revision]) {
         self.announce_tools(revisions);
     }
+
+    fn server_ends(&self) {
+        self.end_subscriptions();
+    }
+
+    fn time_is_up(self: Arc<Self>) {
+        self.cancel_all();
+    }
 }
 
 /// What the parts of a connection share: its frames, its calls.
 struct Shared<H: Host> {
     server: Arc<Server<H>>,
+    caller: Caller,
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
     /// What this host asks the client.
@@ -131,6 +176,8 @@ struct State {
     active: usize,
     /// Tells a call from a later one that reuses its id.
     sequence: u64,
+    /// The server knows it as one to tell of a changed list.
+    hears: bool,
 }
 
 /// What `initialize` settled.
@@ -163,12 +210,30 @@ impl<H: Host> Shared<H> {
         if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
     }
 
+    fn listener(self: &Arc<Self>) -> Weak<dyn Listener> {
+        let listener: Arc<dyn Listener> = Arc::<Self>::clone(self);
+        Arc::downgrade(&listener)
+    }
+
+    /// Has the server tell it of a changed list from now on.
+    fn hear(self: &Arc<Self>) {
+        if !std::mem::replace(&mut self.state().hears, true) {
+            self.server.enter(self.listener());
+        }
+    }
+
     fn receive(self: &Arc<Self>, frame: &[u8], outbox: &Arc<dyn Outbox>) {
         match decode(frame) {
-            Err(refused) => outbox.queue(error_frame(refused.id.as_ref(), &refused.error)),
-            Ok(Incoming::Blank) => {}
-            Ok(Incoming::One(entry)) => self.entry(entry, Reply::Direct(Arc::clone(outbox))),
-            Ok(Incoming::Batch(entries)) => self.batch(entries, outbox),
+            Err(refused) => outbox.refuse(error_frame(refused.id.as_ref(), &refused.error), refused.error.code),
+            Ok(incoming) => self.take(incoming, outbox),
+        }
+    }
+
+    fn take(self: &Arc<Self>, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
+        match incoming {
+            Incoming::Blank => outbox.unanswered(),
+            Incoming::One(entry) => self.entry(entry, Reply::Direct(Arc::clone(outbox))),
+            Incoming::Batch(entries) => self.batch(entries, outbox),
         }
     }
 
@@ -176,7 +241,7 @@ impl<H: Host> Shared<H> {
         let takes = self.state().session.as_ref().is_some_and(|session| session.revision.features().batches);
         if !takes {
             let error = RpcError::request("Only revision 2025-03-26 has batches");
-            return outbox.queue(error_frame(None, &error));
+            return outbox.refuse(error_frame(None, &error), error.code);
         }
         let collector = Collector::open(Arc::clone(outbox));
         for entry in entries {
@@ -187,7 +252,7 @@ impl<H: Host> Shared<H> {
 
     fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
         match entry {
-            Err(refused) => reply.send(refused.id.as_ref(), error_frame(refused.id.as_ref(), &refused.error)),
+            Err(refused) => reply.refuse(refused.id.as_ref(), &refused.error),
             Ok(Message::Response { id, reply: answer }) => {
                 if let Some(id) = id {
                     self.asks.answer(&id, ReplyText::of(answer));
@@ -200,7 +265,7 @@ impl<H: Host> Shared<H> {
             }
             Ok(Message::Request { id, body }) => {
                 if let Err(error) = self.request(&id, &body, &reply) {
-                    reply.send(Some(&id), error_frame(Some(&id), &error));
+                    reply.refuse(Some(&id), &error);
                 }
             }
         }

@@ -19,15 +19,25 @@ impl Reply {
     /// Answers the request of this id.
     pub(super) fn send(&self, id: Option<&RequestId>, frame: Vec<u8>) {
         match self {
-            Self::Direct(outbox) => outbox.queue(frame),
+            Self::Direct(outbox) => outbox.answer(frame),
+            Self::Batch(collector) => collector.settle(Some((id, frame))),
+        }
+    }
+
+    /// Answers with an error what is refused before anything of it was done.
+    pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
+        let frame = error_frame(id, error);
+        match self {
+            Self::Direct(outbox) => outbox.refuse(frame, error.code),
             Self::Batch(collector) => collector.settle(Some((id, frame))),
         }
     }
 
     /// Says that there will be no answer.
     pub(super) fn nothing(&self) {
-        if let Self::Batch(collector) = self {
-            collector.settle(None);
+        match self {
+            Self::Direct(outbox) => outbox.unanswered(),
+            Self::Batch(collector) => collector.settle(None),
         }
     }
 
@@ -89,12 +99,16 @@ impl Collector {
             state.replies.push(frame);
         }
         state.missing = state.missing.saturating_sub(1);
-        if state.missing > 0 || state.replies.is_empty() {
+        if state.missing > 0 {
             return;
+        }
+        if state.replies.is_empty() {
+            drop(state);
+            return self.outbox.unanswered();
         }
         let frame = batch(&std::mem::take(&mut state.replies));
         drop(state);
-        self.outbox.queue(frame);
+        self.outbox.answer(frame);
         self.outbox.flush();
     }
 }

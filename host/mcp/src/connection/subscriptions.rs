@@ -54,7 +54,7 @@ fn tag(params: &mut Object<'_>, id: &RequestId) {
 
 impl<H: Host> Shared<H> {
     /// Opens a subscription and acknowledges it.
-    pub(super) fn listen(&self, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
+    pub(super) fn listen(self: &Arc<Self>, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
         let tools = wants_tools(body)?;
         let frame = notification_frame("notifications/subscriptions/acknowledged", |params| {
             tag(params, id);
@@ -64,6 +64,7 @@ impl<H: Host> Shared<H> {
             }
             honoured.close();
         });
+        self.hear();
         let mut state = self.state();
         let open = state.open.values().filter(|open| matches!(open, Open::Subscription(_))).count();
         if open >= self.server.options.listens_max {
@@ -111,7 +112,7 @@ impl<H: Host> Shared<H> {
         };
         for (id, open) in ended {
             let Open::Subscription(subscription) = open else { continue };
-            subscription.outbox.queue(result_frame(&id, |out| {
+            subscription.outbox.answer(result_frame(&id, |out| {
                 let mut result = Object::open(out);
                 result.text("resultType", "complete");
                 let mut meta = Object::open(result.key("_meta"));

@@ -89,9 +89,17 @@ mod tests {
             let mut out = Vec::new();
             push_base64(&mut out, data.as_bytes());
             assert_eq!(out, expected.as_bytes(), "{data:?}");
+            assert_eq!(decode_base64(expected).as_deref(), Some(data.as_bytes()));
         }
         let mut out = Vec::new();
         push_base64(&mut out, &[0xFB, 0xFF, 0xFE]);
         assert_eq!(out, b"+//+");
+    }
+
+    #[test]
+    fn what_is_not_the_one_encoding_of_anything_is_not_read() {
+        for text in ["Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9v\n", "Zm 9", "Zm-_", "Zh==", "Zm9=", "="] {
+            assert_eq!(decode_base64(text), None, "{text:?}");
+        }
     }
 }

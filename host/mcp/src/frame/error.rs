@@ -16,10 +16,14 @@ pub enum ErrorCode {
     MethodNotFound,
     /// -32602: the method's params are wrong, its tool unknown, its cursor stale.
     InvalidParams,
+    /// -32602 as well: what the protocol wants in every request's `_meta` is missing or wrong.
+    InvalidMeta,
     /// -32603: the host failed.
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
     MissingClientCapability,
+    /// -32020: headers of the HTTP request are missing or say something else than its body.
+    HeaderMismatch,
     /// -32022: the protocol version named in `_meta` is not served.
     UnsupportedProtocolVersion,
 }
@@ -32,9 +36,10 @@ impl ErrorCode {
             Self::Parse => -32700,
             Self::InvalidRequest => -32600,
             Self::MethodNotFound => -32601,
-            Self::InvalidParams => -32602,
+            Self::InvalidParams | Self::InvalidMeta => -32602,
             Self::Internal => -32603,
             Self::MissingClientCapability => -32021,
+            Self::HeaderMismatch => -32020,
             Self::UnsupportedProtocolVersion => -32022,
         }
     }
@@ -63,6 +68,14 @@ impl RpcError {
 
     pub(crate) fn params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::InvalidParams, message)
+    }
+
+    pub(crate) fn meta(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::InvalidMeta, message)
+    }
+
+    pub(crate) fn header(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::HeaderMismatch, message)
     }
 
     pub(crate) fn method(name: &str) -> Self {

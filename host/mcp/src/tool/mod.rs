@@ -3,6 +3,7 @@
 mod checked;
 mod definition;
 mod list;
+mod parameter;
 
 use serde_json::value::RawValue;
 
@@ -24,6 +25,8 @@ pub struct Tool {
     input: Schema,
     output: Option<Schema>,
     checks_arguments: bool,
+    /// The parameters that HTTP clients repeat in headers.
+    parameters: Vec<parameter::Parameter>,
 }
 
 impl Tool {
@@ -35,8 +38,11 @@ impl Tool {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let input = definition::input_schema(&definition, bounds, &mut problems);
         let output = definition::output_schema(&definition, bounds, &mut problems);
+        let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         match input {
-            Some(input) if problems.is_empty() => Ok(Self { definition, input, output, checks_arguments: true }),
+            Some(input) if problems.is_empty() => {
+                Ok(Self { definition, input, output, checks_arguments: true, parameters })
+            }
             _ => Err(problems),
         }
     }

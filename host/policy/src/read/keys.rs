@@ -12,8 +12,8 @@ pub(crate) struct Keys {
 }
 
 pub(crate) const ROOT: Keys = Keys {
-    now: &["version", "server", "defaults", "audit", "components"],
-    later: &["http"],
+    now: &["version", "server", "http", "defaults", "audit", "components"],
+    later: &[],
     other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults")],
 };
 
@@ -36,6 +36,44 @@ pub(crate) const SERVER: Keys = Keys {
     ],
     later: &[],
     other_names: &[("description", "instructions")],
+};
+
+pub(crate) const HTTP: Keys = Keys {
+    now: &[
+        "listen",
+        "path",
+        "hosts",
+        "origins",
+        "certificate",
+        "key",
+        "tokens",
+        "body",
+        "bodies",
+        "head",
+        "connections",
+        "requests",
+        "streams",
+        "sessions",
+        "head_time",
+        "body_time",
+        "write_time",
+        "idle",
+        "keep_alive",
+        "stream_time",
+        "session_idle",
+        "session_time",
+        "drain",
+    ],
+    later: &[],
+    other_names: &[
+        ("address", "listen"),
+        ("bind", "listen"),
+        ("port", "listen"),
+        ("cert", "certificate"),
+        ("cors", "origins"),
+        ("body_max", "body"),
+        ("idle_time", "idle"),
+    ],
 };
 
 pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };

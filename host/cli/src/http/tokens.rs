@@ -1,0 +1,152 @@
+//! Bearer tokens: a file of their hashes, and who shows which. A token is never written down here, and is never given
+//! to a guest.
+use std::collections::HashMap;
+use std::future::{Future, ready};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::{Deserialize, Serialize};
+use toolcell_mcp::Caller;
+use toolcell_mcp::http::{Gatekeeper, Turned};
+use toolcell_sandbox::Digest;
+
+use super::watch::Watching;
+use crate::catalog::read_bounded;
+
+/// Longest file of tokens, in bytes: some five thousand of them.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Random bytes of a token. So many cannot be guessed, so that a plain hash keeps them.
+const TOKEN_BYTES: usize = 32;
+
+/// What every token begins with, for whoever looks for ones that were left lying about.
+const TOKEN_PREFIX: &str = "toolcell_";
+
+/// What a caller is told who shows none.
+const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
+
+/// What a caller is told who shows one that is not known.
+const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
+
+/// One line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenEntry {
+    /// Whose it is.
+    pub name: String,
+    /// `sha256:…` of the token.
+    pub hash: String,
+    /// What its caller has rights to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+}
+
+/// The file.
+#[derive(Clone, Debug)]
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// The one at this path.
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Its lines. `Err` is one sentence.
+    pub fn read(&self) -> Result<Vec<TokenEntry>, String> {
+        let shown = self.0.display();
+        let bytes = read_bounded(&self.0, FILE_BYTES_MAX).map_err(|problem| format!("{shown} {problem}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))?;
+        let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let entry = |(place, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", place + 1))
+        };
+        lines.map(entry).collect()
+    }
+
+    /// Writes it whole, or not at all. `Err` is one sentence.
+    pub fn write(&self, entries: &[TokenEntry]) -> Result<(), String> {
+        let wrong = |error: std::io::Error| format!("{} cannot be written: {error}", self.0.display());
+        let mut text = String::new();
+        for entry in entries {
+            text.push_str(&serde_json::to_string(entry).map_err(|error| error.to_string())?);
+            text.push('\n');
+        }
+        let draft = self.0.with_extension(format!("draft-{}", std::process::id()));
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(wrong)?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        written.and_then(|()| std::fs::rename(&draft, &self.0)).map_err(|error| {
+            let _ = std::fs::remove_file(&draft);
+            wrong(error)
+        })
+    }
+}
+
+/// A token that nobody has. `Err` is one sentence.
+pub fn new_token() -> Result<String, String> {
+    let mut bytes = [0_u8; TOKEN_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{TOKEN_PREFIX}{digits}"))
+}
+
+/// What is kept of a token.
+pub fn hash(token: &str) -> String {
+    Digest::of(token.as_bytes()).to_string()
+}
+
+/// Recognises callers by the token they show.
+pub struct Tokens(Arc<RwLock<Known>>);
+
+/// Callers, by the hash of a token.
+type Known = HashMap<String, Caller>;
+
+impl Tokens {
+    /// Reads the file, and again whenever it changes. `Err` is one sentence.
+    pub fn open(file: TokenFile, watching: &mut Watching) -> Result<Self, String> {
+        let known = Arc::new(RwLock::new(known(&file.read()?)));
+        let current = Arc::clone(&known);
+        watching.files(vec![file.path().to_owned()], move || {
+            // A file that cannot be read may be one that was taken away so that nobody gets in.
+            let entries = file.read().unwrap_or_else(|problem| {
+                tracing::error!("no token is known any more: {problem}");
+                Vec::new()
+            });
+            *current.write().unwrap_or_else(PoisonError::into_inner) = self::known(&entries);
+        });
+        Ok(Self(known))
+    }
+
+    fn recognise(&self, headers: &http::HeaderMap) -> Result<Caller, Turned> {
+        let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
+        let unknown = |challenge: &str| Turned::Unknown { challenge: challenge.to_owned() };
+        let value = shown.next().ok_or_else(|| unknown(CHALLENGE))?;
+        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
+        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+        let token = token.filter(|_| shown.next().is_none()).ok_or_else(|| unknown(CHALLENGE))?;
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&hash(token)).cloned().ok_or_else(|| unknown(CHALLENGE_UNKNOWN))
+    }
+}
+
+impl Gatekeeper for Tokens {
+    fn admit<'h>(
+        &'h self,
+        headers: &'h http::HeaderMap,
+    ) -> Pin<Box<dyn Future<Output = Result<Caller, Turned>> + Send + 'h>> {
+        Box::pin(ready(self.recognise(headers)))
+    }
+}
+
+fn known(entries: &[TokenEntry]) -> Known {
+    let caller = |entry: &TokenEntry| Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
+    entries.iter().map(|entry| (entry.hash.clone(), caller(entry))).collect()
+}

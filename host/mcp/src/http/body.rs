@@ -1,0 +1,131 @@
+//! Bodies: a request's, read whole within its bounds; a response's, whole or a stream of events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+
+use super::limits::HttpLimits;
+use super::refusal::Refusal;
+use super::stream::EventStream;
+use super::watch::Open;
+
+/// What a response holds.
+pub(super) enum Content {
+    Whole(Bytes),
+    Events(Box<EventStream>),
+}
+
+impl Content {
+    pub(super) fn none() -> Self {
+        Self::Whole(Bytes::new())
+    }
+
+    pub(super) fn whole(text: Vec<u8>) -> Self {
+        Self::Whole(text.into())
+    }
+}
+
+/// A response's body. While it lives, its connection is not idle.
+pub(super) struct ReplyBody {
+    content: Content,
+    open: Open,
+}
+
+impl ReplyBody {
+    pub(super) fn new(content: Content, mut open: Open) -> Self {
+        if matches!(&content, Content::Whole(bytes) if bytes.is_empty()) {
+            open.done();
+        }
+        Self { content, open }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut self.content {
+            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Whole(bytes) => Poll::Ready(Some(std::mem::take(bytes))),
+            Content::Events(stream) => stream.poll_bytes(context),
+        };
+        if self.is_end_stream() || matches!(next, Poll::Ready(None)) {
+            self.open.done();
+        }
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// Bytes of bodies that are being read, of all requests together.
+#[derive(Default)]
+pub(super) struct Budget(AtomicUsize);
+
+/// What one request has taken of it.
+struct Taken<'b>(&'b Budget, usize);
+
+impl Taken<'_> {
+    fn take(&mut self, bytes: usize, max: usize) -> Result<(), Refusal> {
+        self.1 += bytes;
+        let before = self.0.0.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > max { Err(Refusal::Busy) } else { Ok(()) }
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// Reads a request's body whole.
+pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, budget: &Budget) -> Result<Bytes, Refusal>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let max = limits.body_bytes_max;
+    if body.size_hint().lower() > max as u64 {
+        return Err(Refusal::TooLong(max));
+    }
+    let mut taken = Taken(budget, 0);
+    let reading = async {
+        let mut first = Bytes::new();
+        let mut whole = BytesMut::new();
+        while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let Ok(data) = frame.map_err(|_| Refusal::Broken)?.into_data() else { continue };
+            if first.len() + whole.len() + data.len() > max {
+                return Err(Refusal::TooLong(max));
+            }
+            taken.take(data.len(), limits.bodies_bytes_max)?;
+            if first.is_empty() && whole.is_empty() {
+                first = data;
+                continue;
+            }
+            // Most bodies are one piece; only the others are put together.
+            if whole.is_empty() {
+                whole.extend_from_slice(&std::mem::take(&mut first));
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(if whole.is_empty() { first } else { whole.freeze() })
+    };
+    tokio::time::timeout(limits.body_time, reading).await.unwrap_or(Err(Refusal::Slow))
+}

@@ -1,0 +1,76 @@
+//! Whether the headers of a modern request say what its body says (2026-07-28, "Server Validation"), and which revision
+//! the headers of a legacy one name.
+
+use http::{HeaderMap, HeaderName};
+
+use crate::frame::{Body, RpcError, scan};
+use crate::mirrored::{Mismatch, decoded, single};
+use crate::revision::Revision;
+
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// Names a legacy session.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// Methods whose name or address is repeated, and the member of `params` that it repeats.
+const NAMED: [(&str, &str); 3] = [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")];
+
+/// Checks the standard headers of a request that says its version in the body; `version` is that text.
+pub(super) fn check_modern(headers: &HeaderMap, body: &Body<'_>, version: &str) -> Result<(), RpcError> {
+    check_version(headers, version)?;
+    same(headers, &METHOD, body.method.as_ref(), Coding::Plain).map_err(|mismatch| mismatch.error("Mcp-Method"))?;
+    let named = NAMED.iter().find(|(method, _)| *method == body.method);
+    let Some(named) = named.and_then(|(_, member)| body.param(member)).and_then(scan::string) else { return Ok(()) };
+    same(headers, &NAME, &named, Coding::Sentinel).map_err(|mismatch| mismatch.error("Mcp-Name"))
+}
+
+/// Checks the version alone, for notifications: no other header is defined for them.
+pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
+    // A version that is no text is for whoever reads `_meta` to refuse.
+    let Some(version) = scan::string(version) else { return Ok(()) };
+    same(headers, &PROTOCOL_VERSION, &version, Coding::Plain).map_err(|mismatch| mismatch.error("MCP-Protocol-Version"))
+}
+
+/// How a header may write what it repeats.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Plain,
+    Sentinel,
+}
+
+fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> Result<(), Mismatch> {
+    let value = single(headers, name)?.ok_or(Mismatch::Missing)?;
+    let same = match coding {
+        Coding::Plain => value.to_str().map_err(|_| Mismatch::Unreadable)? == said,
+        Coding::Sentinel => decoded(value).ok_or(Mismatch::Unreadable)? == said,
+    };
+    if same { Ok(()) } else { Err(Mismatch::Different) }
+}
+
+/// What the headers of a request say of its era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Era {
+    /// They name no version.
+    Unsaid,
+    /// One that goes with a session.
+    Legacy,
+    /// One that goes without.
+    Modern,
+    /// None that this server knows, or several.
+    Unknown,
+}
+
+impl Era {
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        match single(headers, &PROTOCOL_VERSION) {
+            Err(_) => Self::Unknown,
+            Ok(None) => Self::Unsaid,
+            Ok(Some(value)) => match value.to_str().ok().and_then(Revision::named) {
+                None => Self::Unknown,
+                Some(revision) if revision.is_modern() => Self::Modern,
+                Some(_) => Self::Legacy,
+            },
+        }
+    }
+}

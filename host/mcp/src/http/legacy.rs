@@ -1,0 +1,146 @@
+//! Legacy requests (2025-11-25 and before): `initialize` opens a session, and everything after it names that session.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use super::accept::Accepted;
+use super::body::Content;
+use super::headers::{Era, SESSION_ID};
+use super::mailbox::{Ending, Mailbox, Next};
+use super::refusal::Refusal;
+use super::room::Place;
+use super::service::{Ask, Begun, Service, Style, events};
+use super::session::{InUse, Line, Session};
+use super::stream::{EventStream, Lease};
+use crate::caller::Caller;
+use crate::connection::Connection;
+use crate::frame::{Incoming, Message, RpcError};
+use crate::host::{Host, Outbox};
+use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
+use crate::mirrored::single;
+
+/// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
+struct OfSession<H: Host> {
+    mailbox: Arc<Mailbox>,
+    _session: InUse<H>,
+    _place: Place,
+}
+
+impl<H: Host> Lease for OfSession<H> {
+    fn expire(&self) {
+        self.mailbox.end(Ending::Nothing);
+    }
+}
+
+/// Begins to answer a message of this era.
+pub(super) fn begin<H: Host>(
+    service: &Service<H>,
+    incoming: Incoming<'_>,
+    ask: Ask,
+    era: Era,
+) -> Result<Begun, Refusal> {
+    let id = session_id(&ask.headers)?;
+    if id.is_none() && asks_for_session(&incoming) {
+        return initialize(service, incoming, ask);
+    }
+    let Some(id) = id else { return Err(without_session(&incoming)) };
+    let session = find(service, id, &ask.caller, era)?;
+    let mailbox = Arc::new(Mailbox::new(ask.accepted.events, service.limits.unread_bytes_max, None));
+    let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
+    session.connection.take(incoming, &outbox);
+    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: session, _place: ask.place });
+    Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style: Style::Legacy })
+}
+
+/// The stream on which a session is told what belongs to no request.
+pub(super) fn listen<H: Host>(
+    service: &Service<H>,
+    headers: &HeaderMap,
+    caller: &Caller,
+) -> Result<Response<Content>, Refusal> {
+    let session = of_headers(service, headers, caller)?;
+    if !Accepted::of(headers).events {
+        return Err(Refusal::Accept);
+    }
+    let place = service.streams.take().ok_or(Refusal::Busy)?;
+    let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
+    session.line.open(&mailbox);
+    if service.is_ending() {
+        session.line.end();
+    }
+    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: session, _place: place });
+    Ok(events(EventStream::new(mailbox, None, &service.limits, lease)))
+}
+
+/// Ends a session.
+pub(super) fn end<H: Host>(
+    service: &Service<H>,
+    headers: &HeaderMap,
+    caller: &Caller,
+) -> Result<Response<Content>, Refusal> {
+    let session = of_headers(service, headers, caller)?;
+    service.sessions.remove(session_id(headers)?.unwrap_or_default());
+    drop(session);
+    let mut response = Response::new(Content::none());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    Ok(response)
+}
+
+fn of_headers<H: Host>(service: &Service<H>, headers: &HeaderMap, caller: &Caller) -> Result<InUse<H>, Refusal> {
+    let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
+    find(service, id, caller, Era::of(headers))
+}
+
+fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<InUse<H>, Refusal> {
+    let session = service.sessions.find(id, caller).ok_or(Refusal::Session)?;
+    match era {
+        Era::Unsaid | Era::Legacy => Ok(session),
+        Era::Modern | Era::Unknown => Err(Refusal::Version),
+    }
+}
+
+/// The session that a request names, if it names one.
+fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let id = single(headers, &SESSION_ID).map_err(|_| Refusal::NoSession)?;
+    id.map(|id| id.to_str().map_err(|_| Refusal::Session)).transpose()
+}
+
+fn asks_for_session(incoming: &Incoming<'_>) -> bool {
+    matches!(incoming, Incoming::One(Ok(Message::Request { body, .. })) if body.method == "initialize")
+}
+
+/// Why a message without a session is refused: it may be meant for either era.
+fn without_session(incoming: &Incoming<'_>) -> Refusal {
+    let Incoming::One(Ok(Message::Request { id, body })) = incoming else { return Refusal::NoSession };
+    let error = body.fault.clone().unwrap_or_else(|| {
+        RpcError::meta(format!(
+            "Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}; before 2026-07-28, the header \
+             Mcp-Session-Id that initialize is answered with"
+        ))
+    });
+    Refusal::Message(Some(id.clone()), error)
+}
+
+fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
+    let line = Arc::<Line>::default();
+    let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
+    let (outbox, told): (Arc<dyn Outbox>, Arc<dyn Outbox>) =
+        (Arc::<Line>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
+    let executor = Arc::clone(&service.executor);
+    let connection = Connection::open(Arc::clone(&service.server), ask.caller.clone(), outbox, executor).listening();
+    connection.take(incoming, &told);
+    let ending = match mailbox.try_next() {
+        Some(Next::End(ending)) => ending,
+        _ => return Err(Refusal::Busy),
+    };
+    let mut style = Style::Legacy;
+    let session = Session::new(connection, line, ask.caller);
+    if matches!(ending, Ending::Answer(_)) {
+        let id = service.sessions.enter(Arc::clone(&session), service.limits.sessions_max).ok_or(Refusal::Busy)?;
+        style = Style::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
+    }
+    mailbox.end(ending);
+    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: InUse::of(session), _place: ask.place });
+    Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style })
+}

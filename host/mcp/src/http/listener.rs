@@ -1,0 +1,235 @@
+//! Where connections come in, and how one is driven: plain or TLS, HTTP/1.1 or HTTP/2.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Version;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::{Builder, Connection};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::body::ReplyBody;
+use super::limits::HttpLimits;
+use super::room::Connections;
+use super::serve::Ends;
+use super::service::Service;
+use super::tls::Certificate;
+use super::watch::{Served, Watch, Watched, drive};
+use crate::host::Host;
+
+/// How long accepting rests after it failed, as it does where no descriptors are left.
+const ACCEPT_RESTS: Duration = Duration::from_millis(50);
+
+/// Header fields of one request. Clients and the proxies before them send some twenty.
+const FIELDS_MAX: usize = 100;
+
+/// What hyper needs for the least of heads, in bytes.
+const HEAD_BYTES_MIN: usize = 8 * 1024;
+
+/// Bytes that one stream, and one connection, may send before they are read. A body of common size in one piece.
+const WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Bytes of a response that wait to be sent on one stream.
+const SEND_BYTES: usize = 64 * 1024;
+
+/// How often a silent HTTP/2 connection is asked whether it is there, and how long it has for that.
+const PING_EVERY: Duration = Duration::from_secs(30);
+
+/// What a client is told for which there is no room.
+const NO_ROOM: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// A socket that clients connect to.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    certificate: Option<Certificate>,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// One end of a connection.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+impl Listener {
+    /// A TCP socket that is bound already; with TLS where there is a certificate. To be called in a runtime.
+    ///
+    /// # Errors
+    /// The socket cannot be used without blocking.
+    pub fn tcp(socket: std::net::TcpListener, certificate: Option<Certificate>) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket: Socket::Tcp(TcpListener::from_std(socket)?), certificate })
+    }
+
+    /// A Unix socket that is bound already. Who may connect is for its file's permissions to say.
+    ///
+    /// # Errors
+    /// The socket cannot be used without blocking.
+    pub fn unix(socket: std::os::unix::net::UnixListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket: Socket::Unix(UnixListener::from_std(socket)?), certificate: None })
+    }
+
+    async fn accept(&self) -> io::Result<(Box<dyn Duplex>, Option<IpAddr>)> {
+        match &self.socket {
+            Socket::Tcp(socket) => {
+                let (stream, _) = socket.accept().await?;
+                // Without it, what follows a small write waits for the other side to acknowledge that.
+                stream.set_nodelay(true)?;
+                let local = stream.local_addr()?.ip();
+                Ok((Box::new(stream), Some(local)))
+            }
+            Socket::Unix(socket) => {
+                let (stream, _) = socket.accept().await?;
+                Ok((Box::new(stream), None))
+            }
+        }
+    }
+}
+
+/// How HTTP is spoken.
+pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let mut http1 = builder.http1();
+    // Times are kept by `Watch`, for both versions alike.
+    http1
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_headers(FIELDS_MAX)
+        .max_buf_size(limits.head_bytes_max.max(HEAD_BYTES_MIN));
+    let mut http2 = builder.http2();
+    http2
+        .timer(TokioTimer::new())
+        .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
+        .max_concurrent_streams(limits.streams_per_connection_max)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_send_buf_size(SEND_BYTES)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY);
+    builder
+}
+
+/// Takes connections until the server is to end; gives those that are still open.
+pub(super) async fn take<H: Host>(
+    listener: Listener,
+    service: Arc<Service<H>>,
+    connections: Arc<Connections>,
+    ends: Ends,
+) -> JoinSet<()> {
+    let protocol = Arc::new(protocol(&service.limits));
+    let mut open = JoinSet::new();
+    let mut over = std::pin::pin!(ends.clone().over());
+    loop {
+        tokio::select! {
+            () = &mut over => return open,
+            Some(_) = open.join_next(), if !open.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, local)) => {
+                    let incomer = Incomer { stream, local, certificate: listener.certificate.clone() };
+                    if connections.enter() {
+                        let watch = Watch::new(&connections);
+                        let (service, protocol) = (Arc::clone(&service), Arc::clone(&protocol));
+                        open.spawn(incomer.converse(watch, service, protocol, ends.clone()));
+                    } else {
+                        incomer.turn_away().await;
+                    }
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
+            },
+        }
+    }
+}
+
+/// A connection that was accepted.
+struct Incomer {
+    stream: Box<dyn Duplex>,
+    local: Option<IpAddr>,
+    certificate: Option<Certificate>,
+}
+
+/// Counts a connection out, however it ends.
+struct Counted(Arc<Watch>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+impl Incomer {
+    /// Says that there is no room, where that can be said in so many words.
+    async fn turn_away(mut self) {
+        if self.certificate.is_none() {
+            // What does not fit into an empty socket's buffer is no loss.
+            let _ = timeout(ACCEPT_RESTS, self.stream.write_all(NO_ROOM)).await;
+        }
+    }
+
+    async fn converse<H: Host>(
+        self,
+        watch: Arc<Watch>,
+        service: Arc<Service<H>>,
+        protocol: Arc<Builder<TokioExecutor>>,
+        ends: Ends,
+    ) {
+        let _counted = Counted(Arc::clone(&watch));
+        let Self { stream, local, certificate } = self;
+        let stream: Box<dyn Duplex> = match certificate {
+            None => stream,
+            Some(certificate) => {
+                match timeout(service.limits.head_time, certificate.acceptor().accept(stream)).await {
+                    Ok(Ok(stream)) => Box::new(stream),
+                    // Whoever cannot shake hands is not to be told why.
+                    Ok(Err(_)) | Err(_) => return,
+                }
+            }
+        };
+        let io = TokioIo::new(Watched { inner: stream, watch: Arc::clone(&watch) });
+        let asked = {
+            let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
+            service_fn(move |request: http::Request<Incoming>| {
+                let open = watch.begin(request.version() == Version::HTTP_2);
+                let service = Arc::clone(&service);
+                async move {
+                    let response = service.respond(request, local).await;
+                    Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open)))
+                }
+            })
+        };
+        let served = protocol.serve_connection(io, asked).into_owned();
+        drive(served, &watch, &service.limits, ends.over()).await;
+    }
+}
+
+impl<I, S, B> Served for Connection<'static, I, S, TokioExecutor>
+where
+    S: hyper::service::Service<http::Request<Incoming>, Response = http::Response<B>>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    S::Future: Send + 'static,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    Self: Future,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}

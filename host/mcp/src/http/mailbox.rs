@@ -1,0 +1,194 @@
+//! The outbox of one HTTP request, or of one stream: frames come in from any thread, and go out as the connection is
+//! driven. Must not hold: how they are written to the wire.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::frame::ErrorCode;
+use crate::host::Outbox;
+use crate::mirrored::Mirrored;
+
+/// Frames for one response.
+pub(super) struct Mailbox {
+    mirrored: Option<Mirrored>,
+    /// Whether the client takes events, or the answer alone.
+    takes_events: bool,
+    bytes_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    events: VecDeque<Vec<u8>>,
+    bytes: usize,
+    ending: Option<Ending>,
+    /// Nobody reads any more.
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// The last thing of a response.
+#[derive(Debug)]
+pub(super) enum Ending {
+    Answer(Vec<u8>),
+    Refusal(Vec<u8>, ErrorCode),
+    /// There is none: a notification was taken, or a call was cancelled, or a stream ends.
+    Nothing,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Next {
+    Event(Vec<u8>),
+    End(Ending),
+}
+
+impl Mailbox {
+    /// One that takes events, where the client takes them, until so many bytes are unread.
+    pub(super) fn new(takes_events: bool, bytes_max: usize, mirrored: Option<Mirrored>) -> Self {
+        Self { mirrored, takes_events, bytes_max, state: Mutex::default() }
+    }
+
+    pub(super) fn takes_events(&self) -> bool {
+        self.takes_events
+    }
+
+    pub(super) fn poll_next(&self, context: &Context<'_>) -> Poll<Next> {
+        let mut state = self.state();
+        if let Some(next) = state.next() {
+            return Poll::Ready(next);
+        }
+        if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            state.waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// What has come already.
+    pub(super) fn try_next(&self) -> Option<Next> {
+        self.state().next()
+    }
+
+    /// Ends it, unless it has ended.
+    pub(super) fn end(&self, ending: Ending) {
+        let waker = {
+            let mut state = self.state();
+            if state.closed || state.ending.is_some() {
+                return;
+            }
+            state.ending = Some(ending);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Nobody reads any more: what comes is dropped.
+    pub(super) fn close(&self) {
+        *self.state() = State { closed: true, ..State::default() };
+    }
+
+    /// Whether nobody reads any more, or nothing more will come.
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.state();
+        state.closed || state.ending.is_some()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Option<Next> {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes = self.bytes.saturating_sub(event.len());
+            return Some(Next::Event(event));
+        }
+        self.ending.take().map(Next::End)
+    }
+}
+
+impl Outbox for Mailbox {
+    fn queue(&self, frame: Vec<u8>) {
+        let waker = {
+            let mut state = self.state();
+            if !self.takes_events || state.closed || state.ending.is_some() {
+                return;
+            }
+            state.bytes += frame.len();
+            state.events.push_back(frame);
+            if state.bytes > self.bytes_max {
+                // Whoever does not read has to begin anew; keeping on for it would take memory without end.
+                state.events.clear();
+                state.bytes = 0;
+                state.ending = Some(Ending::Nothing);
+            }
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn answer(&self, frame: Vec<u8>) {
+        self.end(Ending::Answer(frame));
+    }
+
+    fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
+        self.end(Ending::Refusal(frame, code));
+    }
+
+    fn unanswered(&self) {
+        self.end(Ending::Nothing);
+    }
+
+    fn congested(&self) -> bool {
+        !self.takes_events || self.state().bytes > self.bytes_max / 2
+    }
+
+    fn mirrored(&self) -> Option<&Mirrored> {
+        self.mirrored.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    #[test]
+    fn events_come_before_the_end_and_none_after_it() {
+        let mailbox = Mailbox::new(true, 100, None);
+        mailbox.queue(b"one".to_vec());
+        mailbox.answer(b"two".to_vec());
+        mailbox.queue(b"three".to_vec());
+        mailbox.answer(b"four".to_vec());
+        assert!(matches!(mailbox.try_next(), Some(Next::Event(frame)) if frame == b"one"));
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame == b"two"));
+        assert!(mailbox.poll_next(&context()).is_pending());
+    }
+
+    #[test]
+    fn one_that_is_not_read_ends_with_nothing() {
+        let mailbox = Mailbox::new(true, 10, None);
+        mailbox.queue(vec![b'a'; 6]);
+        assert!(mailbox.congested());
+        mailbox.queue(vec![b'b'; 6]);
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Nothing))));
+    }
+
+    #[test]
+    fn a_client_that_takes_no_events_gets_the_answer_alone() {
+        let mailbox = Mailbox::new(false, 100, None);
+        assert!(mailbox.congested(), "nobody should make any");
+        mailbox.queue(b"one".to_vec());
+        mailbox.answer(b"two".to_vec());
+        assert!(matches!(mailbox.try_next(), Some(Next::End(Ending::Answer(frame))) if frame == b"two"));
+    }
+}

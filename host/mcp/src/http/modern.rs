@@ -1,0 +1,94 @@
+//! Modern requests (2026-07-28): each one a connection of its own, which ends with its response.
+
+use std::sync::Arc;
+
+use super::accept::Accepted;
+use super::headers;
+use super::mailbox::Mailbox;
+use super::refusal::Refusal;
+use super::room::Place;
+use super::service::{Ask, Begun, LiveOne, Service, Style};
+use super::stream::Lease;
+use crate::connection::Connection;
+use crate::frame::{Incoming, Message};
+use crate::host::{Host, Outbox};
+use crate::meta::PROTOCOL_VERSION;
+use crate::mirrored::Mirrored;
+
+/// The one method whose response stays open.
+const LISTEN: &str = "subscriptions/listen";
+
+/// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
+struct Alone<H: Host> {
+    connection: Connection<H>,
+    _live: LiveOne,
+    _place: Place,
+}
+
+impl<H: Host> Lease for Alone<H> {
+    fn expire(&self) {
+        self.connection.end_subscriptions();
+    }
+}
+
+impl<H: Host> Drop for Alone<H> {
+    fn drop(&mut self) {
+        self.connection.abandon();
+    }
+}
+
+/// Whether a message belongs to this era: it says its version itself.
+pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
+    match incoming {
+        Incoming::One(Ok(Message::Request { body, .. })) => {
+            body.fault.is_none() && body.meta(PROTOCOL_VERSION).is_some()
+        }
+        // No version is defined for notifications: the header alone says it.
+        Incoming::One(Ok(Message::Notification(body))) => {
+            body.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
+        }
+        _ => false,
+    }
+}
+
+/// Begins to answer a message of this era.
+pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
+    let Ask { headers, accepted, caller, mut place } = ask;
+    match &incoming {
+        Incoming::One(Ok(Message::Request { id, body })) => {
+            let version = body.meta(PROTOCOL_VERSION).unwrap_or_default();
+            let checked = headers::check_modern(&headers, body, version);
+            checked.map_err(|error| Refusal::Message(Some(id.clone()), error))?;
+            if body.method == LISTEN {
+                place = place_of_stream(service, accepted)?;
+            }
+        }
+        Incoming::One(Ok(Message::Notification(body))) => {
+            if let Some(version) = body.meta(PROTOCOL_VERSION) {
+                headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
+            }
+            // This era has none that mean anything over HTTP: a client cancels by closing the response.
+            return Ok(Begun::taken());
+        }
+        _ => return Err(Refusal::NoSession),
+    }
+    let mirrored = Some(Mirrored::of(headers));
+    let mailbox = Arc::new(Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored));
+    let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
+    let executor = Arc::clone(&service.executor);
+    let connection = Connection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
+    let live = service.live.enter(connection.listener());
+    connection.take(incoming, &outbox);
+    if service.is_ending() {
+        connection.end_subscriptions();
+    }
+    let lease = Box::new(Alone { connection, _live: live, _place: place });
+    Ok(Begun::Answering { mailbox, lease, accepted, style: Style::Modern })
+}
+
+fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted) -> Result<Place, Refusal> {
+    if !accepted.events {
+        return Err(Refusal::Accept);
+    }
+    service.streams.take().ok_or(Refusal::Busy)
+}

@@ -1,0 +1,145 @@
+//! Why a request is refused before it is a message, or with it; and the one place that maps such a reason to a response.
+
+use std::borrow::Cow;
+
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+
+use super::Turned;
+use super::body::Content;
+use crate::frame::{ErrorCode, RequestId, RpcError, error_frame};
+
+/// The methods of the endpoint, both eras together.
+pub(super) const METHODS: &str = "POST, GET, DELETE";
+
+/// Seconds after which a client that was told to come again should.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// Why a request is refused.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// Nothing is at this path.
+    Path,
+    /// The method is none of these.
+    Method(&'static str),
+    /// There is no host, or several, or it is no host.
+    NoHost,
+    /// The host is none that this server goes by.
+    Host,
+    /// A web page asks that is not allowed to.
+    Origin,
+    /// The body is not JSON.
+    MediaType,
+    /// The body is compressed.
+    Encoding,
+    /// The client takes nothing that could be the response.
+    Accept,
+    /// The body is longer than so many bytes.
+    TooLong(usize),
+    /// The body did not arrive in time.
+    Slow,
+    /// The body did not arrive whole.
+    Broken,
+    /// Too much is going on.
+    Busy,
+    /// The server is about to end.
+    Stopping,
+    /// A legacy request belongs to no session.
+    NoSession,
+    /// There is no such session, or no longer, or it is another caller's.
+    Session,
+    /// The header `MCP-Protocol-Version` names no revision that a session may have.
+    Version,
+    /// The caller is turned away.
+    Turned(Turned),
+    /// The message is refused, with this id and error.
+    Message(Option<RequestId>, RpcError),
+}
+
+impl Refusal {
+    /// The response.
+    pub(super) fn response(self) -> Response<Content> {
+        let status = self.status();
+        let extra = match &self {
+            Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
+            Self::Busy | Self::Stopping => Some((RETRY_AFTER, RETRY_SECONDS)),
+            Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
+                HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
+            }
+            _ => None,
+        };
+        let (id, error) = self.error();
+        let mut response = json(status, error_frame(id.as_ref(), &error));
+        if let Some((name, value)) = extra {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Path | Self::Session => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Host | Self::Origin | Self::Turned(Turned::NotAllowed { .. }) => StatusCode::FORBIDDEN,
+            Self::MediaType | Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Accept => StatusCode::NOT_ACCEPTABLE,
+            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Turned(Turned::Unknown { .. }) => StatusCode::UNAUTHORIZED,
+            Self::NoHost | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
+            Self::Message(_, error) => status_of(error.code),
+        }
+    }
+
+    fn error(self) -> (Option<RequestId>, RpcError) {
+        let text: Cow<'static, str> = match self {
+            Self::Message(id, error) => return (id, error),
+            Self::Busy => {
+                return (None, RpcError::new(ErrorCode::Internal, "The server is busy: try again in a second"));
+            }
+            Self::Stopping => return (None, RpcError::new(ErrorCode::Internal, "The server is shutting down")),
+            Self::Path => "Nothing is at this path".into(),
+            Self::Method(allowed) => format!("The methods here are {allowed}").into(),
+            Self::NoHost => "The header Host must name one host".into(),
+            Self::Host => "This server does not go by the host that was asked for".into(),
+            Self::Origin => "Web pages of this origin may not ask this server".into(),
+            Self::MediaType => "The header Content-Type must be application/json".into(),
+            Self::Encoding => "The body must not be compressed".into(),
+            Self::Accept => {
+                "The header Accept must allow application/json or text/event-stream, as the response needs".into()
+            }
+            Self::TooLong(max) => format!("The body is longer than {max} bytes").into(),
+            Self::Slow => "The body did not arrive in time".into(),
+            Self::Broken => "The body did not arrive whole".into(),
+            Self::NoSession => "The header Mcp-Session-Id is missing".into(),
+            Self::Session => "There is no such session, or no longer: initialize a new one".into(),
+            Self::Version => "The header MCP-Protocol-Version names no revision that this session may have".into(),
+            Self::Turned(Turned::Unknown { .. }) => "Who calls is not known".into(),
+            Self::Turned(Turned::NotAllowed { .. }) => "The caller may not do this".into(),
+        };
+        (None, RpcError::request(text))
+    }
+}
+
+/// The status of a response that is an error which stopped a message before anything of it was done. What the method
+/// itself finds wrong is an answer like others (2026-07-28, "Protocol Version Header", "Server Validation").
+pub(super) fn status_of(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::MethodNotFound => StatusCode::NOT_FOUND,
+        ErrorCode::InvalidParams | ErrorCode::Internal => StatusCode::OK,
+        ErrorCode::Parse
+        | ErrorCode::InvalidRequest
+        | ErrorCode::InvalidMeta
+        | ErrorCode::HeaderMismatch
+        | ErrorCode::UnsupportedProtocolVersion => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// A response of one JSON text.
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<Content> {
+    let mut response = Response::new(Content::whole(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,158 @@
+//! Serving, from the sockets to the end: who is told that it comes, and how long they have.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::Gatekeeper;
+use super::body::Budget;
+use super::doors::Doors;
+use super::limits::HttpLimits;
+use super::listener::{Listener, take};
+use super::room::{Connections, Places};
+use super::service::{Live, Service};
+use super::session::Sessions;
+use crate::host::{Executor, Host};
+use crate::server::Server;
+
+/// How often sessions that are over are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// How long cancelled calls have to end, and their answers to be sent. They need milliseconds.
+const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
+/// Where to serve, for whom, and within which bounds.
+pub struct HttpOptions {
+    /// The sockets.
+    pub listeners: Vec<Listener>,
+    /// The endpoint's path, such as `/mcp`.
+    pub path: String,
+    /// Which hosts and web pages are let in.
+    pub doors: Doors,
+    /// The bounds.
+    pub limits: HttpLimits,
+    /// Who recognises callers.
+    pub gatekeeper: Arc<dyn Gatekeeper>,
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("listeners", &self.listeners)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks [`serve`] to end. Cheap to clone; once begun it stays so.
+#[derive(Clone, Debug)]
+pub struct Shutdown(Arc<watch::Sender<bool>>);
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Shutdown {
+    /// Begins it. Calling it again does nothing.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    fn ends(&self) -> Ends {
+        Ends(self.0.subscribe())
+    }
+}
+
+/// Tells when the server is to end.
+#[derive(Clone)]
+pub(super) struct Ends(watch::Receiver<bool>);
+
+impl Ends {
+    pub(super) async fn over(mut self) {
+        // A sender that is gone cannot say so any more.
+        let _ = self.0.wait_for(|over| *over).await;
+    }
+}
+
+/// Serves until `shutdown` begins. Then no connection is taken any more, streams end, calls that run are finished for
+/// a while ([`HttpLimits::drain`]) and cancelled after it.
+pub async fn serve<H: Host>(
+    server: &Arc<Server<H>>,
+    options: HttpOptions,
+    executor: impl Executor,
+    shutdown: &Shutdown,
+) {
+    let HttpOptions { listeners, path, doors, limits, gatekeeper } = options;
+    let service = Arc::new(Service {
+        server: Arc::clone(server),
+        executor: Arc::new(executor),
+        path,
+        doors,
+        gatekeeper,
+        sessions: Sessions::default(),
+        live: Live::default(),
+        streams: Places::new(limits.streams_max),
+        requests: Places::new(limits.requests_max),
+        budget: Budget::default(),
+        ending: false.into(),
+        limits,
+    });
+    let connections = Connections::new(service.limits.connections_max);
+    let mut takers = JoinSet::new();
+    for listener in listeners {
+        takers.spawn(take(listener, Arc::clone(&service), Arc::clone(&connections), shutdown.ends()));
+    }
+    sweep_until(&service, shutdown.ends()).await;
+    service.ending.store(true, Ordering::SeqCst);
+    tell_of_end(&service);
+    let open = async {
+        while let Some(taker) = takers.join_next().await {
+            // One that panicked has closed what it had.
+            let Ok(mut open) = taker else { continue };
+            while open.join_next().await.is_some() {}
+        }
+    };
+    let mut open = std::pin::pin!(open);
+    if timeout(service.limits.drain, &mut open).await.is_err() {
+        cancel_calls(&service);
+        // What is open still is closed with the sets that hold it.
+        let _ = timeout(CANCEL_GRACE, open).await;
+    }
+}
+
+async fn sweep_until<H: Host>(service: &Service<H>, ends: Ends) {
+    let mut ticks = interval(SWEEP_EVERY.min(service.limits.session_idle).max(Duration::from_millis(1)));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut over = std::pin::pin!(ends.over());
+    loop {
+        tokio::select! {
+            () = &mut over => return,
+            _ = ticks.tick() => service.sessions.sweep(&service.limits),
+        }
+    }
+}
+
+fn tell_of_end<H: Host>(service: &Service<H>) {
+    for listener in service.live.all() {
+        listener.server_ends();
+    }
+    for session in service.sessions.all() {
+        session.line.end();
+    }
+}
+
+fn cancel_calls<H: Host>(service: &Service<H>) {
+    for listener in service.live.all() {
+        listener.time_is_up();
+    }
+    for session in service.sessions.all() {
+        session.connection.cancel_all();
+    }
+}

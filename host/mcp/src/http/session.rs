@@ -1,0 +1,195 @@
+//! Legacy sessions: their ids, whose they are, the stream that a client opens with GET, and their end.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::limits::HttpLimits;
+use super::mailbox::{Ending, Mailbox};
+use crate::caller::Caller;
+use crate::connection::Connection;
+use crate::host::{Host, Outbox};
+
+/// Random bytes of an id: more than anybody can guess.
+const ID_BYTES: usize = 16;
+
+/// Frames kept while a client has no stream open. What a server has to tell unasked is that its list changed, once.
+const KEPT_FRAMES_MAX: usize = 8;
+
+/// One legacy session.
+pub(super) struct Session<H: Host> {
+    pub(super) connection: Connection<H>,
+    pub(super) line: Arc<Line>,
+    caller: Caller,
+    began: Instant,
+    /// Milliseconds from there to the last use.
+    used: AtomicU64,
+    uses: AtomicUsize,
+}
+
+/// Where what belongs to no request goes: the stream that the client has open, or a few frames kept for the next one.
+#[derive(Default)]
+pub(super) struct Line(Mutex<Told>);
+
+#[derive(Default)]
+struct Told {
+    stream: Option<Arc<Mailbox>>,
+    kept: VecDeque<Vec<u8>>,
+}
+
+impl Line {
+    /// From now on, frames go to this stream. The one before it ends: one client reads one stream.
+    pub(super) fn open(&self, stream: &Arc<Mailbox>) {
+        let before = {
+            let mut told = self.told();
+            told.kept.drain(..).for_each(|frame| stream.queue(frame));
+            told.stream.replace(Arc::clone(stream))
+        };
+        if let Some(before) = before {
+            before.end(Ending::Nothing);
+        }
+    }
+
+    /// Ends the stream, if there is one.
+    pub(super) fn end(&self) {
+        if let Some(stream) = self.told().stream.take() {
+            stream.end(Ending::Nothing);
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outbox for Line {
+    fn queue(&self, frame: Vec<u8>) {
+        let mut told = self.told();
+        if let Some(stream) = told.stream.as_ref().filter(|stream| !stream.is_over()) {
+            return stream.queue(frame);
+        }
+        told.stream = None;
+        if !told.kept.contains(&frame) && told.kept.len() < KEPT_FRAMES_MAX {
+            told.kept.push_back(frame);
+        }
+    }
+}
+
+impl<H: Host> Session<H> {
+    pub(super) fn new(connection: Connection<H>, line: Arc<Line>, caller: Caller) -> Arc<Self> {
+        let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
+        Arc::new(Self { connection, line, caller, began: Instant::now(), used, uses })
+    }
+
+    /// Ends everything that belongs to it.
+    fn end(&self) {
+        self.line.end();
+        self.connection.abandon();
+    }
+
+    fn idle(&self) -> Option<Duration> {
+        let used = Duration::from_millis(self.used.load(Ordering::Acquire));
+        (self.uses.load(Ordering::Acquire) == 0).then(|| self.began.elapsed().saturating_sub(used))
+    }
+}
+
+/// A session while a request or a stream of it is open.
+pub(super) struct InUse<H: Host>(Arc<Session<H>>);
+
+impl<H: Host> InUse<H> {
+    pub(super) fn of(session: Arc<Session<H>>) -> Self {
+        session.uses.fetch_add(1, Ordering::AcqRel);
+        Self(session)
+    }
+}
+
+impl<H: Host> std::ops::Deref for InUse<H> {
+    type Target = Session<H>;
+
+    fn deref(&self) -> &Session<H> {
+        &self.0
+    }
+}
+
+impl<H: Host> Drop for InUse<H> {
+    fn drop(&mut self) {
+        let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.used.store(now, Ordering::Release);
+        self.0.uses.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The sessions there are.
+pub(super) struct Sessions<H: Host>(Mutex<HashMap<Box<str>, Arc<Session<H>>>>);
+
+impl<H: Host> Default for Sessions<H> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<H: Host> Sessions<H> {
+    /// Enters a session and gives its id. Where there are as many as there may be, the one that is idle the longest
+    /// ends; nothing where none is idle, or no id can be had.
+    pub(super) fn enter(&self, session: Arc<Session<H>>, max: usize) -> Option<String> {
+        let id = random_id()?;
+        let evicted = {
+            let mut sessions = self.sessions();
+            let evicted = if sessions.len() >= max {
+                let idle = sessions.iter().filter_map(|(id, session)| Some((session.idle()?, id)));
+                let (_, oldest) = idle.max()?;
+                let oldest = oldest.clone();
+                sessions.remove(&oldest)
+            } else {
+                None
+            };
+            sessions.insert(id.as_str().into(), session);
+            evicted
+        };
+        if let Some(evicted) = evicted {
+            evicted.end();
+        }
+        Some(id)
+    }
+
+    /// The session of this id, if it is this caller's.
+    pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<InUse<H>> {
+        let session = self.sessions().get(id).filter(|session| session.caller.name() == caller.name()).cloned();
+        session.map(InUse::of)
+    }
+
+    /// Ends the session of this id.
+    pub(super) fn remove(&self, id: &str) {
+        let removed = self.sessions().remove(id);
+        if let Some(session) = removed {
+            session.end();
+        }
+    }
+
+    /// Ends those that are too old, or were not used for too long.
+    pub(super) fn sweep(&self, limits: &HttpLimits) {
+        let over = |session: &Session<H>| {
+            session.began.elapsed() > limits.session_time
+                || session.idle().is_some_and(|idle| idle > limits.session_idle)
+        };
+        let ended: Vec<_> = self.sessions().extract_if(|_, session| over(session)).collect();
+        ended.iter().for_each(|(_, session)| session.end());
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
+        self.sessions().values().cloned().collect()
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session<H>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An id that nobody can guess, in hexadecimal digits.
+fn random_id() -> Option<String> {
+    let mut bytes = [0; ID_BYTES];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

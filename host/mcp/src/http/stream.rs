@@ -1,0 +1,111 @@
+//! A response that is a stream of server-sent events: frames as they come, comments while none come, and an end.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::limits::HttpLimits;
+use super::mailbox::{Ending, Mailbox, Next};
+
+/// A line that says nothing, so that nobody takes the stream for dead.
+const BEAT: &[u8] = b":\n\n";
+
+/// What a stream keeps while it is open.
+pub(super) trait Lease: Send + Sync {
+    /// The stream has been open as long as it may: what it needs to end is put into its mailbox.
+    fn expire(&self);
+}
+
+/// One open stream.
+pub(super) struct EventStream {
+    mailbox: Arc<Mailbox>,
+    /// A frame that came before the stream was begun.
+    first: Option<Vec<u8>>,
+    /// Whether nothing was sent yet. The head of a response goes out with its first bytes.
+    fresh: bool,
+    beat_every: std::time::Duration,
+    beat: Pin<Box<Sleep>>,
+    expires: Pin<Box<Sleep>>,
+    expired: bool,
+    ended: bool,
+    lease: Box<dyn Lease>,
+}
+
+impl EventStream {
+    pub(super) fn new(
+        mailbox: Arc<Mailbox>,
+        first: Option<Vec<u8>>,
+        limits: &HttpLimits,
+        lease: Box<dyn Lease>,
+    ) -> Self {
+        Self {
+            mailbox,
+            fresh: first.is_none(),
+            first,
+            beat_every: limits.beat,
+            beat: Box::pin(sleep(limits.beat)),
+            expires: Box::pin(sleep(limits.stream_time)),
+            expired: false,
+            ended: false,
+            lease,
+        }
+    }
+
+    /// The next bytes; none once it has ended.
+    pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if let Some(first) = self.first.take() {
+            return self.event(&first);
+        }
+        if std::mem::take(&mut self.fresh) {
+            return Poll::Ready(Some(Bytes::from_static(BEAT)));
+        }
+        loop {
+            match self.mailbox.poll_next(context) {
+                Poll::Ready(Next::Event(frame)) => return self.event(&frame),
+                Poll::Ready(Next::End(ending)) => {
+                    self.ended = true;
+                    return match ending {
+                        Ending::Answer(frame) | Ending::Refusal(frame, _) => self.event(&frame),
+                        Ending::Nothing => Poll::Ready(None),
+                    };
+                }
+                Poll::Pending => {}
+            }
+            if !self.expired && self.expires.as_mut().poll(context).is_ready() {
+                self.expired = true;
+                self.lease.expire();
+                continue;
+            }
+            if self.beat.as_mut().poll(context).is_ready() {
+                self.rest();
+                return Poll::Ready(Some(Bytes::from_static(BEAT)));
+            }
+            return Poll::Pending;
+        }
+    }
+
+    fn event(&mut self, frame: &[u8]) -> Poll<Option<Bytes>> {
+        self.rest();
+        let mut out = Vec::with_capacity(frame.len() + 8);
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(frame);
+        out.extend_from_slice(b"\n\n");
+        Poll::Ready(Some(out.into()))
+    }
+
+    fn rest(&mut self) {
+        self.beat.as_mut().reset(Instant::now() + self.beat_every);
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}

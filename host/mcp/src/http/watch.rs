@@ -1,0 +1,262 @@
+//! One connection as it is driven: what it is doing, how long it may take for that, and when it has to go.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, sleep_until};
+
+use super::limits::HttpLimits;
+use super::room::Connections;
+
+/// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
+/// up more does nothing else.
+const GIVEN_UP_MAX: usize = 256;
+
+/// How long a connection that is told to go has for it.
+const LEAVES_WITHIN: Duration = Duration::from_secs(1);
+
+/// What is known of one connection. Times are in milliseconds since its start, 0 for none.
+pub(super) struct Watch {
+    started: Instant,
+    connections: Arc<Connections>,
+    /// Its place among the idle ones.
+    place: AtomicU64,
+    open: AtomicUsize,
+    answered: AtomicUsize,
+    given_up: AtomicUsize,
+    /// Requests may come on several streams, so that the bytes of one head are not told from others.
+    multiplexed: AtomicBool,
+    idle_since: AtomicU64,
+    head_since: AtomicU64,
+    stalled_since: AtomicU64,
+    leaving_since: AtomicU64,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Watch {
+    pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
+        let watch = Arc::new(Self {
+            started: Instant::now(),
+            connections: Arc::clone(connections),
+            place: AtomicU64::new(0),
+            open: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
+            given_up: AtomicUsize::new(0),
+            multiplexed: AtomicBool::new(false),
+            idle_since: AtomicU64::new(1),
+            head_since: AtomicU64::new(0),
+            stalled_since: AtomicU64::new(0),
+            leaving_since: AtomicU64::new(0),
+            waker: Mutex::default(),
+        });
+        watch.place.store(connections.is_idle(&watch), Ordering::Release);
+        watch
+    }
+
+    /// Tells it to go.
+    pub(super) fn leave(&self) {
+        let _ = self.leaving_since.compare_exchange(0, self.now(), Ordering::AcqRel, Ordering::Acquire);
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A request has come.
+    pub(super) fn begin(self: &Arc<Self>, multiplexed: bool) -> Open {
+        if multiplexed {
+            self.multiplexed.store(true, Ordering::Release);
+        }
+        if self.open.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.connections.is_busy(self.place.load(Ordering::Acquire));
+        }
+        self.head_since.store(0, Ordering::Release);
+        Open { watch: Arc::clone(self), done: false }
+    }
+
+    /// It was closed.
+    pub(super) fn closed(&self) {
+        self.connections.is_busy(self.place.load(Ordering::Acquire));
+        self.connections.left();
+    }
+
+    fn end(self: &Arc<Self>, done: bool) {
+        if done {
+            self.answered.fetch_add(1, Ordering::Relaxed);
+        } else {
+            let given_up = self.given_up.fetch_add(1, Ordering::Relaxed);
+            if given_up > self.answered.load(Ordering::Relaxed) + GIVEN_UP_MAX {
+                self.leave();
+            }
+        }
+        if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.head_since.store(0, Ordering::Release);
+            self.idle_since.store(self.now(), Ordering::Release);
+            self.place.store(self.connections.is_idle(self), Ordering::Release);
+        }
+    }
+
+    fn received(&self) {
+        let quiet = self.open.load(Ordering::Acquire) == 0 && !self.multiplexed.load(Ordering::Acquire);
+        if quiet && self.head_since.load(Ordering::Acquire) == 0 {
+            self.head_since.store(self.now(), Ordering::Release);
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// Until when it may go on as it is.
+    fn deadline(&self, limits: &HttpLimits) -> Instant {
+        let at = |since: &AtomicU64, time: Duration| match since.load(Ordering::Acquire) {
+            0 => None,
+            since => Some(self.started + Duration::from_millis(since) + time),
+        };
+        let quiet = self.open.load(Ordering::Acquire) == 0;
+        let idle = at(&self.idle_since, limits.idle_time).filter(|_| quiet);
+        let head = at(&self.head_since, limits.head_time).filter(|_| quiet);
+        let stalled = at(&self.stalled_since, limits.write_time);
+        let leaving = at(&self.leaving_since, LEAVES_WITHIN);
+        let first = [idle, head, stalled, leaving].into_iter().flatten().min();
+        first.unwrap_or_else(|| Instant::now() + limits.idle_time)
+    }
+
+    fn is_leaving(&self, context: &Context<'_>) -> bool {
+        if self.leaving_since.load(Ordering::Acquire) != 0 {
+            return true;
+        }
+        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+        self.leaving_since.load(Ordering::Acquire) != 0
+    }
+}
+
+/// A request whose response is not at its end yet.
+pub(super) struct Open {
+    watch: Arc<Watch>,
+    done: bool,
+}
+
+impl Open {
+    /// The response was handed over whole.
+    pub(super) fn done(&mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.watch.end(self.done);
+    }
+}
+
+/// A connection of hyper's that can be told to take no further requests.
+pub(super) trait Served: Future {
+    fn finish(self: Pin<&mut Self>);
+}
+
+/// Drives a connection to its end, within its times. `ends` is done once the server is to end.
+pub(super) async fn drive(
+    served: impl Served,
+    watch: &Arc<Watch>,
+    limits: &HttpLimits,
+    ends: impl Future<Output = ()>,
+) {
+    let (mut served, mut ends) = (pin!(served), pin!(ends));
+    let mut timer = pin!(sleep_until(watch.deadline(limits)));
+    let mut finishing = false;
+    poll_fn(|context| {
+        if !finishing && (watch.is_leaving(context) || ends.as_mut().poll(context).is_ready()) {
+            finishing = true;
+            served.as_mut().finish();
+        }
+        if served.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        loop {
+            let deadline = watch.deadline(limits);
+            if deadline < timer.deadline() {
+                timer.as_mut().reset(deadline);
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            if deadline <= Instant::now() {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(deadline);
+        }
+    })
+    .await;
+}
+
+/// The bytes of a connection, watched.
+pub(super) struct Watched<I> {
+    pub(super) inner: I,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.watch.received();
+        }
+        read
+    }
+}
+
+impl<I> Watched<I> {
+    fn written<T>(&self, written: Poll<T>) -> Poll<T> {
+        if written.is_ready() {
+            self.watch.stalled_since.store(0, Ordering::Release);
+        } else {
+            let stalled = &self.watch.stalled_since;
+            let _ = stalled.compare_exchange(0, self.watch.now(), Ordering::AcqRel, Ordering::Acquire);
+        }
+        written
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, data);
+        self.written(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, data);
+        self.written(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.inner).poll_flush(context);
+        self.written(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}

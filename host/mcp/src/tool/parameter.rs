@@ -153,7 +153,95 @@ fn same_number(text: &str, number: &serde_json::Number) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+    use serde_json::json;
+
     use super::*;
+    use crate::tool::{DefinitionBounds, ToolDefinition};
+
+    fn tool(schema: Value) -> Result<Tool, Vec<DefinitionProblem>> {
+        Tool::compile(ToolDefinition::new("t", "A tool of a test.", schema), &DefinitionBounds::default())
+    }
+
+    fn compare(arguments: &str, headers: &[(&str, &str)]) -> Result<(), String> {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "count"},
+            "dry": {"type": "boolean", "x-mcp-header": "Dry-Run"},
+            "in": {"type": "object", "properties": {"tenant": {"type": "string", "x-mcp-header": "Tenant"}}},
+        }});
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        tool(schema).unwrap().compare(&Mirrored::of(map), &arguments).map_err(|error| error.message.into_owned())
+    }
+
+    #[test]
+    fn headers_say_what_the_arguments_say() {
+        let region = [("Mcp-Param-Region", "eu")];
+        for (arguments, headers) in [
+            ("{}", &[][..]),
+            (r#"{"region":null}"#, &[]),
+            (r#"{"region":"eu"}"#, &region),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "=?base64?ZXU=?=")]),
+            (r#"{"region":"=?base64?ZXU="}"#, &[("mcp-param-region", "=?base64?ZXU=")]),
+            (r#"{"count":42}"#, &[("mcp-param-count", "42.0")]),
+            (r#"{"dry":true}"#, &[("mcp-param-dry-run", "true")]),
+            (r#"{"in":{"tenant":"a"}}"#, &[("mcp-param-tenant", "a")]),
+            (r#"{"region":["eu"]}"#, &[]),
+            (r#"{"other":"eu"}"#, &[("mcp-param-other", "us")]),
+        ] {
+            assert_eq!(compare(arguments, headers), Ok(()), "{arguments} {headers:?}");
+        }
+        for (arguments, headers, wrong) in [
+            (r#"{"region":"eu"}"#, &[][..], "Mcp-Param-Region is missing"),
+            (r#"{"region":""}"#, &[], "Mcp-Param-Region is missing"),
+            (r#"{"region":"us"}"#, &region, "does not say what the body says"),
+            (r#"{"region":"EU"}"#, &region, "does not say what the body says"),
+            ("{}", &region, "does not say what the body says"),
+            (r#"{"region":null}"#, &region, "does not say what the body says"),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "eu"), ("mcp-param-region", "us")], "came more than once"),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "=?base64?ZXU?=")], "holds characters or base64"),
+            (r#"{"region":"eu"}"#, &[("mcp-param-region", "=?base64?Z!U=?=")], "holds characters or base64"),
+            (r#"{"count":42}"#, &[("mcp-param-count", "43")], "does not say what the body says"),
+            (r#"{"dry":true}"#, &[("mcp-param-dry-run", "True")], "does not say what the body says"),
+            (r#"{"in":{"tenant":"a"}}"#, &[("mcp-param-tenant", "b")], "does not say what the body says"),
+        ] {
+            let said = compare(arguments, headers).unwrap_err();
+            assert!(said.starts_with("Header mismatch: ") && said.contains(wrong), "{arguments} {headers:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_no_client_could_send_is_refused_at_load() {
+        let named =
+            |name: Value| json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": name}}});
+        for schema in [
+            named(json!("")),
+            named(json!("a b")),
+            named(json!("a\r\nb")),
+            named(json!("ä")),
+            named(json!(1)),
+            json!({"type": "object", "properties": {"a": {"type": "number", "x-mcp-header": "A"}}}),
+            json!({"type": "object", "properties": {"a": {"x-mcp-header": "A"}}}),
+            json!({"type": "object", "x-mcp-header": "A"}),
+            json!({"type": "object", "properties": {
+                "a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}
+            }}),
+            json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}}}),
+            json!({"type": "object", "anyOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]}),
+            json!({"type": "object", "$defs": {"a": {"type": "string", "x-mcp-header": "A"}}}),
+        ] {
+            let problems = tool(schema.clone()).unwrap_err();
+            assert!(problems.iter().any(|problem| problem.field.ends_with("x-mcp-header")), "{schema}: {problems:?}");
+        }
+        let data = json!({"type": "object", "properties": {
+            "x-mcp-header": {"type": "string"}, "a": {"const": {"x-mcp-header": "A"}}
+        }});
+        assert!(tool(data).is_ok(), "a property of that name, and data, declare nothing");
+    }
 
     #[test]
     fn numbers_are_compared_as_numbers() {

@@ -57,7 +57,7 @@ fn typescript_modern() {
 fn python_sees_reloads_in_every_mode() {
     for mode in ["legacy", "auto", "2026-07-28"] {
         let folder = folder_to_reload();
-        talk(python_client().arg("--reload").arg(folder.path()), mode);
+        talk(python_client("client.py").arg("--reload").arg(folder.path()), mode);
     }
 }
 
@@ -133,15 +133,15 @@ fn folder_that_asks() -> Folder {
 
 /// Runs the Python client in one mode.
 fn python(mode: &str) {
-    talk(&mut python_client(), mode);
+    talk(&mut python_client("client.py"), mode);
 }
 
-/// The Python client, installed.
-fn python_client() -> Command {
+/// One of the Python clients, installed.
+pub(crate) fn python_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("python")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
-    client.arg(folder().join("python/client.py"));
+    client.arg(folder().join("python").join(program));
     client
 }
 
@@ -151,7 +151,7 @@ fn node(program: &str, mode: &str) {
 }
 
 /// One of the Node clients, installed.
-fn node_client(program: &str) -> Command {
+pub(crate) fn node_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("node")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
@@ -172,7 +172,12 @@ fn install(language: &str) -> Result<Vec<String>, String> {
 
 /// Lets a client talk to toolcell; fails with all it said unless it is content.
 fn talk(client: &mut Command, mode: &str) {
-    client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")).args(["--mode", mode]);
+    converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
+}
+
+/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is content.
+pub(crate) fn converse(client: &mut Command, mode: &str) {
+    client.args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);
     let said = String::from_utf8_lossy(&done.stdout);
     let complained = String::from_utf8_lossy(&done.stderr);

@@ -22,6 +22,7 @@ mod eras;
 mod fairness;
 mod grants;
 mod hostile;
+mod http;
 mod instances;
 mod lifecycle;
 mod loading;

@@ -106,7 +106,7 @@ impl TestHost {
         Self::start_as("dev", folder, &["--project", "guest", "--", "sh", "-c", script], &[])
     }
 
-    fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::start_as("serve", folder, further, variables)
     }
 

@@ -28,6 +28,7 @@ pub mod loopback;
 mod readings;
 mod saving;
 mod watch;
+pub mod web;
 
 pub use answer::Answer;
 pub use binary::toolcell;

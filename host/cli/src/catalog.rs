@@ -417,7 +417,8 @@ impl Entry {
 /// Waits for a place and runs the call.
 async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
     let cancellation = call.context.cancellation.clone();
-    match begun.entry.enter(&cancellation).await {
+    let caller = call.context.caller.clone();
+    match begun.entry.enter(caller.name(), &cancellation).await {
         Ok(_place) => run_admitted(begun, call).await,
         Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
     }

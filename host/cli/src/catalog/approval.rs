@@ -10,7 +10,7 @@ use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
 
 use super::asking::named;
-use super::{Begun, Ending, LOCAL};
+use super::{Begun, Ending};
 
 /// The key of the question. No guest can have it.
 const KEY: &str = "toolcell.approval";
@@ -95,7 +95,8 @@ impl Begun<'_> {
     pub async fn approve<'a>(&self, call: &Call, approvals: &'a Approvals) -> Result<Approved<'a>, Ending> {
         let free = Approved { approvals, chain: None };
         let Some(approval) = self.entry.approval else { return Ok(free) };
-        let what = [LOCAL, self.name(), &self.entry.component.digest, &self.entry.component.policy_digest].join("\n");
+        let caller = call.context.caller.name();
+        let what = [caller, self.name(), &self.entry.component.digest, &self.entry.component.policy_digest].join("\n");
         if approval.remember().is_some() && approvals.holds(&what) {
             self.note_approval("remembered", None);
             return Ok(free);

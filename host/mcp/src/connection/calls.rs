@@ -23,9 +23,6 @@ use crate::tool::Tool;
 /// Bytes that a waiting call is taken to need beside its arguments.
 const WAITING_BYTES: usize = 512;
 
-/// Who calls, where the transport has one caller.
-const PRINCIPAL: &str = "local";
-
 /// In which terms a call was made.
 pub(super) struct Caller {
     pub(super) revision: Revision,
@@ -148,10 +145,7 @@ impl<H: Host> Shared<H> {
         let asking = self.asking(&slot.reply, &context, capabilities, given, (&name, binding, &arguments));
         match asking {
             Ok(asking) => context.asking = asking,
-            Err(error) => {
-                let frame = error_frame(Some(&slot.id), &error);
-                return slot.settle(frame);
-            }
+            Err(error) => return slot.refuse(&error),
         }
         let call = Call { tool: place, arguments, context };
         self.executor.run(Box::pin(run(slot, catalog, tool, call)));
@@ -171,7 +165,7 @@ impl<H: Host> Shared<H> {
         if !context.revision.is_modern() {
             return Ok(Asking::by_request(&self.asks, reply.outbox(), terms, &context.cancellation));
         }
-        let round = Round { principal: PRINCIPAL, tool, binding: &binding, arguments };
+        let round = Round { principal: self.caller.name(), tool, binding: &binding, arguments };
         Rounds::take_up(&self.server.options.state_key, terms, &round, given).map(Asking::in_rounds)
     }
 

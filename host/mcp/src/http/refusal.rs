@@ -132,6 +132,7 @@ pub(super) fn status_of(code: ErrorCode) -> StatusCode {
         | ErrorCode::InvalidRequest
         | ErrorCode::InvalidMeta
         | ErrorCode::HeaderMismatch
+        | ErrorCode::MissingClientCapability
         | ErrorCode::UnsupportedProtocolVersion => StatusCode::BAD_REQUEST,
     }
 }

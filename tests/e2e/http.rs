@@ -1,0 +1,13 @@
+//! Serving over HTTP: both eras on one endpoint, who is let in, what hostile clients are answered, and the end.
+//!
+//! Every test talks over raw sockets, so that what is sent is what is meant. `clients.rs` has the real clients.
+
+mod attacks;
+mod clients;
+mod doors;
+mod ending;
+mod mismatch;
+mod modern;
+mod sessions;
+mod tls;
+mod tokens;

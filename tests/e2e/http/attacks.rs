@@ -1,0 +1,223 @@
+//! Hostile clients: each has its exact answer, and others are served meanwhile.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolcell_tests::manifest_of;
+use toolcell_tests::web::{Ask, WebHost};
+
+/// A host with short times and small sizes, so that a test need not wait.
+fn impatient(limits: &str) -> WebHost {
+    WebHost::with_manifest(&format!("{}\n[http]\n{limits}\n", manifest_of(&["good"])))
+}
+
+#[test]
+fn a_head_that_never_ends_is_cut_off() {
+    let host = impatient("head_time = \"300ms\"");
+    let mut slow: Vec<_> = (0..20).map(|_| host.connect()).collect();
+    for wire in &mut slow {
+        wire.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-slow: ");
+    }
+    host.still_works();
+    let began = Instant::now();
+    let trickling = slow.pop().unwrap();
+    let mut trickling = trickling;
+    while trickling.try_send(b"a") && began.elapsed() < Duration::from_secs(20) {
+        let mut byte = [0];
+        trickling.stream().set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        if matches!(trickling.stream().read(&mut byte), Ok(0)) {
+            break;
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "a byte now and then keeps nothing open");
+    slow.iter_mut().for_each(toolcell_tests::web::Wire::is_closed);
+    host.still_works();
+}
+
+#[test]
+fn a_body_that_never_ends_is_given_up() {
+    let host = impatient("body_time = \"300ms\"");
+    let mut wire = host.connect();
+    wire.send(
+        b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{",
+    );
+    assert_eq!(wire.reply().error(), (408, -32600));
+    host.still_works();
+}
+
+#[test]
+fn a_connection_that_asks_nothing_is_closed() {
+    let host = impatient("idle = \"300ms\"");
+    let (mut silent, mut used) = (host.connect(), host.connect());
+    assert_eq!(used.ask(&Ask::bare("GET", "/healthz")).status(), 200);
+    silent.is_closed();
+    used.is_closed();
+    let mut listening = host.connect();
+    listening.send(&Ask::listen(1).bytes());
+    listening.head();
+    listening.event().unwrap();
+    host.connect().is_closed();
+    listening.stream().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let still = listening.stream().read(&mut [0]).unwrap_err();
+    assert_eq!(still.kind(), std::io::ErrorKind::WouldBlock, "a stream is a request");
+}
+
+#[test]
+fn what_is_too_long_is_refused_before_it_is_kept() {
+    let host = impatient("body = \"64KiB\"\nhead = \"8KiB\"");
+    let mut declared = host.connect();
+    declared.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99999999999\r\n\r\n");
+    assert_eq!(declared.reply().error(), (413, -32600));
+
+    let mut chunked = host.connect();
+    chunked.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    for _ in 0..5 {
+        chunked.send(&[b"4000\r\n", &[b' '; 0x4000][..], b"\r\n"].concat());
+    }
+    assert_eq!(chunked.reply().error(), (413, -32600));
+
+    let mut bomb = host.connect();
+    bomb.send(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n");
+    bomb.send(&[b' '; 0x11000]);
+    assert_eq!(bomb.reply().error(), (413, -32600));
+
+    let long = "x".repeat(9 * 1024);
+    assert_eq!(host.ask(&Ask::bare("GET", "/healthz").with("x-long", &long)).status(), 431);
+    let mut many = Ask::bare("GET", "/healthz");
+    for place in 0..200 {
+        many = many.with(&format!("x-{place}"), "1");
+    }
+    assert_eq!(host.ask(&many).status(), 431);
+    host.still_works();
+}
+
+#[test]
+fn requests_that_could_be_read_two_ways_are_not_read_at_all() {
+    let host = WebHost::serving(&["good"]);
+    let lead = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    for (what, rest) in [
+        ("two lengths", "content-length: 2\r\ncontent-length: 3\r\n\r\n{} "),
+        ("a length that is none", "content-length: +2\r\n\r\n{}"),
+        ("a negative length", "content-length: -1\r\n\r\n{}"),
+        ("space before a colon", "content-length : 2\r\n\r\n{}"),
+        ("an unknown transfer coding last", "transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
+        ("a bare newline in a value", "x-a: b\nc\r\n\r\n"),
+        ("a NUL in a value", "x-a: \0\r\n\r\n"),
+    ] {
+        let mut wire = host.connect();
+        wire.send(format!("{lead}{rest}").as_bytes());
+        assert_eq!(wire.head().status(), 400, "{what}");
+    }
+    let mut garbage = host.connect();
+    garbage.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03");
+    let mut rest = Vec::new();
+    let _ = garbage.stream().read_to_end(&mut rest);
+    assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 400"), "TLS without TLS is no request");
+    host.still_works();
+}
+
+#[test]
+fn idle_connections_make_room_for_new_ones() {
+    let host = impatient("connections = 8");
+    let mut idle: Vec<_> = (0..50).map(|_| host.connect()).collect();
+    host.still_works();
+    idle.truncate(40);
+    idle.iter_mut().for_each(toolcell_tests::web::Wire::is_closed);
+    host.still_works();
+}
+
+#[test]
+fn where_every_connection_is_in_use_one_more_is_told_to_come_again() {
+    let host = impatient("connections = 3");
+    let mut streams: Vec<_> = (0..3).map(|_| host.connect()).collect();
+    for wire in &mut streams {
+        wire.send(&Ask::listen(1).bytes());
+        wire.head();
+        wire.event().unwrap();
+    }
+    let refused = host.connect().reply();
+    assert_eq!((refused.status(), refused.field("retry-after")), (503, Some("1")));
+    drop(streams);
+    let end = Instant::now() + toolcell_tests::PATIENCE;
+    while host.connect().ask(&Ask::bare("GET", "/healthz")).status() != 200 {
+        assert!(Instant::now() < end, "there was never room again");
+    }
+}
+
+#[test]
+fn streams_and_requests_past_the_most_are_told_to_come_again() {
+    let host = impatient("streams = 1\nrequests = 1");
+    let mut stream = host.connect();
+    stream.send(&Ask::listen(1).bytes());
+    stream.head();
+    stream.event().unwrap();
+    assert_eq!(host.ask(&Ask::listen(2)).error(), (503, -32603));
+    let mut busy = host.connect();
+    busy.send(&Ask::call("slow", json!({"steps": 1, "step_ms": 4_000})).bytes());
+    let end = Instant::now() + toolcell_tests::PATIENCE;
+    let ping = Ask::modern(1, "tools/list", json!({}));
+    let refused =
+        std::iter::repeat_with(|| host.ask(&ping)).find(|reply| reply.status() != 200 || Instant::now() > end);
+    assert_eq!(refused.unwrap().error(), (503, -32603));
+    assert_eq!(busy.reply().status(), 200);
+    host.still_works();
+}
+
+#[test]
+fn thousands_of_sessions_cost_little_and_hinder_nobody() {
+    let host = impatient("sessions = 2000");
+    host.still_works();
+    let before = host.process().resident_bytes();
+    let mut wire = host.connect();
+    let first = host.session("2025-11-25");
+    for _ in 0..3_000 {
+        assert_eq!(wire.ask(&Ask::initialize("2025-11-25")).status(), 200);
+    }
+    let more = host.process().resident_bytes().saturating_sub(before);
+    assert!(more < 20 << 20, "3,000 sessions, of which 2,000 are kept, took {more} bytes");
+    let ping = Ask::request(1, "ping", json!({})).of_session(&first);
+    assert_eq!(host.ask(&ping).status(), 404, "it was idle the longest");
+    host.still_works();
+}
+
+#[test]
+fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
+    let host = WebHost::serving(&["good"]);
+    let mut stream = TcpStream::connect(host.address()).unwrap();
+    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
+    std::io::Write::write_all(&mut stream, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
+    // SETTINGS; then requests (HEADERS) each reset (RST_STREAM) at once, thousands of them.
+    let frame = |kind: u8, flags: u8, id: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
+    };
+    let mut bytes = frame(4, 0, 0, &[]);
+    let head = [&[0x83, 0x86, 0x04, 4][..], b"/mcp", &[0x01, 9], b"localhost"].concat();
+    for request in 0..5_000_u32 {
+        bytes.extend(frame(1, 0x4, request * 2 + 1, &head));
+        bytes.extend(frame(3, 0, request * 2 + 1, &8_u32.to_be_bytes()));
+    }
+    // The other side may close while this is written: what it said before is read all the same.
+    let mut writing = stream.try_clone().unwrap();
+    let writer = std::thread::spawn(move || drop(std::io::Write::write_all(&mut writing, &bytes)));
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    writer.join().unwrap();
+    assert!(goes_away(&said), "no GOAWAY in {} bytes", said.len());
+    host.still_works();
+}
+
+/// Whether these frames have a GOAWAY among them.
+fn goes_away(mut frames: &[u8]) -> bool {
+    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
+        if *kind == 7 {
+            return true;
+        }
+        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+        let Some(rest) = rest.get(length..) else { return false };
+        frames = rest;
+    }
+    false
+}

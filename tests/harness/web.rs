@@ -1,0 +1,421 @@
+//! A host that serves over HTTP, and what a client of it writes and reads, byte by byte: requests as a test wants them,
+//! right or wrong, and responses as they come. Knows HTTP/1.1 as far as responses of the host need it.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::{Value, json};
+
+use crate::frames::{PATIENCE, modern_meta};
+use crate::{Folder, MODERN_REVISION, TestHost, fixture};
+
+/// A running `toolcell serve --http`.
+#[derive(Debug)]
+pub struct WebHost {
+    host: TestHost,
+    address: SocketAddr,
+}
+
+/// One connection to it.
+#[derive(Debug)]
+pub struct Wire(BufReader<TcpStream>);
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    method: &'static str,
+    path: String,
+    fields: Vec<(String, String)>,
+    body: String,
+}
+
+/// One response, or the head of one that goes on.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    status: u16,
+    fields: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl WebHost {
+    /// Serves these fixtures on a free port of loopback.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn serving(fixtures: &[&str]) -> Self {
+        Self::with_manifest(&fixture::manifest_of(fixtures))
+    }
+
+    /// Serves this manifest there.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn with_manifest(manifest: &str) -> Self {
+        Self::in_folder(Folder::with_manifest(manifest), &["--http", "127.0.0.1:0"])
+    }
+
+    /// Serves the manifest of this folder with these arguments.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn in_folder(folder: Folder, arguments: &[&str]) -> Self {
+        let host = TestHost::start_with(folder, arguments, &[]);
+        host.will_say("/mcp\n");
+        let said = host.said();
+        let at = said.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+        let address = at.parse().unwrap_or_else(|error| panic!("{at}: {error}\n{said}"));
+        Self { host, address }
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn process(&self) -> &TestHost {
+        &self.host
+    }
+
+    /// The process itself, to see it end.
+    #[must_use]
+    pub fn into_process(self) -> TestHost {
+        self.host
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A new connection.
+    ///
+    /// # Panics
+    /// Where none can be had.
+    #[must_use]
+    pub fn connect(&self) -> Wire {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Wire(BufReader::new(stream))
+    }
+
+    /// What this request is answered with on a connection of its own.
+    ///
+    /// # Panics
+    /// Where no answer comes in time.
+    #[must_use]
+    pub fn ask(&self, ask: &Ask) -> Reply {
+        self.connect().ask(ask)
+    }
+
+    /// Opens a legacy session that is ready, and gives its id.
+    ///
+    /// # Panics
+    /// Where none is given.
+    #[must_use]
+    pub fn session(&self, revision: &str) -> String {
+        let reply = self.ask(&Ask::initialize(revision));
+        assert_eq!(reply.status(), 200, "{reply:?}");
+        let id = reply.field("mcp-session-id").expect("a session's id").to_owned();
+        let ready = Ask::post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(self.ask(&ready.of_session(&id)).status(), 202);
+        id
+    }
+
+    /// Waits until a call of this tool has begun, of a host that records in `audit.jsonl`.
+    ///
+    /// # Panics
+    /// Where none does in time.
+    pub fn begins(&self, tool: &str) {
+        let _ = self
+            .host
+            .recorded("a call that begins", |record| record["event"] == "call.started" && record["tool"] == tool);
+    }
+
+    /// How the call of this tool ended, by its record.
+    ///
+    /// # Panics
+    /// Where it does not in time.
+    #[must_use]
+    pub fn outcome(&self, tool: &str) -> String {
+        let ended = |record: &Value| record["event"] == "call.finished" && record["tool"] == tool;
+        self.host.recorded("a call that ends", ended)["outcome"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// It still answers a call of `echo` in both eras.
+    ///
+    /// # Panics
+    /// Where it does not.
+    pub fn still_works(&self) {
+        let modern = self.ask(&Ask::call("echo", json!({"text": "still"})));
+        assert_eq!(modern.frame()["result"]["content"][0]["text"], "still", "{modern:?}");
+        let session = self.session("2025-11-25");
+        let call = json!({"name": "echo", "arguments": {"text": "there"}});
+        let legacy = self.ask(&Ask::request(7, "tools/call", call).of_session(&session));
+        assert_eq!(legacy.frame()["result"]["content"][0]["text"], "there", "{legacy:?}");
+    }
+}
+
+impl Ask {
+    /// A POST of this message to the endpoint, as clients of any era send it.
+    #[must_use]
+    pub fn post(message: &Value) -> Self {
+        let fields = [("host", "localhost"), ("content-type", "application/json")];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let ask = Self { method: "POST", path: "/mcp".to_owned(), fields, body: message.to_string() };
+        ask.with("accept", "application/json, text/event-stream")
+    }
+
+    /// A legacy request, without its session.
+    #[must_use]
+    pub fn request(id: u64, method: &str, params: Value) -> Self {
+        Self::post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    }
+
+    /// `initialize` for this revision.
+    #[must_use]
+    pub fn initialize(revision: &str) -> Self {
+        let client = json!({"name": "toolcell-tests", "version": "1"});
+        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": client});
+        Self::request(0, "initialize", params)
+    }
+
+    /// A modern request with the headers that belong to it.
+    #[must_use]
+    pub fn modern(id: u64, method: &str, mut params: Value) -> Self {
+        let name = params["name"].as_str().map(str::to_owned);
+        params["_meta"] = modern_meta();
+        let ask = Self::request(id, method, params).with("mcp-protocol-version", MODERN_REVISION);
+        let ask = ask.with("mcp-method", method);
+        match name {
+            Some(name) => ask.with("mcp-name", &name),
+            None => ask,
+        }
+    }
+
+    /// A modern call of this tool.
+    #[must_use]
+    pub fn call(tool: &str, arguments: Value) -> Self {
+        Self::modern(1, "tools/call", json!({"name": tool, "arguments": arguments}))
+    }
+
+    /// A modern subscription to changes of the list.
+    #[must_use]
+    pub fn listen(id: u64) -> Self {
+        Self::modern(id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}))
+    }
+
+    /// A request without a body, to this path.
+    #[must_use]
+    pub fn bare(method: &'static str, path: &str) -> Self {
+        let ask = Self::post(&Value::Null).without("content-type");
+        Self { method, path: path.to_owned(), body: String::new(), ..ask }
+    }
+
+    /// The same with this header; one of this name is replaced.
+    #[must_use]
+    pub fn with(self, name: &str, value: &str) -> Self {
+        let mut ask = self.without(name);
+        ask.fields.push((name.to_owned(), value.to_owned()));
+        ask
+    }
+
+    /// The same with this header beside those of its name.
+    #[must_use]
+    pub fn and(mut self, name: &str, value: &str) -> Self {
+        self.fields.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same without this header.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    /// The same in this session.
+    #[must_use]
+    pub fn of_session(self, id: &str) -> Self {
+        self.with("mcp-session-id", id)
+    }
+
+    /// The same with this body.
+    #[must_use]
+    pub fn saying(self, body: &str) -> Self {
+        Self { body: body.to_owned(), ..self }
+    }
+
+    /// As it goes over the wire.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        for (name, value) in &self.fields {
+            let _ = write!(text, "{name}: {value}\r\n");
+        }
+        let _ = write!(text, "content-length: {}\r\n\r\n{}", self.body.len(), self.body);
+        text.into_bytes()
+    }
+}
+
+impl Wire {
+    /// Sends these bytes.
+    ///
+    /// # Panics
+    /// Where the other side is gone.
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Sends these bytes; false where the other side is gone.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.0.get_mut().write_all(bytes).is_ok()
+    }
+
+    /// Sends a request and reads its whole response.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn ask(&mut self, ask: &Ask) -> Reply {
+        self.send(&ask.bytes());
+        self.reply()
+    }
+
+    /// The next response, whole.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn reply(&mut self) -> Reply {
+        let mut reply = self.head();
+        if reply.field("transfer-encoding") == Some("chunked") {
+            while let Some(chunk) = self.chunk() {
+                reply.body.extend(chunk);
+            }
+        } else if let Some(length) = reply.field("content-length") {
+            reply.body = vec![0; length.parse().unwrap()];
+            self.0.read_exact(&mut reply.body).unwrap();
+        }
+        reply
+    }
+
+    /// The head of the next response, whose body goes on.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn head(&mut self) -> Reply {
+        let mut lines = std::iter::from_fn(|| Some(self.line()));
+        let status = lines.next().unwrap();
+        let status = status.split(' ').nth(1).unwrap_or_else(|| panic!("no status: {status:?}"));
+        let fields = lines.take_while(|line| !line.is_empty());
+        let fields = fields.map(|line| {
+            let (name, value) = line.split_once(':').expect("a header");
+            (name.to_ascii_lowercase(), value.trim().to_owned())
+        });
+        Reply { status: status.parse().unwrap(), fields: fields.collect(), body: Vec::new() }
+    }
+
+    /// The frame of the next event of a stream; none where the stream ended.
+    ///
+    /// # Panics
+    /// Where none comes in time.
+    pub fn event(&mut self) -> Option<Value> {
+        loop {
+            let text = String::from_utf8(self.chunk()?).unwrap();
+            // The host writes each event, and each comment, in one chunk.
+            if let Some(data) = text.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+            assert_eq!(text, ":\n\n");
+        }
+    }
+
+    /// The other side closes the connection, and sends nothing before.
+    ///
+    /// # Panics
+    /// Where it does not in time.
+    pub fn is_closed(&mut self) {
+        let mut rest = Vec::new();
+        // Where the host closed with bytes unread, its end arrives as a reset.
+        let _ = self.0.read_to_end(&mut rest);
+        assert_eq!(String::from_utf8_lossy(&rest), "");
+    }
+
+    /// The connection itself.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        self.0.get_mut()
+    }
+
+    fn chunk(&mut self) -> Option<Vec<u8>> {
+        let size = self.line();
+        let mut data = vec![0; usize::from_str_radix(&size, 16).unwrap_or_else(|_| panic!("no chunk: {size:?}"))];
+        self.0.read_exact(&mut data).unwrap();
+        self.line();
+        (!data.is_empty()).then_some(data)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        assert!(line.ends_with("\r\n"), "cut off: {line:?}");
+        line.truncate(line.len() - 2);
+        line
+    }
+}
+
+impl Reply {
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The value of a header.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Its body.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The one frame it holds, as JSON or as the last event.
+    ///
+    /// # Panics
+    /// Where it holds none.
+    #[must_use]
+    pub fn frame(&self) -> Value {
+        self.frames().pop().unwrap_or_else(|| panic!("no frame in {self:?}"))
+    }
+
+    /// The frames it holds.
+    ///
+    /// # Panics
+    /// Where it holds something else.
+    #[must_use]
+    pub fn frames(&self) -> Vec<Value> {
+        let text = std::str::from_utf8(&self.body).unwrap();
+        match self.field("content-type") {
+            Some("text/event-stream") => {
+                let events = text.split("\n\n").filter_map(|event| event.strip_prefix("data: "));
+                events.map(|data| serde_json::from_str(data).unwrap()).collect()
+            }
+            _ => vec![serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {self:?}"))],
+        }
+    }
+
+    /// Status and code of an error, which is what most refusals are told by.
+    ///
+    /// # Panics
+    /// Where it is none.
+    #[must_use]
+    pub fn error(&self) -> (u16, i64) {
+        let frame = self.frame();
+        (self.status, frame["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {self:?}")))
+    }
+}

@@ -15,7 +15,7 @@ use super::session::{InUse, Line, Session};
 use super::stream::{EventStream, Lease};
 use crate::caller::Caller;
 use crate::connection::Connection;
-use crate::frame::{Incoming, Message, RpcError};
+use crate::frame::{ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use crate::mirrored::single;
@@ -113,7 +113,8 @@ fn asks_for_session(incoming: &Incoming<'_>) -> bool {
 /// Why a message without a session is refused: it may be meant for either era.
 fn without_session(incoming: &Incoming<'_>) -> Refusal {
     let Incoming::One(Ok(Message::Request { id, body })) = incoming else { return Refusal::NoSession };
-    let error = body.fault.clone().unwrap_or_else(|| {
+    let fault = body.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
+    let error = fault.unwrap_or_else(|| {
         RpcError::meta(format!(
             "Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}; before 2026-07-28, the header \
              Mcp-Session-Id that initialize is answered with"

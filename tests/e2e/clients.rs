@@ -72,7 +72,7 @@ fn typescript_sees_reloads_in_every_mode() {
 #[test]
 fn python_answers_what_tools_ask_in_every_mode() {
     for mode in ["legacy", "auto", "2026-07-28"] {
-        talk(python_client().arg("--asking").arg(folder_that_asks().path()), mode);
+        talk(python_client("client.py").arg("--asking").arg(folder_that_asks().path()), mode);
     }
 }
 

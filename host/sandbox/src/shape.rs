@@ -21,6 +21,7 @@ use crate::typed::Functions;
 pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
 
 /// How a component's exports become tools.
+#[allow(clippy::large_enum_variant, reason = "there is one of each component")]
 pub(crate) enum Shape {
     /// It exports the tool contract, and lists its tools itself.
     Contract(bindings::ToolComponentIndices),

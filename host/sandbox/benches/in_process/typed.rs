@@ -61,7 +61,8 @@ pub fn measure(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
                 let (arguments_json, supply) = (&*arguments, Supply::Fresh);
-                let input = CallInput { tool, arguments_json, limits: &limits, reach: &reach, caller, supply };
+                let program = None;
+                let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
                 runtime.block_on(component.call_tool(input)).outcome.unwrap()
             });
         });

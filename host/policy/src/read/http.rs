@@ -14,8 +14,8 @@ const NAMES_MAX: usize = 64;
 pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Option<HttpPolicy> {
     let section = root.get("http")?.section(problems)?;
     section.check_keys(&keys::HTTP, problems);
-    let mut http = HttpPolicy::default();
-    http.listen = section.get("listen").map(|entry| listen(&entry, problems)).unwrap_or_default();
+    let listen = section.get("listen").map(|entry| listen(&entry, problems)).unwrap_or_default();
+    let mut http = HttpPolicy { listen, ..HttpPolicy::default() };
     if let Some(path) = section.get("path").and_then(|entry| path(&entry, problems)) {
         http.path = path;
     }

@@ -27,6 +27,7 @@ mod instances;
 mod lifecycle;
 mod loading;
 mod malformed;
+mod new;
 mod policy;
 mod program;
 mod reload;

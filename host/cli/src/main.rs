@@ -50,6 +50,7 @@ fn main() -> std::process::ExitCode {
         Command::Token(args) => commands::token::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
         Command::Policy(args) => commands::policy::run(&args),
+        Command::New(args) => commands::new::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()

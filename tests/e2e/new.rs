@@ -1,0 +1,221 @@
+//! `toolcell new`: what it writes and what it refuses, and that every project builds, passes its own tests and answers.
+//!
+//! The projects are built with their languages' own tools, which come from where the examples get theirs. Where one cannot
+//! be had, stderr says so and the project is left out.
+
+mod toolchain;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use toolcell_tests::{Command, Finished, Folder};
+
+use toolchain::Toolchain;
+
+/// Every pair that there is a template for.
+const TEMPLATES: [(&str, &str); 9] = [
+    ("rust", "typed"),
+    ("rust", "contract"),
+    ("rust", "program"),
+    ("js", "typed"),
+    ("js", "contract"),
+    ("python", "typed"),
+    ("python", "contract"),
+    ("c", "program"),
+    ("go", "program"),
+];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+fn empty() -> Folder {
+    Folder::with_manifest("")
+}
+
+fn new(folder: &Folder, arguments: &[&str]) -> Finished {
+    Command::in_folder(folder, &[&["new"], arguments].concat()).run()
+}
+
+/// A project of this language and shape, called `0-tool_box`: a name that not every language's tools would take.
+fn project(folder: &Folder, language: &str, shape: &str) -> PathBuf {
+    let written = new(folder, &["0-tool_box", "--lang", language, "--shape", shape]);
+    assert!(written.succeeded().contains("toolcell call count_words"), "{written:?}");
+    folder.path().join("0-tool_box")
+}
+
+/// Builds and tests a project of each of these shapes, and sees what its tool answers.
+fn project_answers(language: &str, shape: &str) {
+    let toolchain = match Toolchain::of(language, &repository()) {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return toolchain::say(&format!("LEFT OUT: projects in {language}: {reason}")),
+    };
+    let folder = empty();
+    let project = project(&folder, language, shape);
+    toolchain.build_and_test(&project, shape);
+    let manifest = project.join("toolcell.toml");
+    let toolcell =
+        |arguments: &[&str]| toolchain::toolcell(&[arguments, &["--manifest", manifest.to_str().unwrap()]].concat());
+    let listed: Value = serde_json::from_str(&toolcell(&["list", "--json"])).unwrap();
+    let definition = &listed["tools"][0]["definition"];
+    assert_eq!(definition["name"], "count_words", "{listed}");
+    let description = definition["description"].as_str().unwrap();
+    assert!(description.contains("Counts the lines and words of a text"), "{description}");
+    assert_eq!(listed["tools"].as_array().unwrap().len(), 1, "{listed}");
+    for (arguments, answer) in [
+        (json!({"text": "one two\nthree"}), json!({"lines": 2, "words": 3, "longest": "three"})),
+        (
+            json!({"text": "größe & \"xxxxx\"\n", "min_length": 5}),
+            json!({"lines": 1, "words": 2, "longest": "\"xxxxx\""}),
+        ),
+        (json!({"text": "größe xxxxx --flag", "min_length": 5}), json!({"lines": 1, "words": 3, "longest": "--flag"})),
+        (json!({"text": ""}), json!({"lines": 0, "words": 0})),
+    ] {
+        let result: Value =
+            serde_json::from_str(&toolcell(&["call", "count_words", &arguments.to_string(), "--json"])).unwrap();
+        assert_eq!(result["structuredContent"], answer, "{language} {shape} {arguments}: {result}");
+    }
+}
+
+#[test]
+fn a_rust_project_of_typed_functions_builds_passes_its_tests_and_answers() {
+    project_answers("rust", "typed");
+}
+
+#[test]
+fn a_rust_project_of_the_contract_builds_passes_its_tests_and_answers() {
+    project_answers("rust", "contract");
+}
+
+#[test]
+fn a_rust_program_builds_passes_its_tests_and_answers() {
+    project_answers("rust", "program");
+}
+
+#[test]
+fn a_javascript_project_of_typed_functions_builds_passes_its_tests_and_answers() {
+    project_answers("js", "typed");
+}
+
+#[test]
+fn a_javascript_project_of_the_contract_builds_passes_its_tests_and_answers() {
+    project_answers("js", "contract");
+}
+
+#[test]
+fn a_python_project_of_typed_functions_builds_passes_its_tests_and_answers() {
+    project_answers("python", "typed");
+}
+
+#[test]
+fn a_python_project_of_the_contract_builds_passes_its_tests_and_answers() {
+    project_answers("python", "contract");
+}
+
+#[test]
+fn a_c_program_builds_passes_its_tests_and_answers() {
+    project_answers("c", "program");
+}
+
+#[test]
+fn a_go_program_builds_passes_its_tests_and_answers() {
+    project_answers("go", "program");
+}
+
+#[test]
+fn a_language_s_usual_shape_is_written_where_none_is_named() {
+    for (language, shape) in
+        [("rust", "typed"), ("js", "typed"), ("python", "typed"), ("c", "program"), ("go", "program")]
+    {
+        let (folder, named) = (empty(), empty());
+        assert_eq!(new(&folder, &["tool", "--lang", language]).code(), 0);
+        assert_eq!(new(&named, &["tool", "--lang", language, "--shape", shape]).code(), 0);
+        let texts = |folder: &Folder| folder.tree("tool").into_iter().map(|(_, held)| held).collect::<Vec<_>>();
+        assert_eq!(texts(&folder), texts(&named), "{language}");
+    }
+}
+
+#[test]
+fn every_project_has_a_manifest_with_its_name_a_readme_and_a_list_of_what_is_not_kept() {
+    for (language, shape) in TEMPLATES {
+        let folder = empty();
+        let project = project(&folder, language, shape);
+        let read = |file: &str| std::fs::read_to_string(project.join(file)).unwrap();
+        assert!(
+            read("toolcell.toml").contains("\n[components.0-tool_box]\nsource = \"0-tool_box.wasm\"\n"),
+            "{language}"
+        );
+        assert!(read("README.md").starts_with("# 0-tool_box\n"), "{language}");
+        assert!(read(".gitignore").contains("*.wasm"), "{language}");
+        // All that is wrong before it is built: there is no component.
+        let checked = Command::in_folder(&folder, &["check", "0-tool_box/toolcell.toml", "--json"]).run().json();
+        let problems: BTreeSet<&str> =
+            checked["problems"].as_array().unwrap().iter().map(|problem| problem["code"].as_str().unwrap()).collect();
+        assert_eq!(problems, BTreeSet::from(["components::source"]), "{language} {shape}: {checked}");
+    }
+}
+
+#[test]
+fn the_contract_s_text_is_part_of_the_projects_that_use_it() {
+    for (language, shape) in TEMPLATES.into_iter().filter(|(_, shape)| *shape == "contract") {
+        let folder = empty();
+        let project = project(&folder, language, shape);
+        for file in ["tools.wit", "types.wit", "host.wit", "asking.wit"] {
+            let written = std::fs::read_to_string(project.join("wit").join(file)).unwrap();
+            assert_eq!(written, std::fs::read_to_string(repository().join("wit").join(file)).unwrap(), "{language}");
+        }
+    }
+}
+
+#[test]
+fn a_name_that_no_component_can_have_is_refused_and_nothing_is_written() {
+    for (name, problem) in [
+        ("", "must not be empty"),
+        ("Words", "must not contain 'W'"),
+        ("a b", "must not contain ' '"),
+        ("../words", "must not contain '.'"),
+        ("a/b", "must not contain '/'"),
+        ("_words", "must start with a letter or a digit"),
+        (&"a".repeat(65), "has 65 characters, 64 are allowed"),
+    ] {
+        let folder = empty();
+        let refused = new(&folder, &[name, "--lang", "c"]);
+        assert!(refused.failed_with(2).contains(problem), "{name:?}: {refused:?}");
+        assert_eq!(folder.tree("").len(), 2, "the folder and its manifest: {:?}", folder.tree(""));
+    }
+}
+
+#[test]
+fn a_pair_without_a_template_is_refused_with_those_that_there_are() {
+    for (language, shape) in [
+        ("c", "typed"),
+        ("c", "contract"),
+        ("go", "typed"),
+        ("go", "contract"),
+        ("js", "program"),
+        ("python", "program"),
+    ] {
+        let folder = empty();
+        let refused = new(&folder, &["tool", "--lang", language, "--shape", shape]);
+        let said = refused.failed_with(2);
+        assert!(said.contains(&format!("there is no template for {language} in the shape {shape}")), "{said}");
+        for (language, shape) in TEMPLATES {
+            assert!(said.contains(&format!("{language} {shape}")), "{said}");
+        }
+        assert!(!folder.path().join("tool").exists());
+    }
+}
+
+#[test]
+fn a_folder_with_anything_in_it_stays_as_it_is() {
+    let folder = empty();
+    folder.write("tool/kept.txt", "mine");
+    let before = folder.tree("tool");
+    let refused = new(&folder, &["tool", "--lang", "c"]);
+    assert!(refused.failed_with(2).contains("is not empty"), "{refused:?}");
+    assert_eq!(folder.tree("tool"), before);
+    folder.make("elsewhere/empty");
+    assert_eq!(new(&folder, &["tool", "--lang", "c", "--path", "elsewhere/empty"]).code(), 0);
+    assert!(folder.read("elsewhere/empty/toolcell.toml").contains("[components.tool]"));
+}

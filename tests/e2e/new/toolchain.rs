@@ -1,0 +1,121 @@
+//! The languages' own tools, from where the examples get theirs. Must not hold: what is expected of a project.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a script of the examples ends with where a compiler cannot be had.
+const NOT_TO_BE_HAD: i32 = 3;
+
+/// How projects of one language are built.
+pub struct Toolchain {
+    /// Before `make`: a program that finds the compiler.
+    wrapper: Option<PathBuf>,
+    /// Variables that are set.
+    variables: Vec<(&'static str, String)>,
+    /// Further arguments of `make`.
+    arguments: Vec<String>,
+    /// What `npm install` would have made, for projects that npm builds.
+    node_modules: Option<PathBuf>,
+}
+
+impl Toolchain {
+    /// That of this language.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of(language: &str, repository: &Path) -> Result<Self, String> {
+        let examples = repository.join("guest-examples");
+        let toolcell = toolcell_tests::toolcell().to_string_lossy().into_owned();
+        let mut toolchain =
+            Self { wrapper: None, variables: vec![("TOOLCELL", toolcell)], arguments: Vec::new(), node_modules: None };
+        match language {
+            "rust" => toolchain.wrapper = Some(examples.join("toolchain.sh")),
+            "js" => {
+                said_by(Command::new(examples.join("markdown/build.sh")))?;
+                toolchain.node_modules = Some(examples.join("markdown/node_modules"));
+            }
+            "python" => {
+                let packages = packages(&examples, "statistics")?;
+                toolchain.arguments.push(format!("COMPONENTIZE={packages}/bin/componentize-py"));
+                toolchain.variables.push(("PYTHONPATH", packages));
+            }
+            "c" => toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy")?)),
+            "go" => {
+                if Command::new("go").arg("version").output().is_err() {
+                    said_by(Command::new(examples.join("template/build.sh")))?; // makes its Go executable
+                    let root = format!("{}/go", packages(&examples, "template")?);
+                    toolchain.arguments.push(format!("GO={root}/bin/go"));
+                }
+                toolchain.variables.extend([("GOTOOLCHAIN", "local".to_owned()), ("GOFLAGS", "-mod=mod".to_owned())]);
+            }
+            other => panic!("no toolchain is known for {other:?}"),
+        }
+        Ok(toolchain)
+    }
+
+    /// Runs the commands of the project's README.
+    ///
+    /// # Panics
+    /// Where one fails.
+    pub fn build_and_test(&self, project: &Path, shape: &str) {
+        if let Some(modules) = &self.node_modules {
+            std::os::unix::fs::symlink(modules, project.join("node_modules")).unwrap();
+            self.run(Command::new("npm").args(["test"]), project);
+            self.run(Command::new("npm").args(["run", "build"]), project);
+            return;
+        }
+        // What was compiled for a project of this shape before need not be compiled again.
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
+        let make = |goals: &[&str]| {
+            let mut command = self.wrapper.as_ref().map_or_else(
+                || Command::new("make"),
+                |wrapper| {
+                    let mut command = Command::new(wrapper);
+                    command.arg("make");
+                    command
+                },
+            );
+            command.env("CARGO_TARGET_DIR", target.join("new").join(shape));
+            self.run(command.args(&self.arguments).args(goals), project);
+        };
+        make(&[]);
+        make(&["test"]);
+    }
+
+    fn run(&self, command: &mut Command, project: &Path) {
+        let ended = command.current_dir(project).envs(self.variables.iter().cloned()).output().unwrap();
+        let said = [&ended.stdout[..], &ended.stderr[..]].concat();
+        assert!(ended.status.success(), "{command:?} in {project:?}:\n{}", String::from_utf8_lossy(&said));
+    }
+}
+
+/// The folder with the packages that an example of this name is built with.
+fn packages(examples: &Path, example: &str) -> Result<String, String> {
+    let mut command = Command::new(examples.join("packages.sh"));
+    command.arg(examples.join(example).join("requirements.txt"));
+    Ok(said_by(command)?.trim().to_owned())
+}
+
+/// What a script prints; an error where it says that a compiler cannot be had.
+fn said_by(mut command: Command) -> Result<String, String> {
+    let ended = command.output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    match ended.status.code() {
+        Some(0) => Ok(String::from_utf8(ended.stdout).unwrap()),
+        Some(NOT_TO_BE_HAD) => Err(told),
+        _ => panic!("{command:?}: {told}"),
+    }
+}
+
+/// Runs a command of `toolcell` for as long as it takes: a component with a language's whole engine is compiled at first.
+pub fn toolcell(arguments: &[&str]) -> String {
+    let ended = Command::new(toolcell_tests::toolcell()).args(arguments).output().unwrap();
+    assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+/// Says something that the test runner does not hold back.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "\n{text}");
+}

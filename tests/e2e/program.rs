@@ -256,6 +256,13 @@ fn a_preview_1_module_is_a_program() {
     let failed = host.call("run", json!({"a": "one", "b": "two"}));
     let expected = "the program ended with exit code 7\n\nstandard output:\nchecked: oldonetwofixed";
     assert_eq!(failed.error_text(), expected);
+    let much = host.call("run", json!({"a": "x".repeat(50_000)}));
+    assert!(
+        much.error_text().starts_with("the arguments are larger than the program can be given"),
+        "{}",
+        much.error_text()
+    );
+    assert!(host.call("run", json!({"a": "x".repeat(48_000)})).text().contains("xxx"));
     let folder = Folder::with_manifest(manifest);
     let shown = Command::in_folder(&folder, &["inspect", "components/preview1.wasm"]).run();
     assert!(shown.stdout.contains("program (a preview-1 module, adapted)"), "{}", shown.stdout);

@@ -119,7 +119,7 @@ pub(crate) struct Terms<'a> {
 /// Runs `call-tool` and holds the result to the output limits.
 pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
     let CallInput { tool, arguments_json, program, limits, reach, caller, supply } = input;
-    let ask = Ask { tool, arguments_json, program, limits };
+    let ask = Ask { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
     let report = run(component, Terms { limits, reach, caller, supply }, async |store, exports| {
         component.tools().call(store, exports, ask).await
     })

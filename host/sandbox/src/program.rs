@@ -14,13 +14,18 @@ use wasmtime::component::TypedFunc;
 use wasmtime_wasi::I32Exit;
 
 use crate::contract;
-use crate::shape::Answer;
+use crate::preview1;
+use crate::shape::{Answer, Ask};
 use crate::state::CallState;
 pub(crate) use answer::plain;
 pub(crate) use standard::{OutputFull, Printed, Standard};
 
 /// What `wasi:cli/run` exports: ends in success or in failure, or the guest exits before.
 pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
+
+/// What a call is told whose arguments the adapter has no room for.
+const TOO_MUCH: &str =
+    "the arguments are larger than the program can be given: 48 KiB for the longest and eight bytes for each";
 
 /// A run that ended by itself.
 pub(crate) struct Ended {
@@ -40,10 +45,13 @@ pub(crate) struct Ended {
 pub(crate) async fn run(
     store: &mut Store<CallState>,
     run: &Run,
-    (program, arguments_json): (&Program, &str),
-    limits: &Limits,
+    program: &Program,
+    Ask { arguments_json, adapted, limits, .. }: Ask<'_>,
 ) -> wasmtime::Result<Answer> {
     let invocation = match program.expand(arguments_json) {
+        Ok(invocation) if adapted && preview1::is_too_much(&invocation) => {
+            return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
+        }
         Ok(invocation) => invocation,
         Err(error) => return Ok(Err(contract::Failure::InvalidInput(error.to_string()))),
     };

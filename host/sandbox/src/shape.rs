@@ -71,6 +71,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) arguments_json: &'a str,
     /// How a program is run for it.
     pub(crate) program: Option<&'a Program>,
+    /// Whether the program is one for preview 1, which takes less at once.
+    pub(crate) adapted: bool,
     pub(crate) limits: &'a Limits,
 }
 
@@ -130,7 +132,7 @@ impl Shape {
             (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
             (Self::Program(_), Exports::Program(run)) => match ask.program {
-                Some(program) => crate::program::run(store, run, (program, ask.arguments_json), ask.limits).await,
+                Some(program) => crate::program::run(store, run, program, ask).await,
                 None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),
             },
             _ => Err(wasmtime::Error::msg("the instance is of another shape than its component")),

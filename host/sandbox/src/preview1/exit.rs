@@ -3,6 +3,7 @@
 use wasmparser::{BinaryReaderError, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata, metadata};
 
+use super::sections::{self, leb, offset};
 use super::{ADAPTER, PREVIEW1};
 
 /// What the adapter would make success or failure of.
@@ -57,10 +58,6 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     Ok(None)
 }
 
-fn offset(at: u64) -> usize {
-    usize::try_from(at).unwrap_or(usize::MAX)
-}
-
 /// Puts the section together again. `starts` are those of its imports, and its end.
 fn replace(module: &[u8], (start, end): (usize, usize), starts: &[usize], found: usize) -> Option<Vec<u8>> {
     let (from, to) = (*starts.get(found)?, *starts.get(found + 1)?);
@@ -74,20 +71,7 @@ fn replace(module: &[u8], (start, end): (usize, usize), starts: &[usize], found:
     }
     body.extend(ty);
     body.extend(module.get(to..end)?);
-    // Before the body stand the section's number and its size, which is as long as its writer made it.
-    let mut before = start.checked_sub(1)?;
-    while before > 0 && module.get(before - 1)? & 0x80 != 0 && start - before < 5 {
-        before -= 1;
-    }
-    let number = before.checked_sub(1)?;
-    if *module.get(number)? != IMPORT_SECTION {
-        return None;
-    }
-    let mut replaced = module.get(..before)?.to_vec();
-    replaced.extend(leb(body.len()));
-    replaced.extend(body);
-    replaced.extend(module.get(end..)?);
-    Some(replaced)
+    sections::replace(module, (start, end), IMPORT_SECTION, &body)
 }
 
 /// A name and what follows it.
@@ -104,20 +88,6 @@ fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         if read > 4 {
             return None;
         }
-    }
-}
-
-/// A number as the format writes it: seven bits to a byte.
-fn leb(mut number: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    loop {
-        let low = u8::try_from(number & 0x7f).unwrap_or_default();
-        number >>= 7;
-        if number == 0 {
-            bytes.push(low);
-            return bytes;
-        }
-        bytes.push(low | 0x80);
     }
 }
 

@@ -21,7 +21,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e bench soak fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ test-guests: ## Run the examples' own tests, natively
 
 test-e2e: ## Run the end-to-end tests: the binary, hostile components, real clients
 	$(CARGO) test $(tests)
+
+conformance: build fixtures clients ## Run the official conformance suite against the binary, for both eras
+	tests/conformance/run.py
 
 bench: build guests fixtures ## Measure calls, start-up and memory (ARGS=--quick: only that it runs)
 	$(CARGO) run $(tests) --bin toolcell-bench -- $(ARGS)

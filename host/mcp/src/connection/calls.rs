@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::reply::Reply;
 use super::{Open, Shared, State, text_param};
-use crate::asking::{Asking, Capabilities, Given, InputRequired, Round, Rounds};
+use crate::asking::{Asking, Capabilities, Given, Round, Rounds};
 use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
@@ -264,7 +264,7 @@ impl<H: Host> Slot<H> {
         self.settle_with(|reply, id| reply.send(Some(id), frame));
     }
 
-    /// The same with an error that says why nothing of the call was done.
+    /// The same with an error that says why the call has no result.
     fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
@@ -306,23 +306,19 @@ async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, 
         let result = perform(catalog, tool, call).await;
         let (id, identity) = (&slot.id, &shared.server.identity);
         match asking.ending() {
-            None => result_frame(id, |out| push_result(out, &result, features, identity)),
-            Some(ending) => ending_frame(id, &ending, identity),
+            None => Ok(result_frame(id, |out| push_result(out, &result, features, identity))),
+            // What it has asked its client in rounds is the answer.
+            Some(Ok(required)) => Ok(result_frame(id, |out| required.push(out, identity))),
+            Some(Err(error)) => Err(error),
         }
     };
-    let internal = || error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error"));
-    let frame = caught(work).await.unwrap_or_else(internal);
-    slot.settle(frame);
+    let internal = || Ok(error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
+    match caught(work).await.unwrap_or_else(internal) {
+        Ok(frame) => slot.settle(frame),
+        Err(error) => slot.refuse(&error),
+    }
     shared.begin_waiting();
     shared.outbox.notice();
-}
-
-/// What a call is answered with that has asked its client in rounds.
-fn ending_frame(id: &RequestId, ending: &Result<InputRequired, RpcError>, identity: &str) -> Vec<u8> {
-    match ending {
-        Ok(required) => result_frame(id, |out| required.push(out, identity)),
-        Err(error) => error_frame(Some(id), error),
-    }
 }
 
 async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {

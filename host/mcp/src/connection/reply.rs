@@ -24,7 +24,7 @@ impl Reply {
         }
     }
 
-    /// Answers with an error what is refused before anything of it was done.
+    /// Answers with an error what is refused, before anything of it was done or for what the client lacks.
     pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         let frame = error_frame(id, error);
         match self {

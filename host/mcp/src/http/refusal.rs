@@ -122,8 +122,8 @@ impl Refusal {
     }
 }
 
-/// The status of a response that is an error which stopped a message before anything of it was done. What the method
-/// itself finds wrong is an answer like others (2026-07-28, "Protocol Version Header", "Server Validation").
+/// The status of a response that is an error which stopped a message. What the method itself finds wrong is an answer like others
+/// (2026-07-28, "Protocol Version Header", "Server Validation").
 pub(super) fn status_of(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::MethodNotFound => StatusCode::NOT_FOUND,

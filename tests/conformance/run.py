@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Runs the official conformance suite against the binary: `make conformance`.
+
+The suite comes from its package, pinned in tests/clients/node. It speaks HTTP with `toolcell serve --http`, which serves
+the fixture `conformance`. For each revision it runs exactly what that revision requires. What fails must be listed in
+REVISION.yaml beside this file, with the reason; what is listed there and passes fails too.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+REVISIONS = ["2025-11-25", "2026-07-28"]
+# Seconds that one scenario may take, and the whole of a revision.
+SCENARIO_S, REVISION_S = 30, 600
+MANIFEST = '''version = 1
+[server]
+name = "conformance"
+[components.conformance]
+source = "conformance.wasm"
+'''
+
+
+def suite():
+    """Node and the suite's program."""
+    setup = HERE.parent / "clients" / "setup.sh"
+    node, modules = subprocess.check_output([setup, "node"], text=True).split("\n")[:2]
+    return [node, f"{modules}/@modelcontextprotocol/conformance/dist/index.js"]
+
+
+def serving(folder):
+    """A host in this folder, and the address it says it serves at."""
+    binary = os.environ.get("TOOLCELL_BIN") or HERE.parent.parent / "target" / "release" / "toolcell"
+    component = HERE.parent / "fixtures" / "components" / "conformance.wasm"
+    (folder / "toolcell.toml").write_text(MANIFEST)
+    (folder / "conformance.wasm").write_bytes(component.read_bytes())
+    command = [binary, "serve", "--http", "127.0.0.1:0", "--watch", "off", "--control", "off", "--no-code-cache"]
+    host = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+    for line in host.stderr:
+        found = re.search(r"(http://127\.0\.0\.1:\d+\S*)", line)
+        if found:
+            return host, found.group(1)
+    sys.exit(f"the host ended with {host.wait()} and said no address")
+
+
+def conforms(command, url, revision, folder):
+    """Runs one revision's scenarios; prints its summary. Whether nothing failed that may not."""
+    options = ["server", "--url", url, "--requirements", revision, "--timeout", str(SCENARIO_S * 1000)]
+    options += ["--expected-failures", HERE / f"{revision}.yaml", "-o", folder / revision]
+    run = subprocess.run([*command, *options], capture_output=True, text=True, timeout=REVISION_S)
+    start = run.stdout.find("=== SUMMARY ===")
+    print(f"== {revision}\n{run.stdout[start:] if start >= 0 else run.stdout + run.stderr}", flush=True)
+    if run.returncode:
+        print(run.stderr, file=sys.stderr)
+    return run.returncode == 0 and start >= 0
+
+
+def main():
+    command = suite()
+    with tempfile.TemporaryDirectory(prefix="toolcell-conformance-") as name:
+        folder = pathlib.Path(name)
+        host, url = serving(folder)
+        try:
+            results = [conforms(command, url, revision, folder) for revision in sys.argv[1:] or REVISIONS]
+        finally:
+            host.terminate()
+            host.stderr.read()
+            ended = host.wait()
+    if not all(results):
+        sys.exit("the suite found what is not expected")
+    if ended:
+        sys.exit(f"the host ended with {ended}")
+
+
+main()

@@ -60,6 +60,8 @@ def broken_links(page):
 def missing_tests():
     for module, test in TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
         source = ROOT / "tests" / "e2e" / f"{'/'.join(module.split('::')[:-1])}.rs"
+        if source.with_suffix("").joinpath(f"{test}.rs").exists():
+            continue  # all tests of a module
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
             yield f"SECURITY.md: no such test: {module}{test}"
     for test, path in UNIT_TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):

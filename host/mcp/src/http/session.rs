@@ -23,7 +23,7 @@ pub(super) struct Session<H: Host> {
     pub(super) line: Arc<Line>,
     caller: Caller,
     began: Instant,
-    /// Milliseconds from there to the last use.
+    /// Nanoseconds from there to the last use: several may fall into one millisecond, and the order decides who makes room.
     used: AtomicU64,
     uses: AtomicUsize,
 }
@@ -89,7 +89,7 @@ impl<H: Host> Session<H> {
     }
 
     fn idle(&self) -> Option<Duration> {
-        let used = Duration::from_millis(self.used.load(Ordering::Acquire));
+        let used = Duration::from_nanos(self.used.load(Ordering::Acquire));
         (self.uses.load(Ordering::Acquire) == 0).then(|| self.began.elapsed().saturating_sub(used))
     }
 }
@@ -114,7 +114,7 @@ impl<H: Host> std::ops::Deref for InUse<H> {
 
 impl<H: Host> Drop for InUse<H> {
     fn drop(&mut self) {
-        let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.0.used.store(now, Ordering::Release);
         self.0.uses.fetch_sub(1, Ordering::AcqRel);
     }

@@ -17,7 +17,7 @@ const UNITS: [(Unit, Dimension, f64, &[&str]); 31] = [
     (Unit::Ounce, Dimension::Mass, 28.349_523_125, &["oz", "ounce"]),
     (Unit::Pound, Dimension::Mass, 453.592_37, &["lb", "pound"]),
     (Unit::Kilogram, Dimension::Mass, 1000.0, &["kg", "kilogram"]),
-    (Unit::Stone, Dimension::Mass, 6350.293_18, &["st", "stone"]),
+    (Unit::Stone, Dimension::Mass, 6_350.293_18, &["st", "stone"]),
     (Unit::Tonne, Dimension::Mass, 1_000_000.0, &["t", "tonne"]),
     (Unit::Millilitre, Dimension::Volume, 0.001, &["ml", "millilitre", "milliliter"]),
     (Unit::Teaspoon, Dimension::Volume, 0.004_928_921_593_75, &["tsp", "teaspoon"]),

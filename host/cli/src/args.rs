@@ -137,7 +137,7 @@ pub struct ServeArgs {
     pub manifest: ManifestArg,
     #[command(flatten)]
     pub code: CodeCacheArgs,
-    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, [::1]:8080 or unix:PATH
+    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, `[::1]:8080` or unix:PATH
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
     pub http: Option<HttpArg>,
     /// Listen on an address that other machines reach, though nobody has to say who they are

@@ -9,7 +9,7 @@ pub(crate) const SUFFIX: &str = ".new";
 /// Removes the drafts in this folder whose names begin so and whose writers are gone. Gives how many.
 ///
 /// A writer in another process namespace looks gone. It then fails to put its draft in place, as on a full disk.
-pub(crate) fn remove_abandoned(folder: &Path, begin: &str) -> usize {
+pub fn remove_abandoned(folder: &Path, begin: &str) -> usize {
     let Ok(listing) = fs::read_dir(folder) else { return 0 };
     let abandoned = listing.flatten().filter(|entry| {
         let writer = entry.file_name().to_str().and_then(|name| writer(name, begin));

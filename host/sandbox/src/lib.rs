@@ -58,6 +58,7 @@ pub use caller::{Caller, LogLevel, NoCaller, Trace};
 pub use capture::Captured;
 pub use component::{LoadError, ToolComponent};
 pub use digest::Digest;
+pub use drafts::remove_abandoned as remove_abandoned_drafts;
 pub use engine::{COMPONENT_BYTES_MAX, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use files::Note;

@@ -4,6 +4,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use toolcell_sandbox::remove_abandoned_drafts;
+
 use super::pinned::Lock;
 use crate::catalog::read_bounded;
 
@@ -115,18 +117,7 @@ fn folder_or_here(path: &Path) -> PathBuf {
 pub fn remove_drafts(path: &Path) -> usize {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
-    let Ok(listing) = fs::read_dir(folder_or_here(&path)) else { return 0 };
-    let abandoned = listing.flatten().filter(|entry| {
-        let file = entry.file_name().to_string_lossy().into_owned();
-        let process = file.strip_prefix(&name).and_then(|rest| rest.strip_suffix(DRAFT));
-        process.and_then(|process| process.parse().ok()).is_some_and(|process: i32| !is_alive(process))
-    });
-    abandoned.filter(|entry| fs::remove_file(entry.path()).is_ok()).count()
-}
-
-fn is_alive(process: i32) -> bool {
-    let Some(process) = rustix::process::Pid::from_raw(process) else { return false };
-    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
+    remove_abandoned_drafts(&folder_or_here(&path), &name)
 }
 
 #[cfg(test)]

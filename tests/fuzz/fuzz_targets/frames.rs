@@ -71,7 +71,7 @@ impl Conversation {
     /// What is cancelled need not be answered. It still may be: what looks like a notification here may be none.
     fn note(&mut self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
-            let id = message["params"]["requestId"].to_string();
+            let id = echoed(&message["params"]["requestId"]).to_string();
             self.owed.entry(id).and_modify(|must| *must = false);
         }
     }
@@ -102,7 +102,12 @@ fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
 
 /// The id that a reply to this message has.
 fn id_of(message: &Value) -> Option<Value> {
-    message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).cloned()
+    message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).map(echoed)
+}
+
+/// `-0` is the integer 0 and is echoed as such; serde_json reads a float, which it prints with another text.
+fn echoed(id: &Value) -> Value {
+    if id.as_f64() == Some(0.0) { Value::from(0) } else { id.clone() }
 }
 
 fn read(frame: &[u8]) -> Value {

@@ -53,8 +53,8 @@ pub use limits::{
 };
 pub use manifest::{
     Approval, ApprovalPolicy, AuditArguments, AuditPolicy, ComponentPolicy, DESCRIPTIONS_MAX, Description, Fsync,
-    HttpLimit, HttpPolicy, InstancePolicy, ListenAddress, Manifest, Server, SourceRef, TlsFiles, ToolPolicy,
-    TypedPolicy,
+    HttpLimit, HttpPolicy, InstancePolicy, ListenAddress, Manifest, MetricsPolicy, Server, SourceRef, TlsFiles,
+    ToolPolicy, TracesPolicy, TypedPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod server;
+pub(crate) mod telemetry;
 pub(crate) mod typed;
 
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use server::Server;
+pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 
 /// A checked manifest. Only [`crate::parse`] makes one.
@@ -28,6 +30,8 @@ pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 pub struct Manifest {
     pub(crate) server: Server,
     pub(crate) http: Option<HttpPolicy>,
+    pub(crate) metrics: Option<MetricsPolicy>,
+    pub(crate) traces: Option<TracesPolicy>,
     pub(crate) audit: AuditPolicy,
     pub(crate) defaults: Limits,
     pub(crate) components: Vec<ComponentPolicy>,
@@ -83,6 +87,18 @@ impl Manifest {
     #[must_use]
     pub const fn http(&self) -> Option<&HttpPolicy> {
         self.http.as_ref()
+    }
+
+    /// Where the server's figures are read; `None` where the manifest says nothing of it.
+    #[must_use]
+    pub const fn metrics(&self) -> Option<&MetricsPolicy> {
+        self.metrics.as_ref()
+    }
+
+    /// Where traces of calls are sent; `None`: nowhere.
+    #[must_use]
+    pub const fn traces(&self) -> Option<&TracesPolicy> {
+        self.traces.as_ref()
     }
 
     /// How calls, denials and loads are recorded.

@@ -6,7 +6,7 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::manifest::Manifest;
-use crate::read::{Problems, Section, audit, component, enclosure, http, keys, limits, server};
+use crate::read::{Problems, Section, audit, component, enclosure, http, keys, limits, server, telemetry};
 
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
@@ -61,6 +61,7 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     root.check_keys(&keys::ROOT, problems);
     let server = server::read(root, problems);
     let http = http::read(root, problems);
+    let (metrics, traces) = (telemetry::metrics(root, problems), telemetry::traces(root, problems));
     let mut defaults = component::Defaults::default();
     if let Some(section) = root.get("defaults").and_then(|entry| entry.section(problems)) {
         section.check_keys(&keys::DEFAULTS, problems);
@@ -70,7 +71,7 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     let audit = audit::read(root, problems);
     let components = component::read_all(root, &defaults, problems);
     enclosure::check(&server, &audit, &components, problems);
-    Manifest { server, http, audit, defaults: defaults.limits, components }
+    Manifest { server, http, metrics, traces, audit, defaults: defaults.limits, components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -19,6 +19,7 @@ mod program;
 mod secrets;
 mod section;
 pub(crate) mod server;
+pub(crate) mod telemetry;
 mod texts;
 mod typed;
 

@@ -4,6 +4,7 @@
 
 mod http;
 mod reach;
+mod telemetry;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ pub fn json_schema() -> Value {
 
 use http::RawHttp;
 use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret};
+use telemetry::{RawMetrics, RawTraces};
 use tool::RawTool;
 
 /// TOML has no null, and JSON Schema no names for Rust's integers.
@@ -56,6 +58,10 @@ struct RawManifest {
     server: Option<RawServer>,
     /// How the server is reached over HTTP: with `serve --http`.
     http: Option<RawHttp>,
+    /// Where the server's figures are read, as Prometheus reads them.
+    metrics: Option<RawMetrics>,
+    /// Where traces of calls are sent by OTLP, and of which.
+    traces: Option<RawTraces>,
     /// What holds for components that say nothing of their own.
     defaults: Option<RawDefaults>,
     /// How calls, denials and loads are recorded.
@@ -396,6 +402,8 @@ mod tests {
             ("KeyValue", &keys::KEYVALUE),
             ("Secret", &keys::SECRET),
             ("Http", &keys::HTTP),
+            ("Metrics", &keys::METRICS),
+            ("Traces", &keys::TRACES),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =

@@ -41,6 +41,8 @@ fn meaning(manifest: &Manifest) -> String {
     if *manifest.audit() != AuditPolicy::default() {
         writeln!(text, "{:?}", manifest.audit()).unwrap();
     }
+    manifest.metrics().iter().for_each(|metrics| writeln!(text, "{metrics:?}").unwrap());
+    manifest.traces().iter().for_each(|traces| writeln!(text, "{traces:?}").unwrap());
     writeln!(text, "defaults: {}", changed(manifest.default_limits())).unwrap();
     for component in manifest.components() {
         let prefix = component.prefix().unwrap_or("-");

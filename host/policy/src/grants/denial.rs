@@ -41,6 +41,22 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Filesystem,
+        Self::Http,
+        Self::Tcp,
+        Self::Udp,
+        Self::Lookup,
+        Self::Env,
+        Self::Args,
+        Self::Stdin,
+        Self::Config,
+        Self::KeyValue,
+        Self::Secret,
+        Self::Private,
+    ];
+
     /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`, `args`, `stdin`,
     /// `config`, `keyvalue`, `secret`, `private`.
     #[must_use]

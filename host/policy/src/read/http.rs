@@ -65,14 +65,14 @@ fn path(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 /// A list of names of one kind.
-struct Names {
+pub(super) struct Names {
     code: &'static str,
     what: &'static str,
     hint: &'static str,
     fits: fn(&str) -> bool,
 }
 
-const HOSTS: Names = Names {
+pub(super) const HOSTS: Names = Names {
     code: "http::host",
     what: "no host",
     hint: "write \"tools.example.com\", or \"tools.example.com:8443\" where only that port is meant",
@@ -86,7 +86,7 @@ const ORIGINS: Names = Names {
     fits: is_origin,
 };
 
-fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Vec<String> {
+pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Vec<String> {
     let mut read = Vec::new();
     for (text, span) in entry.strings(NAMES_MAX, problems).unwrap_or_default() {
         if (names.fits)(text) {
@@ -99,7 +99,7 @@ fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Vec<Strin
     read
 }
 
-fn is_host(text: &str) -> bool {
+pub(super) fn is_host(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, rest)) => {
             if address.parse::<std::net::Ipv6Addr>().is_err() {

@@ -12,7 +12,7 @@ pub(crate) struct Keys {
 }
 
 pub(crate) const ROOT: Keys = Keys {
-    now: &["version", "server", "http", "defaults", "audit", "components"],
+    now: &["version", "server", "http", "metrics", "traces", "defaults", "audit", "components"],
     later: &[],
     other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults")],
 };
@@ -74,6 +74,18 @@ pub(crate) const HTTP: Keys = Keys {
         ("body_max", "body"),
         ("idle_time", "idle"),
     ],
+};
+
+pub(crate) const METRICS: Keys = Keys {
+    now: &["listen", "hosts"],
+    later: &[],
+    other_names: &[("address", "listen"), ("bind", "listen"), ("port", "listen")],
+};
+
+pub(crate) const TRACES: Keys = Keys {
+    now: &["endpoint", "sample", "service"],
+    later: &[],
+    other_names: &[("url", "endpoint"), ("address", "endpoint"), ("ratio", "sample"), ("name", "service")],
 };
 
 pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };

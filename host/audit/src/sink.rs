@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,8 @@ struct Audit {
     writer: Mutex<Writer>,
     settings: Settings,
     tell: Tell,
+    /// Records that were to be made and are missing.
+    missing: AtomicU64,
 }
 
 /// Who is told of records that are missing though they are not required.
@@ -126,7 +129,7 @@ impl Sink {
         if let Some(previous_bytes) = continues {
             writer.append_rotated(previous_bytes)?;
         }
-        let audit = Audit { writer: Mutex::new(writer), settings, tell: Tell::nobody() };
+        let audit = Audit { writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
         let sink = Self { audit: Some(audit) };
         if opened.torn_bytes > 0 {
             sink.record(|| Event::AuditRepaired(AuditRepaired { dropped_bytes: opened.torn_bytes }))?;
@@ -156,6 +159,12 @@ impl Sink {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
     }
 
+    /// How many records could not be made since it was opened.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.audit.as_ref().map_or(0, |audit| audit.missing.load(Ordering::Relaxed))
+    }
+
     /// Records an event with one write to the file. The event is made only if it is recorded.
     ///
     /// # Errors
@@ -164,6 +173,9 @@ impl Sink {
     pub fn record<'a>(&self, event: impl FnOnce() -> Event<'a>) -> Result<(), SinkError> {
         let Some(audit) = &self.audit else { return Ok(()) };
         let recorded = audit.record(&event());
+        if recorded.is_err() {
+            audit.missing.fetch_add(1, Ordering::Relaxed);
+        }
         match recorded {
             Err(error) if !audit.settings.required => {
                 audit.tell.now(&error);

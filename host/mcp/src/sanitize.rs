@@ -32,6 +32,12 @@ pub fn is_plain_line(text: &str) -> bool {
     !text.chars().any(|character| matches!(character, '\n' | '\t') || is_removed(character))
 }
 
+/// Whether a character is one that [`text`] takes out: it changes how text around it shows, or shows as nothing.
+#[must_use]
+pub fn is_hidden(character: char) -> bool {
+    is_removed(character)
+}
+
 fn clean(text: &str, whitespace: impl Fn(char) -> Option<char>) -> Cow<'_, str> {
     if is_plain_line(text) {
         return Cow::Borrowed(text);

@@ -95,6 +95,13 @@ impl Doors {
         if self.is_listed(origin) || is_own(origin, &host) { Ok(()) } else { Err(Refusal::Origin) }
     }
 
+    /// Whether a request was meant to go here, and was sent by no page that may not ask: for other servers of the same
+    /// process. `local` is the address it was received at; none for a Unix socket.
+    #[must_use]
+    pub fn lets_in(&self, parts: &Parts, local: Option<IpAddr>) -> bool {
+        self.check(parts, local).is_ok()
+    }
+
     fn goes_by(&self, asked: &Named, local: Option<IpAddr>) -> bool {
         let listed = self
             .hosts

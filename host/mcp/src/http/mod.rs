@@ -20,6 +20,7 @@ mod service;
 mod session;
 mod stream;
 mod tls;
+mod traffic;
 mod watch;
 
 use std::future::Future;
@@ -34,6 +35,7 @@ pub use limits::HttpLimits;
 pub use listener::Listener;
 pub use serve::{HttpOptions, Shutdown, serve};
 pub use tls::{Certificate, TlsError};
+pub use traffic::{Load, Traffic};
 
 /// Finds out who calls.
 pub trait Gatekeeper: Send + Sync + 'static {

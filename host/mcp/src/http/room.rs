@@ -20,6 +20,12 @@ impl Places {
         Arc::new(Self { taken: AtomicUsize::new(0), max })
     }
 
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        // For a moment one more is counted where all are taken.
+        self.taken.load(Ordering::Acquire).min(self.max)
+    }
+
     /// A place, unless all are taken.
     pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
         if self.taken.fetch_add(1, Ordering::AcqRel) < self.max {
@@ -68,6 +74,11 @@ impl Connections {
         }
         state.open += 1;
         true
+    }
+
+    /// How many there are.
+    pub(super) fn open(&self) -> usize {
+        self.state().open
     }
 
     /// One has gone.

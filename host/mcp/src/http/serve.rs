@@ -17,6 +17,7 @@ use super::listener::{Listener, take};
 use super::room::{Connections, Places};
 use super::service::{Live, Service};
 use super::session::Sessions;
+use super::traffic::{Load, Traffic};
 use crate::host::{Executor, Host};
 use crate::server::Server;
 
@@ -38,6 +39,8 @@ pub struct HttpOptions {
     pub limits: HttpLimits,
     /// Who recognises callers.
     pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// Where it is counted.
+    pub traffic: Arc<Traffic>,
 }
 
 impl fmt::Debug for HttpOptions {
@@ -89,7 +92,7 @@ pub async fn serve<H: Host>(
     executor: impl Executor,
     shutdown: &Shutdown,
 ) {
-    let HttpOptions { listeners, path, doors, limits, gatekeeper } = options;
+    let HttpOptions { listeners, path, doors, limits, gatekeeper, traffic } = options;
     let service = Arc::new(Service {
         server: Arc::clone(server),
         executor: Arc::new(executor),
@@ -101,10 +104,12 @@ pub async fn serve<H: Host>(
         streams: Places::new(limits.streams_max),
         requests: Places::new(limits.requests_max),
         budget: Budget::default(),
+        traffic,
         ending: false.into(),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);
+    tell_of_load(&service, &connections);
     let mut takers = JoinSet::new();
     for listener in listeners {
         takers.spawn(take(listener, Arc::clone(&service), Arc::clone(&connections), shutdown.ends()));
@@ -125,6 +130,23 @@ pub async fn serve<H: Host>(
         // What is open still is closed with the sets that hold it.
         let _ = timeout(CANCEL_GRACE, open).await;
     }
+}
+
+/// Has the load be known for as long as it serves.
+fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
+    let (service, connections, traffic) =
+        (Arc::downgrade(service), Arc::downgrade(connections), Arc::clone(&service.traffic));
+    traffic.is_told_by(move || {
+        let (Some(service), Some(connections)) = (service.upgrade(), connections.upgrade()) else {
+            return Load::default();
+        };
+        Load {
+            connections: connections.open(),
+            requests: service.requests.taken(),
+            streams: service.streams.taken(),
+            sessions: service.sessions.count(),
+        }
+    });
 }
 
 async fn sweep_until<H: Host>(service: &Service<H>, ends: Ends) {

@@ -24,6 +24,7 @@ use super::refusal::{METHODS, Refusal, json, status_of};
 use super::room::{Place, Places};
 use super::session::Sessions;
 use super::stream::{EventStream, Lease};
+use super::traffic::Traffic;
 use super::{legacy, modern};
 use crate::caller::Caller;
 use crate::connection::Listener;
@@ -53,6 +54,7 @@ pub(super) struct Service<H: Host> {
     pub(super) streams: Arc<Places>,
     pub(super) requests: Arc<Places>,
     pub(super) budget: Budget,
+    pub(super) traffic: Arc<Traffic>,
     pub(super) ending: AtomicBool,
 }
 
@@ -94,6 +96,7 @@ impl<H: Host> Service<H> {
     {
         let (parts, body) = request.into_parts();
         if let Some(response) = self.health(&parts) {
+            self.traffic.answered(response.status());
             return response;
         }
         let origin = parts.headers.get(ORIGIN).cloned();
@@ -102,6 +105,7 @@ impl<H: Host> Service<H> {
             Err(refusal) => refusal.response(),
         };
         self.doors.expose(origin, &mut response);
+        self.traffic.answered(response.status());
         response
     }
 

@@ -177,6 +177,11 @@ impl<H: Host> Sessions<H> {
         ended.iter().for_each(|(_, session)| session.end());
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.sessions().len()
+    }
+
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
         self.sessions().values().cloned().collect()

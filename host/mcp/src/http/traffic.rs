@@ -1,0 +1,99 @@
+//! What is counted of the transport, for whoever runs the server. Must not hold: who asked, or what for.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+
+/// The least status of a response, and how many may follow.
+const STATUS_FIRST: u16 = 100;
+const STATUSES: usize = 500;
+
+/// How much of everything there is at this moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Connections that are open.
+    pub connections: usize,
+    /// Requests that are being answered, streams that stay open not among them.
+    pub requests: usize,
+    /// Streams that stay open to tell clients of changes.
+    pub streams: usize,
+    /// Legacy sessions.
+    pub sessions: usize,
+}
+
+/// What the transport counts. One for the life of a server.
+pub struct Traffic {
+    statuses: [AtomicU64; STATUSES],
+    turned_away: AtomicU64,
+    load: OnceLock<Box<dyn Fn() -> Load + Send + Sync>>,
+}
+
+impl Default for Traffic {
+    fn default() -> Self {
+        Self {
+            statuses: [const { AtomicU64::new(0) }; STATUSES],
+            turned_away: AtomicU64::new(0),
+            load: OnceLock::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traffic").field("load", &self.load()).finish_non_exhaustive()
+    }
+}
+
+impl Traffic {
+    /// How many requests were answered with each status, where any was.
+    pub fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
+        let counts = self.statuses.iter().map(|count| count.load(Ordering::Relaxed));
+        (STATUS_FIRST..).zip(counts).filter(|(_, count)| *count > 0)
+    }
+
+    /// Connections for which there was no room.
+    #[must_use]
+    pub fn turned_away(&self) -> u64 {
+        self.turned_away.load(Ordering::Relaxed)
+    }
+
+    /// How much there is at this moment; nothing before and after it serves.
+    #[must_use]
+    pub fn load(&self) -> Load {
+        self.load.get().map(|load| load()).unwrap_or_default()
+    }
+
+    pub(super) fn answered(&self, status: StatusCode) {
+        let place = usize::from(status.as_u16().saturating_sub(STATUS_FIRST));
+        if let Some(count) = self.statuses.get(place) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn turns_away(&self) {
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// From now on, this tells how much there is.
+    pub(super) fn is_told_by(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
+        // A second server of the same count would be told of as the first.
+        let _ = self.load.set(Box::new(load));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn responses_are_counted_by_their_status() {
+        let traffic = Traffic::default();
+        for status in [200, 202, 200, 599, 999] {
+            traffic.answered(StatusCode::from_u16(status).unwrap());
+        }
+        assert_eq!(traffic.statuses().collect::<Vec<_>>(), [(200, 2), (202, 1), (599, 1)]);
+        assert_eq!(traffic.load(), Load::default());
+    }
+}

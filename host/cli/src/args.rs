@@ -1,11 +1,13 @@
 //! The command line. What the commands do is in `commands`, one file each.
 mod authors;
 mod clients;
+mod log;
 mod records;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 
 use crate::control::ControlArg;
 use crate::http::HttpArg;
@@ -13,6 +15,7 @@ use crate::lock::Seen;
 use crate::reload::Watch;
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
+pub use log::{LogArgs, LogFilter, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
@@ -58,6 +61,8 @@ pub enum Command {
     Status(AskArgs),
     /// Have the processes that serve a manifest look at it now, and wait for what comes of it
     Reload(AskArgs),
+    /// Say how much the processes that serve a manifest write to stderr, or change it
+    LogLevel(LogLevelArgs),
     /// Pin what the components are now, and what their tools say and may do, in toolcell.lock
     Lock(LockArgs),
     /// Show how the components differ from what is pinned
@@ -141,7 +146,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
     pub http: Option<HttpArg>,
     /// Listen on an address that other machines reach, though nobody has to say who they are
-    #[arg(long, requires = "http")]
+    #[arg(long)]
     pub insecure_public: bool,
     /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it names one]. A call that
     /// cannot be recorded is refused, unless the manifest says otherwise
@@ -159,9 +164,11 @@ pub struct ServeArgs {
     /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in this user's runtime folder]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub control: ControlArg,
-    /// What to write to stderr
-    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
-    pub log: LogFilter,
+    /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest says, if it does]
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 /// `toolcell dev`.
@@ -185,21 +192,6 @@ pub struct DevArgs {
     /// The command that builds it, after `--`
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-}
-
-/// How much is written to stderr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFilter {
-    /// Nothing
-    Off,
-    /// What went wrong in the host, and errors that tools log
-    Error,
-    /// Also traps and warnings
-    Warn,
-    /// Also what tools print
-    Info,
-    /// Everything
-    Debug,
 }
 
 /// `toolcell status` and `toolcell reload`.

@@ -11,11 +11,13 @@ mod content;
 mod definition;
 mod denials;
 mod instances;
+pub mod meters;
 mod program;
 mod rate;
 mod reach;
 mod record;
 mod tally;
+mod told;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,8 +39,10 @@ use approval::Approvals;
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
 use instances::Instances;
+use meters::{Denied, Meters};
 use record::{CallRecord, Start};
 pub use tally::Tally;
+use told::{CallName, told};
 
 /// What a call is answered with that ended because its tool may reach less from now on.
 const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
@@ -66,6 +70,8 @@ pub struct Loaded {
     policy_digest: String,
     /// How the files that the manifest names beside its code looked when they were read.
     beside: Stamps,
+    /// What its calls are denied, counted over all generations that have it.
+    denied: Arc<Denied>,
 }
 
 /// One tool: beside the definition that clients see, what it takes to run it.
@@ -83,6 +89,8 @@ struct Entry {
     approval: Option<Approval>,
     /// Cancelled once the manifest takes away what calls of it may reach; `None` where they reach nothing.
     narrowed: Option<Cancellation>,
+    /// What is counted of its calls, over all generations that have it.
+    meters: Arc<Meters>,
 }
 
 /// A call that is recorded as started.
@@ -145,6 +153,11 @@ impl Loaded {
     /// Where its code came from.
     pub fn code_origin(&self) -> CodeOrigin {
         self.component.code_origin()
+    }
+
+    /// What its calls were denied.
+    pub fn denied(&self) -> &Denied {
+        &self.denied
     }
 
     /// What it is, exports and imports.
@@ -245,6 +258,7 @@ impl Catalog {
             Err(refusal) => return CheckedResult::error(refusal),
         };
         let cancellation = call.context.cancellation.clone();
+        let name = tracing::enabled!(tracing::Level::DEBUG).then(|| begun.call_name(&call).kept(begun.name()));
         let ending = if by_hand {
             run_in_turn(&begun, call).await
         } else {
@@ -264,6 +278,9 @@ impl Catalog {
             outcome = Outcome::Cancelled;
         }
         self.tally.count(outcome);
+        if let Some(name) = name {
+            told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
+        }
         begun.record.end(outcome, usage, &detail);
         result
     }
@@ -271,8 +288,10 @@ impl Catalog {
     /// Numbers the call and records its start. `Err` is what to answer where it must not run.
     fn begin(&self, call: &Call) -> Result<Begun<'_>, &'static str> {
         let (entry, start) = self.start(call).ok_or("the host has no such tool")?;
-        let record = CallRecord::begin(&self.sink, &start, call).map_err(|error| {
-            tracing::error!(tool = start.tool.definition().name, "refused: the audit cannot be written: {error}");
+        let record = CallRecord::begin(&self.sink, &start, (call, &entry.meters)).map_err(|error| {
+            self.tally.count(Outcome::HostError);
+            entry.meters.ended(Outcome::HostError, &Usage::default());
+            told!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
         Ok(Begun { entry, tool: start.tool, record, observation: self.observation.as_ref() })
@@ -297,7 +316,9 @@ impl Catalog {
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
         self.tally.count(outcome);
-        if let Some((_, start)) = self.start(call) {
+        if let Some((entry, start)) = self.start(call) {
+            told!(debug, start.name(call), "refused: {}", outcome.name());
+            entry.meters.ended(outcome, &Usage::default());
             record::refused(&self.sink, &start, call, outcome, detail);
         }
     }
@@ -306,6 +327,10 @@ impl Catalog {
 impl Begun<'_> {
     fn name(&self) -> &str {
         &self.tool.definition().name
+    }
+
+    fn call_name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
+        CallName::new(self.record.id(), &call.context, self.name())
     }
 }
 
@@ -354,6 +379,11 @@ impl<'a> Offer<'a> {
     /// Calls of it that run, and calls that wait.
     pub fn load(&self) -> (usize, usize) {
         self.entry.admission.load()
+    }
+
+    /// What was counted of its calls.
+    pub fn meters(&self) -> &'a Meters {
+        &self.entry.meters
     }
 
     /// Ends the calls of it that run or wait: what they may reach was narrowed.
@@ -434,18 +464,20 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     let source = entry.instances.for_caller(context.caller.name());
     let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
     let caller = McpCaller::new(&entry.limits, context, denials, asks);
+    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()));
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
         program: entry.program.as_deref(),
         limits: &entry.limits,
         reach: &entry.reach,
-        caller: Arc::new(caller.narrowed_by(entry.narrowed.clone())),
+        caller: Arc::<McpCaller>::clone(&caller),
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
-    log_captured(begun.name(), &report.captured);
-    entry.ended_by_narrowing(Ending::of(begun.name(), report, entry.reach.redactor()))
+    let name = caller.call_name();
+    log_captured(&name, &report.captured);
+    entry.ended_by_narrowing(Ending::of(&name, report, entry.reach.redactor()))
 }
 
 impl Ending {
@@ -454,7 +486,7 @@ impl Ending {
         Self { outcome, usage: Usage::default(), detail: String::new(), result, log_dropped_bytes: 0 }
     }
 
-    fn of(tool: &str, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+    fn of(name: &CallName<'_>, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
         let CallReport { outcome, mut usage, captured, denials, remains } = report;
         crate::workers::leave(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
@@ -465,7 +497,7 @@ impl Ending {
             },
             Err(failure) => {
                 if !failure.detail().is_empty() {
-                    tracing::warn!(tool, "{failure}: {}", failure.detail());
+                    told!(warn, name, "{failure}: {}", failure.detail());
                 }
                 (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
             }
@@ -526,11 +558,11 @@ fn usage_json(usage: &Usage) -> serde_json::Value {
 }
 
 /// What a guest printed goes to the operator's log, line by line, never to the wire.
-fn log_captured(tool: &str, captured: &Captured) {
+fn log_captured(name: &CallName<'_>, captured: &Captured) {
     for line in captured.text.lines() {
-        tracing::info!(tool, "printed: {}", toolcell_mcp::sanitize::line(line));
+        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
     }
     if captured.dropped_bytes > 0 {
-        tracing::warn!(tool, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
     }
 }

@@ -14,6 +14,7 @@ pub mod diff;
 pub mod inspect;
 pub mod list;
 pub mod lock;
+pub mod log_level;
 pub mod new;
 pub mod policy;
 pub mod reload;

@@ -6,5 +6,5 @@ mod open;
 mod tokens;
 mod watch;
 
-pub use open::{HttpArg, Opened, Problem, open};
+pub use open::{HttpArg, Opened, open};
 pub use tokens::{TokenEntry, TokenFile, hash, new_token};

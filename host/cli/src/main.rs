@@ -14,6 +14,7 @@ mod http;
 mod lock;
 mod logging;
 mod machine;
+mod metrics;
 mod observe;
 mod project;
 mod reload;
@@ -36,6 +37,7 @@ fn main() -> std::process::ExitCode {
         Command::Check(args) => commands::check::run(&args),
         Command::Status(args) => commands::status::run(&args),
         Command::Reload(args) => commands::reload::run(&args),
+        Command::LogLevel(args) => commands::log_level::run(&args),
         Command::Lock(args) => commands::lock::run(&args),
         Command::Diff(args) => commands::diff::run(&args),
         Command::Approve(args) => commands::approve::run(&args),

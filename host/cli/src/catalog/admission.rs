@@ -1,4 +1,5 @@
 //! Who may run now: how often one caller calls one tool, the tool's concurrency, its queue, and how long a call waits in it.
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Limit, Limits};
 
+use super::meters::Meters;
 use super::rate::Allowances;
 
 /// The places of one tool, and the allowances of its callers.
@@ -17,6 +19,7 @@ pub struct Admission {
     places: Semaphore,
     waiting: AtomicUsize,
     limits: Limits,
+    meters: Arc<Meters>,
 }
 
 /// Why a call got no place.
@@ -53,6 +56,15 @@ impl Refusal {
 /// A place in the queue, given back when dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
+/// A wait that began; it is counted when this is dropped.
+struct Wait<'a>(&'a Meters, Instant);
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.waited(self.1.elapsed());
+    }
+}
+
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
@@ -66,7 +78,13 @@ impl Admission {
             places: Semaphore::new(limits.concurrency()),
             waiting: AtomicUsize::new(0),
             limits: *limits,
+            meters: Arc::default(),
         }
+    }
+
+    /// The same; waits of calls are counted there.
+    pub fn counting(self, meters: &Arc<Meters>) -> Self {
+        Self { meters: Arc::clone(meters), ..self }
     }
 
     /// Takes one of the caller's allowance, and waits for a place. The call has it until the permit is dropped.
@@ -82,6 +100,7 @@ impl Admission {
             return Err(Refusal::QueueFull { running, queue });
         }
         let wait: Duration = self.limits.queue_wait();
+        let _wait = Wait(&self.meters, Instant::now());
         tokio::select! {
             biased;
             () = cancellation.cancelled() => Err(Refusal::Cancelled),

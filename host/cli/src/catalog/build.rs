@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
-use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList};
+use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList, sanitize};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
@@ -21,7 +21,7 @@ use super::admission::Admission;
 use super::approval::Approvals;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
-use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, program};
+use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, program};
 use crate::machine::Machine;
 use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
@@ -198,7 +198,9 @@ impl Builder {
         }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
-        super::log_captured(policy.name(), &report.captured);
+        for line in report.captured.text.lines() {
+            tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
+        }
         match report.outcome {
             Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools })),
             Err(failure) => {
@@ -384,6 +386,7 @@ impl Draft<'_> {
             policy_digest,
             beside,
             component,
+            denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
         });
         if !loaded.component.is_pooled() {
             problems.push(not_pooled(policy));
@@ -434,8 +437,9 @@ impl Draft<'_> {
                 let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
                 let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
                 let limits = *policy.tool_limits(&name);
+                let meters = meters::continued(self.basis.meters(policy.name(), &name));
                 let admission = self.basis.admission(policy, &name, &limits);
-                let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits)));
+                let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits).counting(&meters)));
                 let component = Arc::clone(&adding.loaded);
                 let reach = adding.reaches.of_tool(&name, problems);
                 let kept = adding.kept(policy, &reach);
@@ -447,7 +451,8 @@ impl Draft<'_> {
                     Some(approval).filter(|approval| approval.policy().asks(hints.read_only, hints.destructive));
                 self.parts.tools.push(Arc::new(tool));
                 let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
-                let entry = Entry { component, name, program, limits, reach, admission, instances, approval, narrowed };
+                let entry =
+                    Entry { component, name, program, limits, reach, admission, instances, approval, narrowed, meters };
                 self.parts.entries.push(Arc::new(entry));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }

@@ -11,6 +11,7 @@ use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Trace};
 use super::asking::Questions;
 use super::rate::Allowance;
 use super::record::{AskRecords, DenialRecords};
+use super::told::{CallName, told};
 
 /// One call's way back to whoever sent it.
 pub struct McpCaller {
@@ -35,6 +36,13 @@ impl McpCaller {
     }
 }
 
+impl McpCaller {
+    /// How the log names the call.
+    pub fn call_name(&self) -> CallName<'_> {
+        CallName::new(self.denials.id(), &self.context, self.denials.tool())
+    }
+}
+
 impl Caller for McpCaller {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,15 +53,13 @@ impl Caller for McpCaller {
 
     fn log(&self, level: LogLevel, message: &str) {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
-        let tool = self.denials.tool();
-        let request = self.context.request_id.as_str();
-        let text = sanitize::line(message);
+        let (name, text) = (self.call_name(), sanitize::line(message));
         match level {
-            LogLevel::Debug => tracing::debug!(tool, request, "{text}"),
-            LogLevel::Info | LogLevel::Notice => tracing::info!(tool, request, "{text}"),
-            LogLevel::Warning => tracing::warn!(tool, request, "{text}"),
+            LogLevel::Debug => told!(debug, name, "{text}"),
+            LogLevel::Info | LogLevel::Notice => told!(info, name, "{text}"),
+            LogLevel::Warning => told!(warn, name, "{text}"),
             LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
-                tracing::error!(tool, request, "{text}");
+                told!(error, name, "{text}");
             }
         }
     }
@@ -70,12 +76,11 @@ impl Caller for McpCaller {
 
     fn denied(&self, denial: &Denial) {
         self.denials.write(denial);
-        let (tool, request) = (self.denials.tool(), self.context.request_id.as_str());
         let said = match denial.hint() {
             Some(hint) => format!("{denial}; {hint}"),
             None => denial.to_string(),
         };
-        tracing::warn!(tool, request, "{}", self.denials.text(&said));
+        told!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
     }
 
     fn name(&self) -> &str {

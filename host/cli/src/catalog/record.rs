@@ -11,6 +11,8 @@ use toolcell_mcp::{Call, Revision, Tool};
 use toolcell_policy::Denial;
 use toolcell_sandbox::{Digest, Redactor};
 
+use super::meters::Meters;
+use super::told::CallName;
 use super::{Entry, Loaded};
 use crate::observe::Observation;
 
@@ -24,22 +26,40 @@ pub struct Start<'a> {
     pub redactor: &'a Redactor,
 }
 
-/// A call that is recorded as started. Dropped before its end, it is recorded as cancelled.
+/// A call that is recorded as started, and counted once it ended. Dropped before its end, it is recorded as cancelled.
 pub struct CallRecord {
     sink: Arc<Sink>,
     id: u64,
     tool: Arc<Tool>,
+    meters: Arc<Meters>,
     ended: bool,
+}
+
+impl Start<'_> {
+    /// How the log names the call.
+    pub fn name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
+        CallName::new(self.id, &call.context, &self.tool.definition().name)
+    }
 }
 
 impl CallRecord {
     /// Records the start.
-    pub fn begin(sink: &Arc<Sink>, start: &Start<'_>, call: &Call) -> Result<Self, SinkError> {
+    pub fn begin(
+        sink: &Arc<Sink>,
+        start: &Start<'_>,
+        (call, meters): (&Call, &Arc<Meters>),
+    ) -> Result<Self, SinkError> {
         if sink.is_enabled() {
             let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
             sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
         }
-        Ok(Self { sink: Arc::clone(sink), id: start.id, tool: Arc::clone(start.tool), ended: false })
+        let (sink, tool, meters) = (Arc::clone(sink), Arc::clone(start.tool), Arc::clone(meters));
+        Ok(Self { sink, id: start.id, tool, meters, ended: false })
+    }
+
+    /// The host's own number of the call.
+    pub const fn id(&self) -> u64 {
+        self.id
     }
 
     /// Records what the call is denied, where anything is recorded.
@@ -62,6 +82,7 @@ impl CallRecord {
     }
 
     fn write(&self, outcome: Outcome, usage: Usage, detail: &str) {
+        self.meters.ended(outcome, &usage);
         let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
         let tool = &self.tool.definition().name;
         let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
@@ -90,6 +111,11 @@ pub struct DenialRecords {
 }
 
 impl DenialRecords {
+    /// The host's own number of the call.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
     /// The name of the tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
@@ -105,6 +131,7 @@ impl DenialRecords {
         if let Some(observation) = &self.observation {
             observation.note(self.component.name(), denial, &self.redactor);
         }
+        self.component.denied.count(denial.capability());
         let reason = denial.to_string();
         let (asked, reason) = (self.text(denial.asked()), self.text(&reason));
         let allow = denial.allow();

@@ -15,7 +15,7 @@ use crate::{logging, terminal};
 /// Builds what is missing, then serves.
 pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { serve: args, project, command } = args;
-    let _log = logging::start(args.log);
+    let log = logging::start(&args.log);
     if !project.is_dir() {
         terminal::error(&format!("{} is no folder", project.display()), Some("name the project with --project"));
         return Ok(Exit::Usage);
@@ -33,7 +33,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    serve::serve(&args, Some((job, built)))
+    serve::serve(&args, &log, Some((job, built)))
 }
 
 /// What serving writes because the command line says so.

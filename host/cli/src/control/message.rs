@@ -1,6 +1,7 @@
 //! What is asked over the control socket, and in which form.
 use serde::{Deserialize, Serialize};
 
+use crate::args::LogFilter;
 use crate::lock::Approval;
 
 /// The version of the protocol. A process of another version says so instead of guessing.
@@ -32,4 +33,6 @@ pub enum Request {
     Reload,
     /// Pin what is quarantined, and serve it.
     Approve(Approval),
+    /// Say how much is written to the log, and write so much from now on where it is named.
+    LogLevel(Option<LogFilter>),
 }

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
 use super::place::{ControlArg, PATH_BYTES_MAX, Place, check_folder, remove_if_dead};
 use super::status::Subject;
+use crate::args::LogFilter;
 use crate::reload::{Orders, Outcome};
 
 /// Connections at once. Those of one user's own commands: more wait.
@@ -161,6 +162,7 @@ impl Answering {
         let asked = match envelope.request {
             Request::Status => return self.subject.status(),
             Request::Reload => self.orders.ask(),
+            Request::LogLevel(wanted) => return self.log_level(wanted),
             Request::Approve(approval) => self.orders.approve(approval),
         };
         let Some(asked) = asked else { return json!({"error": "busy: too many reloads wait already"}) };
@@ -168,6 +170,20 @@ impl Answering {
             Ok(outcome) => shown(&outcome),
             Err(_) => json!({"error": "the process ends"}),
         }
+    }
+}
+
+impl Answering {
+    fn log_level(&self, wanted: Option<LogFilter>) -> Value {
+        let log = &self.subject.log;
+        let before = log.filter();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != before) {
+            if !log.set(wanted) {
+                return json!({"error": "the level of the log cannot be changed"});
+            }
+            tracing::info!("the log is changed from {before} to {wanted}");
+        }
+        json!({"pid": std::process::id(), "level": log.filter(), "before": before})
     }
 }
 

@@ -9,6 +9,7 @@ use toolcell_mcp::{Catalog as _, Host as _};
 
 use crate::catalog::Catalog;
 use crate::dev::Board;
+use crate::logging::LogControl;
 use crate::reload::{Attempted, Current, Journal};
 
 /// What a status is of.
@@ -24,6 +25,8 @@ pub struct Subject {
     pub started: (Instant, SystemTime),
     /// Whether only what the lock pins is served.
     pub locked: bool,
+    /// The operator's log.
+    pub log: LogControl,
     /// How the last build of the project went, where one is built.
     pub dev: Option<Board>,
 }
@@ -45,6 +48,7 @@ impl Subject {
             "generation": catalog.tools().generation(),
             "generations_held": earlier.iter().map(|catalog| catalog.tools().generation()).collect::<Vec<_>>(),
             "locked": self.locked,
+            "log": self.log.filter(),
             "components": components(&catalog),
             "tools": tools(&catalog),
             "calls": {"started": catalog.calls_started(), "running": running, "waiting": waiting},

@@ -121,7 +121,9 @@ pub fn open(
     let limits = limits(policy);
     raise_descriptors(limits.connections_max as u64);
     let doors = doors(policy).map_err(|error| Problem::new(error.to_string()))?;
-    let options = HttpOptions { listeners, path: policy.path().to_owned(), doors, limits, gatekeeper };
+    let traffic = Arc::default();
+    let path = policy.path().to_owned();
+    let options = HttpOptions { listeners, path, doors, limits, gatekeeper, traffic };
     let asks_for_tokens = policy.tokens().is_some();
     Ok(Opened { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
 }

@@ -49,6 +49,7 @@ struct Kept {
     failed: Option<Failed>,
     replaced: u64,
     refused: u64,
+    unchanged: u64,
     /// Settings that wait for the next start.
     waiting: Vec<String>,
     quarantined: Vec<Quarantined>,
@@ -84,7 +85,14 @@ impl Journal {
 
     /// The files say what is served: nothing is wrong any more.
     pub fn is_well(&self) {
-        self.kept().failed = None;
+        let mut kept = self.kept();
+        kept.failed = None;
+        kept.unchanged += 1;
+    }
+
+    /// How often the files said what was served.
+    pub fn unchanged(&self) -> u64 {
+        self.kept().unchanged
     }
 
     /// These keys of `[server]` wait for the next start. Gives whether that is news.

@@ -6,6 +6,7 @@ use toolcell_policy::Manifest;
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();
+    let (metrics, traces) = (started.metrics() != now.metrics(), started.traces() != now.traces());
     let (started, now) = (started.server(), now.server());
     let keys = [
         ("name", started.name() != now.name()),
@@ -20,6 +21,8 @@ pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
         ("stack", started.stack_bytes() != now.stack_bytes()),
         ("[audit]", audit),
         ("[http]", http),
+        ("[metrics]", metrics),
+        ("[traces]", traces),
     ];
     keys.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key.to_owned()).collect()
 }
@@ -55,5 +58,7 @@ mod tests {
         assert_eq!(waiting(&started, &server("[audit]\nkeep = 3")), ["[audit]"]);
         assert_eq!(waiting(&started, &server("narrow_cancels = false")), [""; 0]);
         assert_eq!(waiting(&started, &server("[http]\nbody = '1MiB'")), ["[http]"]);
+        assert_eq!(waiting(&started, &server("[metrics]\nlisten = '127.0.0.1:9464'")), ["[metrics]"]);
+        assert_eq!(waiting(&started, &server("[traces]\nendpoint = 'http://127.0.0.1:4318'")), ["[traces]"]);
     }
 }

@@ -9,6 +9,7 @@ use toolcell_policy::{ComponentPolicy, Limits};
 use toolcell_sandbox::ToolComponent;
 
 use super::super::admission::Admission;
+use super::super::meters::Meters;
 use super::super::{Catalog, Entry, Loaded};
 use crate::stamp::Stamps;
 
@@ -64,6 +65,16 @@ impl<'a> Basis<'a> {
     pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
         let entry = self.entry(policy.name(), tool).filter(|entry| entry.admission.suits(limits))?;
         Some(Arc::clone(&entry.admission))
+    }
+
+    /// What is counted of a tool.
+    pub(super) fn meters(&self, component: &str, tool: &str) -> Option<&'a Arc<Meters>> {
+        self.entry(component, tool).map(|entry| &entry.meters)
+    }
+
+    /// The component of this name in the catalog that serves.
+    pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<Loaded>> {
+        self.earlier.first().and_then(|catalog| catalog.component(component))
     }
 
     fn entry(&self, component: &str, tool: &str) -> Option<&'a Arc<Entry>> {

@@ -1,0 +1,61 @@
+//! What the command line says of the operator's log.
+use clap::{Args as ClapArgs, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use super::AskArgs;
+
+/// The log of a process that serves.
+#[derive(Debug, ClapArgs)]
+pub struct LogArgs {
+    /// What to write to stderr; `toolcell log-level` changes it while it serves
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLCELL_LOG")]
+    pub log: LogFilter,
+    /// In which form: lines for people, or a JSON object a line
+    #[arg(long, value_name = "FORMAT", default_value = "text", env = "TOOLCELL_LOG_FORMAT")]
+    pub log_format: LogFormat,
+}
+
+/// `toolcell log-level`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell log-level           say what the processes that serve ./toolcell.toml write to stderr
+  toolcell log-level debug     have them write everything, until it is changed again or they end")]
+pub struct LogLevelArgs {
+    /// What they write from now on [default: as it is]
+    pub level: Option<LogFilter>,
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+/// How much is written to stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFilter {
+    /// Nothing
+    Off,
+    /// What went wrong in the host, and errors that tools log
+    Error,
+    /// Also traps and warnings
+    Warn,
+    /// Also what tools print
+    Info,
+    /// Everything
+    Debug,
+}
+
+/// The form of the log's lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+impl std::fmt::Display for LogFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}

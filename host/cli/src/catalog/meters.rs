@@ -1,0 +1,186 @@
+//! What is counted of a tool's calls, over all generations that have the tool. Must not hold: how it is shown, or which
+//! calls it was; the audit has that.
+//!
+//! Counting costs a call a few additions to numbers that belong to its tool, and never a lock.
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use toolcell_audit::{Outcome, Usage};
+use toolcell_policy::Capability;
+
+/// Where the buckets of times end, in nanoseconds: from what a small fresh guest takes to the deadline that tools have by
+/// default, in steps of about three, so that a quantile is known to that.
+pub const TIME_BOUNDS: [u64; 12] = [
+    100_000,
+    250_000,
+    1_000_000,
+    2_500_000,
+    10_000_000,
+    25_000_000,
+    100_000_000,
+    250_000_000,
+    1_000_000_000,
+    2_500_000_000,
+    10_000_000_000,
+    30_000_000_000,
+];
+
+/// Where the buckets of memory end, in bytes: the fourth is the limit that tools have by default.
+pub const MEMORY_BOUNDS: [u64; 6] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30];
+
+/// How often something was in each of some ranges, and the sum of it all. The last range has no end.
+#[derive(Debug)]
+pub struct Spread<const BOUNDS: usize> {
+    bounds: &'static [u64; BOUNDS],
+    counts: [AtomicU64; BOUNDS],
+    above: AtomicU64,
+    sum: AtomicU64,
+}
+
+impl<const BOUNDS: usize> Spread<BOUNDS> {
+    const fn new(bounds: &'static [u64; BOUNDS]) -> Self {
+        Self { bounds, counts: [const { AtomicU64::new(0) }; BOUNDS], above: AtomicU64::new(0), sum: AtomicU64::new(0) }
+    }
+
+    fn add(&self, value: u64) {
+        let place = self.bounds.partition_point(|bound| *bound < value);
+        self.counts.get(place).unwrap_or(&self.above).fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(value, Ordering::Relaxed);
+    }
+
+    /// The end of each range with how often something was in it, without an end for the last; and the sum.
+    pub fn read(&self) -> (Vec<(Option<u64>, u64)>, u64) {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let ranges = self.bounds.iter().zip(&self.counts).map(|(bound, count)| (Some(*bound), load(count)));
+        (ranges.chain([(None, load(&self.above))]).collect(), load(&self.sum))
+    }
+}
+
+/// What is counted of one tool.
+#[derive(Debug)]
+pub struct Meters {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    fuel: AtomicU64,
+    durations: Spread<{ TIME_BOUNDS.len() }>,
+    waits: Spread<{ TIME_BOUNDS.len() }>,
+    memory: Spread<{ MEMORY_BOUNDS.len() }>,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        Self {
+            outcomes: [const { AtomicU64::new(0) }; Outcome::ALL.len()],
+            fuel: AtomicU64::new(0),
+            durations: Spread::new(&TIME_BOUNDS),
+            waits: Spread::new(&TIME_BOUNDS),
+            memory: Spread::new(&MEMORY_BOUNDS),
+        }
+    }
+}
+
+impl Meters {
+    /// A call ended so. What it used is counted where anything of it ran.
+    pub fn ended(&self, outcome: Outcome, usage: &Usage) {
+        let place = Outcome::ALL.iter().position(|known| *known == outcome);
+        if let Some(count) = place.and_then(|place| self.outcomes.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        if usage.duration.is_zero() {
+            return;
+        }
+        self.fuel.fetch_add(usage.fuel, Ordering::Relaxed);
+        self.durations.add(nanos(usage.duration));
+        self.memory.add(usage.memory_peak_bytes);
+    }
+
+    /// A call waited so long for a place, be it that it got none.
+    pub fn waited(&self, time: Duration) {
+        self.waits.add(nanos(time));
+    }
+
+    /// How often calls ended in each way.
+    pub fn outcomes(&self) -> impl Iterator<Item = (Outcome, u64)> {
+        Outcome::ALL.into_iter().zip(self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
+    /// Units of fuel that calls burned.
+    pub fn fuel(&self) -> u64 {
+        self.fuel.load(Ordering::Relaxed)
+    }
+
+    /// How long guests ran, in nanoseconds.
+    pub const fn durations(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+        &self.durations
+    }
+
+    /// How long calls waited that had to, in nanoseconds.
+    pub const fn waits(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+        &self.waits
+    }
+
+    /// The most memory that each guest had at one time, in bytes.
+    pub const fn memory(&self) -> &Spread<{ MEMORY_BOUNDS.len() }> {
+        &self.memory
+    }
+}
+
+/// What a component was denied, by capability.
+#[derive(Debug, Default)]
+pub struct Denied([AtomicU64; Capability::ALL.len()]);
+
+impl Denied {
+    /// It was denied this once more.
+    pub fn count(&self, capability: Capability) {
+        let place = Capability::ALL.iter().position(|known| *known == capability);
+        if let Some(count) = place.and_then(|place| self.0.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How often it was denied each.
+    pub fn counts(&self) -> impl Iterator<Item = (Capability, u64)> {
+        Capability::ALL.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
+/// Those of the tool and of its component in an earlier generation, or new ones.
+pub fn continued<T: Default>(earlier: Option<&Arc<T>>) -> Arc<T> {
+    earlier.map_or_else(Arc::default, Arc::clone)
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_in_the_first_range_that_does_not_end_below_it() {
+        let spread = Spread::new(&[10, 20]);
+        [0, 10, 11, 20, 21, 1_000].into_iter().for_each(|value| spread.add(value));
+        assert_eq!(spread.read(), (vec![(Some(10), 2), (Some(20), 2), (None, 2)], 1_062));
+    }
+
+    #[test]
+    fn what_a_call_used_is_counted_only_where_something_ran() {
+        let meters = Meters::default();
+        meters.ended(Outcome::Busy, &Usage::default());
+        let usage = Usage { fuel: 7, memory_peak_bytes: 5, duration: Duration::from_nanos(3), ..Usage::default() };
+        meters.ended(Outcome::Trap, &usage);
+        let counted: Vec<_> = meters.outcomes().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(counted, [(Outcome::Trap, 1), (Outcome::Busy, 1)]);
+        assert_eq!(meters.fuel(), 7);
+        assert_eq!(meters.durations().read().1, 3);
+        assert_eq!(meters.memory().read().0.iter().map(|(_, count)| count).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn every_capability_is_counted_by_itself() {
+        let denied = Denied::default();
+        Capability::ALL.into_iter().for_each(|capability| denied.count(capability));
+        assert!(denied.counts().all(|(_, count)| count == 1));
+    }
+}

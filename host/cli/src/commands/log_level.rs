@@ -1,0 +1,39 @@
+//! `toolcell log-level`: says how much the processes that serve a manifest write to their logs, or changes it.
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+
+use crate::args::LogLevelArgs;
+use crate::control::{Request, ask_all};
+use crate::exit::{AtFault, Exit};
+use crate::terminal;
+
+/// Asks, and says what it is.
+pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
+    let answers = match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level)) {
+        Ok(answers) => answers,
+        Err(error) => {
+            let hint = "start one with `toolcell serve`, or name its socket with --control";
+            return AtFault::said(Err(AtFault::new(error.to_string()).hint_if(Some(hint)).into()));
+        }
+    };
+    if args.ask.json {
+        terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
+    } else {
+        answers.iter().try_for_each(say)?;
+    }
+    Ok(if answers.iter().all(|answer| answer["level"].is_string()) { Exit::Done } else { Exit::AtFault })
+}
+
+fn say(answer: &Value) -> std::io::Result<()> {
+    let text = |key: &str| answer[key].as_str().map(|text| sanitize::line(text).into_owned());
+    match (text("level"), text("before")) {
+        (Some(level), Some(before)) if level != before => {
+            terminal::print(&format!("process {}: {level}, {before} before\n", answer["pid"]))
+        }
+        (Some(level), _) => terminal::print(&format!("process {}: {level}\n", answer["pid"])),
+        (None, _) => {
+            terminal::error(&text("error").unwrap_or_default(), None);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How clients reach the server: stdin and stdout, or HTTP. Must not hold: what else goes on while it serves.
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use toolcell_mcp::Server;
+use toolcell_mcp::http as transport;
+use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
+use toolcell_policy::Manifest;
+
+use crate::args::ServeArgs;
+use crate::catalog::folder_of;
+use crate::exit::AtFault;
+use crate::http::{self, Opened};
+use crate::machine::Machine;
+use crate::reload::Current;
+use crate::terminal;
+
+/// How clients reach the server.
+pub enum Way {
+    Stdio { options: StdioOptions, shutdown: Shutdown },
+    Http { opened: Box<Opened>, shutdown: transport::Shutdown },
+}
+
+impl Way {
+    /// Opens what the command line asks for.
+    pub fn open(args: &ServeArgs, manifest: &Manifest, machine: &Machine) -> anyhow::Result<Self> {
+        let Some(arg) = &args.http else {
+            let mut options = StdioOptions::of_process().context("stdin or stdout is closed")?;
+            options.line_bytes_max = manifest.server().line_bytes_max();
+            return Ok(Self::Stdio { options, shutdown: Shutdown::new()? });
+        };
+        let folder = folder_of(&args.manifest.manifest);
+        let at = (folder.as_path(), machine.runtime.handle());
+        let opened = http::open(arg, manifest.http(), args.insecure_public, at)
+            .map_err(|problem| AtFault::new(problem.message).hint_if(problem.hint))?;
+        Ok(Self::Http { opened: Box::new(opened), shutdown: transport::Shutdown::default() })
+    }
+
+    /// What is counted of it, where it is HTTP.
+    pub fn traffic(&self) -> Option<Arc<transport::Traffic>> {
+        match self {
+            Self::Stdio { .. } => None,
+            Self::Http { opened, .. } => Some(Arc::clone(&opened.options.traffic)),
+        }
+    }
+
+    /// What ends the serving.
+    pub fn stop(&self) -> Box<dyn FnOnce() + Send> {
+        match self {
+            Self::Stdio { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Box::new(move || shutdown.begin())
+            }
+            Self::Http { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Box::new(move || shutdown.begin())
+            }
+        }
+    }
+
+    /// Serves until the input ends or a signal comes.
+    pub fn serve(self, server: &Arc<Server<Current>>, machine: &Machine) -> Result<End, stdio::StdioError> {
+        match self {
+            Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
+            Self::Http { opened, shutdown } => {
+                let Opened { options, endpoints, asks_for_tokens, guard } = *opened;
+                for endpoint in endpoints {
+                    let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
+                    terminal::say(&format!("serving {whom} at {endpoint}\n"));
+                }
+                let executor = machine.workers.executor();
+                machine.runtime.block_on(transport::serve(server, options, executor, &shutdown));
+                drop(guard);
+                Ok(End::Shutdown)
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Lines as they may be shown: what shows differently than it reads is written as an escape that JSON has as well. What is
+//! told of tools is cleaned before; this is for what else a guest or a client may have a part in.
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use toolcell_mcp::sanitize;
+
+/// Writes lines, each handed over whole.
+pub struct Escaping<W> {
+    inner: W,
+    /// The lines have colours, whose escapes stay.
+    is_coloured: bool,
+}
+
+impl<W: Write> Escaping<W> {
+    pub fn new(inner: W, is_coloured: bool) -> Self {
+        Self { inner, is_coloured }
+    }
+}
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(bytes).ok().and_then(|text| escaped(text, self.is_coloured)) {
+            Some(text) => self.inner.write_all(text.as_bytes())?,
+            None => self.inner.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// The text with escapes, where it needs any.
+fn escaped(text: &str, is_coloured: bool) -> Option<String> {
+    let hides = |character: char| sanitize::is_hidden(character) && !(is_coloured && character == '\u{1b}');
+    if !text.chars().any(hides) {
+        return None;
+    }
+    let mut escaped = String::with_capacity(text.len() * 2);
+    for character in text.chars() {
+        if hides(character) {
+            let mut units = [0; 2];
+            character.encode_utf16(&mut units).iter().for_each(|unit| {
+                // Writing into a text does not fail.
+                let _ = write!(escaped, "\\u{unit:04x}");
+            });
+        } else {
+            escaped.push(character);
+        }
+    }
+    Some(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str, is_coloured: bool) -> String {
+        let mut bytes = Vec::new();
+        Escaping::new(&mut bytes, is_coloured).write_all(text.as_bytes()).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn what_shows_differently_than_it_reads_is_escaped() {
+        for (given, expected) in [
+            ("plain é\n", "plain é\n"),
+            ("two\nlines\n", "two\nlines\n"),
+            ("a\u{202e}b", "a\\u202eb"),
+            ("a\u{9b}\"b", "a\\u009b\"b"),
+            ("\u{e0041}", "\\udb40\\udc41"),
+            ("\u{1b}[31m", "\\u001b[31m"),
+        ] {
+            assert_eq!(written(given, false), expected);
+        }
+        assert_eq!(written("\u{1b}[31m\u{202e}", true), "\u{1b}[31m\\u202e");
+    }
+
+    #[test]
+    fn json_stays_json_and_says_the_same() {
+        let text = "\u{9b}31m \u{90}x \u{202e} \u{e0041} \u{1b}]0;t\u{7} \u{200b}";
+        let line = serde_json::json!({ "message": text, "tool": "x" }).to_string();
+        let read: serde_json::Value = serde_json::from_str(&written(&line, false)).unwrap();
+        assert_eq!(read, serde_json::json!({ "message": text, "tool": "x" }));
+        assert!(written(&line, false).is_ascii());
+    }
+}

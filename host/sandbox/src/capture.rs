@@ -1,16 +1,7 @@
 //! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a terminal or the wire.
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use tokio::io::AsyncWrite;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
-
-/// Bytes a guest may hand over in one write: the size WASI hosts commonly permit. Bounds what one
-/// `write-zeroes` makes the host allocate.
-pub(crate) const WRITE_BYTES_MAX: usize = 64 * 1024;
+use crate::printing::Print;
 
 /// What a guest printed and logged during one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,7 +60,7 @@ impl LogBudget {
         Captured { text: String::from_utf8_lossy(&kept).into_owned(), dropped_bytes: log.dropped_bytes }
     }
 
-    pub(crate) fn print(&self, bytes: &[u8]) {
+    pub(crate) fn keep(&self, bytes: &[u8]) {
         let mut log = self.lock();
         let room = usize::try_from(log.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
         let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
@@ -84,55 +75,11 @@ impl LogBudget {
     }
 }
 
-/// A stream that keeps what fits and lets the guest go on: a tool that prints too much is noisy, not broken.
-impl OutputStream for LogBudget {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.print(&bytes);
+/// Keeps what fits and lets the guest go on: a tool that prints too much is noisy, not broken.
+impl Print for LogBudget {
+    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
+        self.keep(bytes);
         Ok(())
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        Ok(())
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(WRITE_BYTES_MAX)
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for LogBudget {
-    async fn ready(&mut self) {}
-}
-
-impl AsyncWrite for LogBudget {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        self.print(bytes);
-        Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl IsTerminal for LogBudget {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for LogBudget {
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(self.clone())
-    }
-
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
     }
 }
 
@@ -143,8 +90,8 @@ mod tests {
     #[test]
     fn what_fits_is_kept_and_the_rest_is_counted() {
         let budget = LogBudget::new(5);
-        budget.print(b"abc");
-        budget.print(b"defg");
+        budget.keep(b"abc");
+        budget.keep(b"defg");
         assert_eq!(budget.charged_bytes(), 5);
         assert_eq!(budget.take(), Captured { text: "abcde".into(), dropped_bytes: 2 });
     }

@@ -37,6 +37,7 @@ mod link;
 mod net;
 mod precompiled;
 mod preview1;
+mod printing;
 mod program;
 mod reach;
 mod redaction;

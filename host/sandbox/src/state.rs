@@ -18,6 +18,7 @@ use crate::http::{self, HttpHooks};
 use crate::keyvalue;
 use crate::limiter::MemoryLimiter;
 use crate::net::{CallNet, NetGuard, NetLimits};
+use crate::printing::Printer;
 use crate::program::{Printed, Standard};
 use crate::reach::Reach;
 use crate::sockets::Gate;
@@ -167,7 +168,7 @@ impl CallState {
 
 fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
     let (mut builder, gate) = context_of(limits, reach);
-    builder.stdout(log.clone()).stderr(log.clone());
+    builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
     for (name, value) in reach.environment() {
         builder.env(name, value);
     }
@@ -185,7 +186,7 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Op
 fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiCtx, Option<Arc<Gate>>) {
     let Standard { invocation, printed } = standard;
     let (mut builder, gate) = context_of(limits, reach);
-    builder.stdout(printed.out()).stderr(printed.error());
+    builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
     let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
     for (name, value) in reach.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
         builder.env(name, value);

@@ -1,16 +1,11 @@
 //! Standard input, output and error of one run. Must not hold: what becomes of what was printed.
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use tokio::io::AsyncWrite;
 use toolcell_policy::Invocation;
-use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
-use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::capture::{LogBudget, WRITE_BYTES_MAX};
+use crate::capture::LogBudget;
+use crate::printing::Print;
 
 /// Bytes kept of the end of standard error: enough for the message that a program ends with, and no more than a model
 /// has use for.
@@ -82,7 +77,7 @@ impl Printed {
     }
 
     fn tell(&self, bytes: &[u8]) {
-        self.log.print(bytes);
+        self.log.keep(bytes);
         let mut kept = self.lock();
         let new = bytes.get(bytes.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
         let over = kept.end.len().saturating_add(new.len()).saturating_sub(LAST_WORDS_BYTES);
@@ -103,62 +98,13 @@ pub(crate) struct Stream {
     is_answer: bool,
 }
 
-impl Stream {
-    fn print(&self, bytes: &[u8]) -> Result<(), OutputFull> {
+impl Print for Stream {
+    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
         if self.is_answer {
-            return self.printed.answer(bytes);
+            return self.printed.answer(bytes).map_err(wasmtime::Error::new);
         }
         self.printed.tell(bytes);
         Ok(())
-    }
-}
-
-impl OutputStream for Stream {
-    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
-        self.print(&bytes).map_err(|full| StreamError::Trap(wasmtime::Error::new(full)))
-    }
-
-    fn flush(&mut self) -> StreamResult<()> {
-        Ok(())
-    }
-
-    fn check_write(&mut self) -> StreamResult<usize> {
-        Ok(WRITE_BYTES_MAX)
-    }
-}
-
-#[wasmtime_wasi::async_trait]
-impl Pollable for Stream {
-    async fn ready(&mut self) {}
-}
-
-impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
-        Poll::Ready(self.print(bytes).map(|()| bytes.len()).map_err(std::io::Error::other))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl IsTerminal for Stream {
-    fn is_terminal(&self) -> bool {
-        false
-    }
-}
-
-impl StdoutStream for Stream {
-    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
-        Box::new(self.clone())
-    }
-
-    fn p2_stream(&self) -> Box<dyn OutputStream> {
-        Box::new(self.clone())
     }
 }
 

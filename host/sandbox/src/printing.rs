@@ -1,0 +1,71 @@
+//! Whatever takes what a guest prints, as the streams that WASI asks for. Must not hold: what is kept of it.
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
+
+/// Bytes a guest may hand over in one write: the size WASI hosts commonly permit. Bounds what one
+/// `write-zeroes` makes the host allocate.
+const WRITE_BYTES_MAX: usize = 64 * 1024;
+
+/// Takes what is printed, at once.
+pub(crate) trait Print: Clone + Send + Sync + Unpin + 'static {
+    /// An error ends the call.
+    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()>;
+}
+
+/// Standard output or standard error that is printed to `P`, and never a terminal.
+#[derive(Clone, Debug)]
+pub(crate) struct Printer<P>(pub(crate) P);
+
+impl<P: Print> OutputStream for Printer<P> {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.0.print(&bytes).map_err(StreamError::Trap)
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BYTES_MAX)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl<P: Print> Pollable for Printer<P> {
+    async fn ready(&mut self) {}
+}
+
+impl<P: Print> AsyncWrite for Printer<P> {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(self.0.print(bytes).map(|()| bytes.len()).map_err(std::io::Error::other))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<P> IsTerminal for Printer<P> {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl<P: Print> StdoutStream for Printer<P> {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}

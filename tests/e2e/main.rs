@@ -28,6 +28,7 @@ mod lifecycle;
 mod loading;
 mod malformed;
 mod new;
+mod observed;
 mod policy;
 mod program;
 mod reload;

@@ -66,7 +66,8 @@ impl WebHost {
         let host = TestHost::start_with(folder, arguments, &[]);
         host.will_say("/mcp\n");
         let said = host.said();
-        let at = said.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+        let endpoint = said.lines().find(|line| line.ends_with("/mcp")).unwrap_or_default();
+        let at = endpoint.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
         let address = at.parse().unwrap_or_else(|error| panic!("{at}: {error}\n{said}"));
         Self { host, address }
     }
@@ -95,11 +96,7 @@ impl WebHost {
     /// Where none can be had.
     #[must_use]
     pub fn connect(&self) -> Wire {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Wire(BufReader::new(stream))
+        Wire::to(self.address)
     }
 
     /// What this request is answered with on a connection of its own.
@@ -262,6 +259,19 @@ impl Ask {
 }
 
 impl Wire {
+    /// A connection to this address.
+    ///
+    /// # Panics
+    /// Where none can be had.
+    #[must_use]
+    pub fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
     /// Sends these bytes.
     ///
     /// # Panics

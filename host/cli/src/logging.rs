@@ -14,6 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
 use crate::args::{LogArgs, LogFilter, LogFormat};
+use crate::terminal;
 use escape::Escaping;
 
 /// Lines held for a reader that is behind; past them, lines are dropped. A tool prints at most 64 KiB a call unless the
@@ -34,6 +35,7 @@ struct Controlled {
     handle: reload::Handle<LevelFilter, Registry>,
     /// The place of what is written among [`LogFilter`]'s values.
     filter: AtomicU8,
+    format: LogFormat,
     errors: ErrorCounter,
 }
 
@@ -58,6 +60,14 @@ impl LogControl {
             self.0.filter.store(place(filter), Ordering::Relaxed);
         }
         set
+    }
+
+    /// Tells people something that is no line of the log: beside it, or where whoever reads it takes only JSON, as one.
+    pub fn announce(&self, text: &str) {
+        match self.0.format {
+            LogFormat::Text => terminal::say(&format!("{text}\n")),
+            LogFormat::Json => tracing::info!("{text}"),
+        }
     }
 
     /// Lines that were dropped since nobody read them in time.
@@ -85,8 +95,8 @@ pub fn start(args: &LogArgs) -> Log {
             log.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)).try_init()
         }
     };
-    let filter = AtomicU8::new(place(args.log));
-    Log { control: LogControl(Arc::new(Controlled { handle, filter, errors })), _guard: guard }
+    let (filter, format) = (AtomicU8::new(place(args.log)), args.log_format);
+    Log { control: LogControl(Arc::new(Controlled { handle, filter, format, errors })), _guard: guard }
 }
 
 fn level(filter: LogFilter) -> LevelFilter {

@@ -75,7 +75,7 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     let metrics = bound.map(|bound| serving.show_metrics(bound, &way, began)).transpose()?;
     let beginning = Beginning { manifest, builder, began };
     let attendance = Attendance::start(args, &serving, beginning, (dev, way.stop()))?;
-    let end = way.serve(&serving.server, &serving.machine);
+    let end = way.serve(&serving);
     drop(attendance);
     drop(metrics);
     serving.end(args, end)
@@ -129,7 +129,7 @@ impl Serving {
             started,
         });
         let listening = bound.serve(page, self.machine.runtime.handle()).context("the metrics cannot be served")?;
-        terminal::say(&format!("metrics at {url}\n"));
+        self.log.announce(&format!("metrics at {url}"));
         Ok(listening)
     }
 

@@ -2,18 +2,16 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use toolcell_mcp::Server;
 use toolcell_mcp::http as transport;
 use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
 use toolcell_policy::Manifest;
 
+use super::Serving;
 use crate::args::ServeArgs;
 use crate::catalog::folder_of;
 use crate::exit::AtFault;
 use crate::http::{self, Opened};
 use crate::machine::Machine;
-use crate::reload::Current;
-use crate::terminal;
 
 /// How clients reach the server.
 pub enum Way {
@@ -59,14 +57,15 @@ impl Way {
     }
 
     /// Serves until the input ends or a signal comes.
-    pub fn serve(self, server: &Arc<Server<Current>>, machine: &Machine) -> Result<End, stdio::StdioError> {
+    pub(super) fn serve(self, serving: &Serving) -> Result<End, stdio::StdioError> {
+        let Serving { server, machine, log, .. } = serving;
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
             Self::Http { opened, shutdown } => {
                 let Opened { options, endpoints, asks_for_tokens, guard } = *opened;
                 for endpoint in endpoints {
                     let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
-                    terminal::say(&format!("serving {whom} at {endpoint}\n"));
+                    log.announce(&format!("serving {whom} at {endpoint}"));
                 }
                 let executor = machine.workers.executor();
                 machine.runtime.block_on(transport::serve(server, options, executor, &shutdown));

@@ -1,0 +1,94 @@
+//! The operator's log: JSON lines that parse and name their call, and a level that changes while the host serves.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use toolcell_tests::web::{Ask, WebHost};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of};
+
+fn serving(fixtures: &[&str], options: &[&str]) -> TestHost {
+    TestHost::recording_with(Folder::with_manifest(&manifest_of(fixtures)), options)
+}
+
+/// The lines of a log in JSON, each of which has to be an object.
+fn lines(said: &str) -> Vec<Value> {
+    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let lines: Vec<Value> = said.lines().map(read).collect();
+    assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["level"].is_string()), "{lines:#?}");
+    lines
+}
+
+#[test]
+fn json_lines_parse_and_name_their_call() {
+    let mut host = serving(&["good", "noisy", "reach_http", "quitter"], &["--log-format", "json", "--log", "debug"]);
+    host.call("stdout_frames", json!({}));
+    host.call("stderr_escapes", json!({}));
+    host.call("log_frames", json!({}));
+    host.call("http", json!({"url": "http://example.com/\u{202e}"}));
+    host.call("failed_with_escapes", json!({}));
+    host.call("trap", json!({}));
+    host.call("echo", json!({"text": 1}));
+    let records = host.audit();
+    host.close_input();
+    let finished = host.ends().stderr;
+    assert!(!finished.contains(['\u{202e}', '\u{1b}', '\u{9b}']), "{finished}");
+    let lines = lines(&finished);
+    let of_calls: Vec<&Value> = lines.iter().filter(|line| line["tool"].is_string()).collect();
+    for line in &of_calls {
+        assert!(line["call"].is_u64() && line["request"].is_string() && line["caller"] == "local", "{line}");
+        let of_it = |record: &&Value| record["id"] == line["call"] && record["event"] != "call.finished";
+        let record = records.iter().find(of_it).unwrap_or_else(|| panic!("no record of {line}"));
+        assert_eq!((&record["tool"], &record["request"]), (&line["tool"], &line["request"]), "{record}");
+    }
+    let tools: BTreeSet<&str> = of_calls.iter().map(|line| line["tool"].as_str().unwrap()).collect();
+    let every = ["echo", "failed_with_escapes", "http", "log_frames", "stderr_escapes", "stdout_frames", "trap"];
+    assert_eq!(tools, BTreeSet::from(every));
+    let ids: BTreeSet<u64> = of_calls.iter().map(|line| line["call"].as_u64().unwrap()).collect();
+    assert_eq!(ids, (1..=7).collect());
+}
+
+#[test]
+fn two_clients_with_the_same_ids_are_told_apart() {
+    let folder = Folder::with_manifest(&manifest_of(&["noisy"]));
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    for _ in 0..2 {
+        let _ = host.ask(&Ask::call("stdout_frames", json!({})));
+    }
+    host.process().will_say("call=2 request=\"1\" caller=\"anyone\" tool=\"stdout_frames\"");
+    assert!(host.process().said().contains("call=1 request=\"1\" caller=\"anyone\" tool=\"stdout_frames\""));
+}
+
+#[test]
+fn the_level_changes_while_it_serves() {
+    let mut host = serving(&["good", "noisy"], &[]);
+    let level = |host: &TestHost, arguments: &[&str]| {
+        let run = Command::in_folder(host.folder(), &[&["log-level"], arguments].concat()).run();
+        run.succeeded().to_owned()
+    };
+    let process = host.process_id();
+    host.call("stdout_frames", json!({}));
+    assert_eq!(level(&host, &[]), format!("process {process}: info\n"));
+    host.will_say("printed: ");
+    assert!(!host.said().contains("ended: ok"));
+    assert_eq!(level(&host, &["warn"]), format!("process {process}: warn, info before\n"));
+    let before = host.said().matches("printed: ").count();
+    host.call("stdout_frames", json!({}));
+    assert_eq!(level(&host, &["debug"]), format!("process {process}: debug, warn before\n"));
+    host.call("echo", json!({"text": "x"}));
+    host.will_say("ended: ok");
+    assert_eq!(host.said().matches("printed: ").count(), before, "nothing of the call in between");
+    assert_eq!(host.status()["log"], "debug");
+    assert_eq!(level(&host, &["off"]), format!("process {process}: off, debug before\n"));
+    let json = Command::in_folder(host.folder(), &["log-level", "info", "--json"]).run();
+    let answers: Value = serde_json::from_str(json.succeeded()).unwrap();
+    assert_eq!(answers, json!([{"pid": process, "level": "info", "before": "off"}]));
+    let wrong = Command::in_folder(host.folder(), &["log-level", "loud"]).run();
+    assert!(wrong.failed_with(2).contains("possible values: off, error, warn, info, debug"), "{wrong:?}");
+}
+
+#[test]
+fn without_a_process_there_is_no_level() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    let said = Command::in_folder(&folder, &["log-level"]).run();
+    assert!(said.failed_with(1).contains("no process of this user serves"), "{said:?}");
+}

@@ -3,6 +3,7 @@
 //! Every test talks over raw sockets, so that what is sent is what is meant. `clients.rs` has the real clients.
 
 mod attacks;
+mod callers;
 mod clients;
 mod doors;
 mod ending;

@@ -7,6 +7,7 @@ mod asking;
 pub mod beside;
 mod build;
 mod caller;
+mod callers;
 mod content;
 mod definition;
 mod denials;
@@ -18,6 +19,7 @@ mod reach;
 mod record;
 mod tally;
 mod told;
+mod turns;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,8 +28,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
-use toolcell_mcp::{ArgumentProblems, Call, CallResult, Cancellation, CheckedResult, NameCollisions, Tool, ToolList};
-use toolcell_policy::{Approval, ComponentPolicy, Grants, Limit, Limits, Program};
+use toolcell_mcp::{
+    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, NameCollisions, Tool, ToolList,
+};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Program, ToolName};
 use toolcell_sandbox::{
     CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
 };
@@ -38,11 +42,14 @@ use admission::{Admission, Refusal};
 use approval::Approvals;
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
 use caller::McpCaller;
+pub use callers::NOBODY;
+use callers::Visible;
 use instances::Instances;
 use meters::{Denied, Meters};
 use record::{CallRecord, Start};
 pub use tally::Tally;
 use told::{CallName, told};
+use turns::Turns;
 
 /// What a call is answered with that ended because its tool may reach less from now on.
 const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
@@ -60,6 +67,8 @@ pub struct Catalog {
     observation: Option<Arc<Observation>>,
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
+    visible: Visible,
+    turns: Arc<Turns>,
 }
 
 /// A loaded component and what the manifest says of it.
@@ -99,6 +108,8 @@ struct Begun<'a> {
     tool: &'a Tool,
     record: CallRecord,
     observation: Option<&'a Arc<Observation>>,
+    visible: &'a Visible,
+    turns: &'a Turns,
 }
 
 /// What one call came to, for the audit.
@@ -203,16 +214,17 @@ impl Catalog {
         let mut parts = Parts::default();
         for component in &self.components {
             if !held.contains(component.name()) {
-                parts.take_over(self, component);
+                parts.take_over(self, component, None);
             } else if let Some(old) = earlier.component(component.name()) {
-                parts.take_over(earlier, old);
+                parts.take_over(earlier, old, None);
             }
         }
-        let Parts { tools, entries, components } = parts;
+        let Parts { tools, entries, rules, components } = parts;
         let tools = ToolList::new(self.tools.generation(), tools)?;
+        let (visible, turns) = (Visible::new(Arc::clone(self.visible.callers()), rules), Arc::clone(&self.turns));
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
         let (observation, approvals) = (self.observation.clone(), Arc::clone(&self.approvals));
-        Ok(Self { tools, entries, components, sink, calls, tally, observation, approvals })
+        Ok(Self { tools, entries, components, sink, calls, tally, observation, approvals, visible, turns })
     }
 
     /// The component of this name in the manifest.
@@ -222,7 +234,17 @@ impl Catalog {
 
     /// What is known of each tool, in the order of the list.
     pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
-        self.entries.iter().zip(self.tools.tools()).map(|(entry, tool)| Offer { entry, tool })
+        let tools = self.entries.iter().zip(self.tools.tools()).enumerate();
+        tools.map(|(place, (entry, tool))| Offer {
+            entry,
+            tool,
+            called_by: self.visible.words(place, &entry.called(&tool.definition().name)),
+        })
+    }
+
+    /// Who may see and call which tools, as the manifest says.
+    pub fn callers(&self) -> &Callers {
+        self.visible.callers()
     }
 
     /// How calls ended, over all generations.
@@ -294,7 +316,8 @@ impl Catalog {
             told!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        Ok(Begun { entry, tool: start.tool, record, observation: self.observation.as_ref() })
+        let (visible, turns) = (&self.visible, self.turns.as_ref());
+        Ok(Begun { entry, tool: start.tool, record, observation: self.observation.as_ref(), visible, turns })
     }
 
     /// Numbers the call. Nothing where its index is not from this catalog's own list.
@@ -338,9 +361,15 @@ impl Begun<'_> {
 pub struct Offer<'a> {
     entry: &'a Arc<Entry>,
     tool: &'a Arc<Tool>,
+    called_by: Option<Vec<String>>,
 }
 
 impl<'a> Offer<'a> {
+    /// Who may call it, in words; `None`: everybody.
+    pub fn called_by(&self) -> Option<&[String]> {
+        self.called_by.as_deref()
+    }
+
     /// The definition that clients see.
     pub fn tool(&self) -> &'a Arc<Tool> {
         self.tool
@@ -399,16 +428,20 @@ impl<'a> Offer<'a> {
 struct Parts {
     tools: Vec<Arc<Tool>>,
     entries: Vec<Arc<Entry>>,
+    /// Who may call each tool.
+    rules: Vec<Arc<Callers>>,
     components: Vec<Arc<Loaded>>,
 }
 
 impl Parts {
-    /// Adds a component as it is in another catalog, with its tools.
-    fn take_over(&mut self, catalog: &Catalog, component: &Arc<Loaded>) {
-        for (entry, tool) in catalog.entries.iter().zip(catalog.tools.tools()) {
+    /// Adds a component as it is in another catalog, with its tools: under these rules, or else those that it is under there.
+    fn take_over(&mut self, catalog: &Catalog, component: &Arc<Loaded>, rules: Option<&Arc<Callers>>) {
+        for (place, (entry, tool)) in catalog.entries.iter().zip(catalog.tools.tools()).enumerate() {
             if Arc::ptr_eq(&entry.component, component) {
                 self.tools.push(Arc::clone(tool));
                 self.entries.push(Arc::clone(entry));
+                let rules = rules.or_else(|| catalog.visible.rules_of(place));
+                self.rules.push(rules.map(Arc::clone).unwrap_or_default());
             }
         }
         self.components.push(Arc::clone(component));
@@ -416,6 +449,11 @@ impl Parts {
 }
 
 impl Entry {
+    /// As rules for callers name it.
+    fn called<'n>(&'n self, exposed: &'n str) -> ToolName<'n> {
+        ToolName { component: self.component.name(), own: &self.name, exposed }
+    }
+
     /// Waits for a place for one call.
     async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
         let place = self.admission.enter(caller, cancellation);
@@ -448,6 +486,12 @@ impl Entry {
 async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
     let cancellation = call.context.cancellation.clone();
     let caller = call.context.caller.clone();
+    let rights = begun.visible.rights(&caller);
+    let turn = begun.turns.enter(caller.name(), &rights, &begun.entry.limits, &cancellation).await;
+    let _turn = match turn {
+        Ok(turn) => turn,
+        Err(refusal) => return Ending::refused(refusal.outcome(), refusal.to_string()),
+    };
     match begun.entry.enter(caller.name(), &cancellation).await {
         Ok(_place) => run_admitted(begun, call).await,
         Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
@@ -525,6 +569,14 @@ impl Ending {
 impl toolcell_mcp::Catalog for Catalog {
     fn tools(&self) -> &ToolList {
         &self.tools
+    }
+
+    fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
+        self.visible.view(caller, &self.entries, &self.tools)
+    }
+
+    fn tells_callers_apart(&self) -> bool {
+        self.visible.tells_apart()
     }
 
     fn asks(&self, tool: usize) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Who calls: a name and scopes, as the program around this crate found them. Must not hold: how they are found, or what
 //! they allow.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,8 +19,9 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller that was recognised.
+    /// A caller that was recognised. In which order its scopes come, and how often, makes no difference.
     pub fn new<'s>(name: &str, scopes: impl IntoIterator<Item = &'s str>) -> Self {
+        let scopes: BTreeSet<&str> = scopes.into_iter().collect();
         Self { name: name.into(), scopes: scopes.into_iter().map(Box::from).collect() }
     }
 
@@ -42,7 +44,7 @@ impl Caller {
     }
 
     /// What the caller was given rights to, as whoever recognised it said.
-    pub fn scopes(&self) -> impl Iterator<Item = &str> {
+    pub fn scopes(&self) -> impl Iterator<Item = &str> + Clone {
         self.scopes.iter().map(AsRef::as_ref)
     }
 }

@@ -33,6 +33,18 @@ pub trait Catalog: Send + Sync + 'static {
     /// The tools, in the order they are listed.
     fn tools(&self) -> &ToolList;
 
+    /// The tools that this caller sees and calls, where these are not all of them: a [part](ToolList::part) of
+    /// [`tools`](Self::tools). Any other tool is unknown to it. Asked for each request; must be cheap.
+    fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
+        let _ = caller;
+        None
+    }
+
+    /// Whether the list of tools depends on the caller: then only the caller may keep it (`cacheScope`).
+    fn tells_callers_apart(&self) -> bool {
+        false
+    }
+
     /// What a call of a tool runs, beside what its definition says, such as the digest of its code: what was asked for
     /// one call is answered for no other. `None`, the default: calls of this tool never ask anything.
     fn asks(&self, tool: usize) -> Option<String> {

@@ -48,7 +48,7 @@ pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use mirrored::Mirrored;
 pub use revision::Revision;
 pub use schema::{ArgumentProblem, ArgumentProblems};
-pub use server::{CacheScope, Server, ServerInfo, ServerOptions};
+pub use server::{Server, ServerInfo, ServerOptions};
 pub use tool::{
     CheckedResult, DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList,
 };

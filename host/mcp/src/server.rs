@@ -1,5 +1,7 @@
 //! The server: what it says it is, how it bounds its connections, and whom it tells of a new catalog.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -8,7 +10,7 @@ use crate::caller::Caller;
 use crate::connection::{Connection, Listener};
 use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
-use crate::host::{Executor, Host, Outbox};
+use crate::host::{Catalog as _, Executor, Host, Outbox};
 use crate::meta::LogLevel;
 use crate::revision::{Revision, push_implementation};
 use crate::tool::ToolList;
@@ -32,15 +34,6 @@ pub struct ServerInfo {
     pub instructions: Option<String>,
 }
 
-/// Who may keep a list of tools (2026-07-28, "Cache Scope Field").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheScope {
-    /// Anybody: every caller sees the same list.
-    Public,
-    /// Only the caller: the list depends on its rights.
-    Private,
-}
-
 /// How the server bounds its connections. Every bound is per connection.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -58,8 +51,6 @@ pub struct ServerOptions {
     pub list_ttl: Duration,
     /// How long clients may take `server/discover` for fresh. An hour: it changes only with the program.
     pub discover_ttl: Duration,
-    /// Who may keep a list of tools.
-    pub cache_scope: CacheScope,
     /// The level of log messages sent to a legacy client that has not called `logging/setLevel`; the
     /// protocol leaves it to the server. Info. `None`: none before it asks.
     pub legacy_log_level: Option<LogLevel>,
@@ -77,7 +68,6 @@ impl Default for ServerOptions {
             listens_max: 32,
             list_ttl: Duration::ZERO,
             discover_ttl: Duration::from_secs(3_600),
-            cache_scope: CacheScope::Public,
             legacy_log_level: Some(LogLevel::Info),
             state_key: StateKey::random(),
         }
@@ -101,6 +91,9 @@ struct Listeners {
     /// How many there may be before those that are gone are looked for.
     swept_at: usize,
 }
+
+/// What two callers' views came to. The views are kept, so that no other list comes to lie where they are.
+type Compared = ((Option<Arc<ToolList>>, Option<Arc<ToolList>>), Vec<Revision>);
 
 /// How many listeners there are at least before those that are gone are looked for.
 const SWEPT_AT_LEAST: usize = 16;
@@ -134,29 +127,52 @@ impl<H: Host> Server<H> {
     /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed, where clients of
     /// its revision see a difference between the two. Call it once, after the host's snapshot was swapped. Gives whether
     /// clients of any revision see one.
-    pub fn catalog_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
-        // Other revisions see at most what the newest sees.
-        if old.same_listing(new) {
+    pub fn list_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
+        let revisions = differing(old, new);
+        if revisions.is_empty() {
             return false;
         }
-        let revisions: Vec<Revision> =
-            Revision::ALL.into_iter().filter(|revision| !old.same_listing_in(new, *revision)).collect();
-        self.tell(&revisions);
+        self.tell(&|_| revisions.clone());
         true
+    }
+
+    /// The same where callers may see different parts of the list: each that asked is told of a difference in its own.
+    /// Gives whether clients of any revision see one in the whole list, or somebody was told.
+    pub fn catalog_replaced(&self, old: &H::Catalog, new: &H::Catalog) -> bool {
+        if !old.tells_callers_apart() && !new.tells_callers_apart() {
+            return self.list_replaced(old.tools(), new.tools());
+        }
+        // Many callers see the same parts: each pair is compared once.
+        let compared: Mutex<HashMap<[usize; 2], Compared>> = Mutex::default();
+        let differs = AtomicBool::new(!old.tools().same_listing(new.tools()));
+        self.tell(&|caller| {
+            let views = (old.view(caller), new.view(caller));
+            let (was, is) = (views.0.as_deref().unwrap_or(old.tools()), views.1.as_deref().unwrap_or(new.tools()));
+            let key = [was, is].map(|list| std::ptr::from_ref(list).addr());
+            let mut compared = compared.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, revisions)) = compared.get(&key) {
+                return revisions.clone();
+            }
+            let revisions = differing(was, is);
+            differs.fetch_or(!revisions.is_empty(), Ordering::Relaxed);
+            compared.insert(key, (views, revisions.clone()));
+            revisions
+        });
+        differs.into_inner()
     }
 
     /// The same where the difference is not known: everybody is told.
     pub fn catalog_changed(&self) {
-        self.tell(&Revision::ALL);
+        self.tell(&|_| Revision::ALL.to_vec());
     }
 
-    fn tell(&self, revisions: &[Revision]) {
+    fn tell(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>) {
         let listeners: Vec<_> = {
             let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             listeners.held.iter().filter_map(Weak::upgrade).collect()
         };
         for listener in listeners {
-            listener.tools_changed(revisions);
+            listener.tools_changed(seen_by);
         }
     }
 
@@ -184,16 +200,20 @@ impl<H: Host> Server<H> {
     }
 
     /// Appends the caching hints of `tools/list`.
-    pub(crate) fn push_list_caching(&self, result: &mut Object<'_>) {
+    pub(crate) fn push_list_caching(&self, result: &mut Object<'_>, private: bool) {
         push_number(result.key("ttlMs"), self.options.list_ttl.as_millis());
-        result.text(
-            "cacheScope",
-            match self.options.cache_scope {
-                CacheScope::Public => "public",
-                CacheScope::Private => "private",
-            },
-        );
+        // Only the caller may keep what depends on its rights (2026-07-28, "Cache Scope Field").
+        result.text("cacheScope", if private { "private" } else { "public" });
     }
+}
+
+/// The revisions whose clients see a difference.
+fn differing(old: &ToolList, new: &ToolList) -> Vec<Revision> {
+    // Other revisions see at most what the newest sees.
+    if old.same_listing(new) {
+        return Vec::new();
+    }
+    Revision::ALL.into_iter().filter(|revision| !old.same_listing_in(new, *revision)).collect()
 }
 
 fn push_capabilities(out: &mut Vec<u8>) {

@@ -52,9 +52,9 @@ pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, ComponentPolicy, DESCRIPTIONS_MAX, Description, Fsync,
-    HttpLimit, HttpPolicy, InstancePolicy, ListenAddress, Manifest, MetricsPolicy, Server, SourceRef, TlsFiles,
-    ToolPolicy, TracesPolicy, TypedPolicy,
+    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ComponentPolicy, DESCRIPTIONS_MAX,
+    Description, Fsync, HttpLimit, HttpPolicy, InstancePolicy, ListenAddress, Manifest, MetricsPolicy, Rights, Server,
+    SourceRef, TlsFiles, ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

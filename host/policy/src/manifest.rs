@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod audit;
+pub(crate) mod callers;
 pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod server;
@@ -19,6 +20,7 @@ use crate::program::Program;
 
 pub use approval::{Approval, ApprovalPolicy};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
+pub use callers::{CallerRule, Callers, Rights, ToolName, ToolPattern};
 pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use server::Server;
@@ -33,6 +35,7 @@ pub struct Manifest {
     pub(crate) metrics: Option<MetricsPolicy>,
     pub(crate) traces: Option<TracesPolicy>,
     pub(crate) audit: AuditPolicy,
+    pub(crate) callers: Callers,
     pub(crate) defaults: Limits,
     pub(crate) components: Vec<ComponentPolicy>,
 }
@@ -99,6 +102,12 @@ impl Manifest {
     #[must_use]
     pub const fn traces(&self) -> Option<&TracesPolicy> {
         self.traces.as_ref()
+    }
+
+    /// Who may see and call which tools.
+    #[must_use]
+    pub const fn callers(&self) -> &Callers {
+        &self.callers
     }
 
     /// How calls, denials and loads are recorded.

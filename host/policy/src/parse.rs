@@ -6,7 +6,7 @@ use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::manifest::Manifest;
-use crate::read::{Problems, Section, audit, component, enclosure, http, keys, limits, server, telemetry};
+use crate::read::{Problems, Section, audit, callers, component, enclosure, http, keys, limits, server, telemetry};
 
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
@@ -70,8 +70,9 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     }
     let audit = audit::read(root, problems);
     let components = component::read_all(root, &defaults, problems);
+    let callers = callers::read(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
-    Manifest { server, http, metrics, traces, audit, defaults: defaults.limits, components }
+    Manifest { server, http, metrics, traces, audit, callers, defaults: defaults.limits, components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -3,6 +3,7 @@
 
 mod approval;
 pub(crate) mod audit;
+pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;
 mod files;

@@ -2,6 +2,7 @@
 //! are never filled; a test proves that they and the reader know the same keys.
 #![allow(dead_code, reason = "the types exist for their schema alone")]
 
+mod callers;
 mod http;
 mod reach;
 mod telemetry;
@@ -21,6 +22,7 @@ pub fn json_schema() -> Value {
     SchemaGenerator::new(settings).into_root_schema_for::<RawManifest>().to_value()
 }
 
+use callers::RawCaller;
 use http::RawHttp;
 use reach::{RawEnvVar, RawKeyValue, RawMount, RawNetwork, RawSecret};
 use telemetry::{RawMetrics, RawTraces};
@@ -66,6 +68,10 @@ struct RawManifest {
     defaults: Option<RawDefaults>,
     /// How calls, denials and loads are recorded.
     audit: Option<RawAudit>,
+    /// Who may see and call which tools; everybody all of them without this table. `default` is for whoever no other rule is
+    /// for: without it they see none. The caller over stdio, `local`, sees all where no rule is for it.
+    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties" = 200))]
+    callers: Option<BTreeMap<String, RawCaller>>,
     /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit first.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties" = 1000))]
     components: Option<BTreeMap<String, RawComponent>>,
@@ -374,7 +380,7 @@ mod tests {
     use super::*;
     use crate::grants::{KeyValue, Mount};
     use crate::limits::{Limit, LoadLimit, Spec, Unit};
-    use crate::manifest::{AuditPolicy, HttpPolicy, InstancePolicy, Server};
+    use crate::manifest::{AuditPolicy, Callers, HttpPolicy, InstancePolicy, Server};
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -404,6 +410,7 @@ mod tests {
             ("Http", &keys::HTTP),
             ("Metrics", &keys::METRICS),
             ("Traces", &keys::TRACES),
+            ("Caller", &keys::CALLER),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -421,7 +428,7 @@ mod tests {
     fn schema_and_limits_agree_on_defaults_and_bounds() {
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
-        let specs: [(&str, Vec<&Spec>); 8] = [
+        let specs: [(&str, Vec<&Spec>); 9] = [
             ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Server", Server::LIMITS.to_vec()),
@@ -430,6 +437,7 @@ mod tests {
             ("KeyValue", KeyValue::LIMITS.to_vec()),
             ("Mount", Mount::LIMITS.to_vec()),
             ("Http", HttpPolicy::LIMITS.to_vec()),
+            ("Caller", Callers::LIMITS.to_vec()),
         ];
         for (name, specs) in specs {
             let definition = definition(name);

@@ -43,6 +43,9 @@ fn meaning(manifest: &Manifest) -> String {
     }
     manifest.metrics().iter().for_each(|metrics| writeln!(text, "{metrics:?}").unwrap());
     manifest.traces().iter().for_each(|traces| writeln!(text, "{traces:?}").unwrap());
+    if manifest.callers().tells_apart() {
+        writeln!(text, "callers: {}", manifest.callers().canonical()).unwrap();
+    }
     writeln!(text, "defaults: {}", changed(manifest.default_limits())).unwrap();
     for component in manifest.components() {
         let prefix = component.prefix().unwrap_or("-");

@@ -34,6 +34,15 @@ pub enum Refusal {
     /// No place came free in time.
     #[error("busy: no place came free for this call within {wait}; try again (limit \"queue_wait\")")]
     WaitedTooLong { wait: String },
+    /// The caller's allowance of all tools together is used up.
+    #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
+    CallerTooOften { rate: String, wait: String },
+    /// So many of the caller's calls run, and so many wait.
+    #[error("busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" in [callers])")]
+    CallerBusy { running: String, queue: String },
+    /// None of the caller's calls ended in time.
+    #[error("busy: no call of this caller ended within {wait}; try again (\"concurrency\" in [callers])")]
+    CallerWaited { wait: String },
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
@@ -46,15 +55,25 @@ impl Refusal {
     /// As the audit names it.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::TooOften { .. } => Outcome::RateLimited,
-            Self::QueueFull { .. } | Self::WaitedTooLong { .. } => Outcome::Busy,
+            Self::TooOften { .. } | Self::CallerTooOften { .. } => Outcome::RateLimited,
+            Self::QueueFull { .. }
+            | Self::WaitedTooLong { .. }
+            | Self::CallerBusy { .. }
+            | Self::CallerWaited { .. } => Outcome::Busy,
             Self::Cancelled | Self::Narrowed => Outcome::Cancelled,
         }
     }
 }
 
 /// A place in the queue, given back when dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+pub struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    /// A place, and how many wait before it.
+    pub fn enter(waiting: &'a AtomicUsize) -> (usize, Self) {
+        (waiting.fetch_add(1, Ordering::AcqRel), Self(waiting))
+    }
+}
 
 /// A wait that began; it is counted when this is dropped.
 struct Wait<'a>(&'a Meters, Instant);
@@ -93,8 +112,7 @@ impl Admission {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
-        let _waiting = Waiting(&self.waiting);
+        let (before, _waiting) = Waiting::enter(&self.waiting);
         if before >= self.limits.queue() {
             let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
             return Err(Refusal::QueueFull { running, queue });
@@ -124,10 +142,14 @@ impl Admission {
     }
 
     fn too_often(&self, wait: Duration) -> Refusal {
-        // In whole seconds: a model does not wait for less.
-        let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
-        Refusal::TooOften { rate: self.limits.show(Limit::Rate), wait: show_millis(whole_ms) }
+        Refusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
+}
+
+/// At least so long, in whole seconds: a model does not wait for less.
+pub fn in_whole_seconds(wait: Duration) -> String {
+    let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
+    show_millis(whole_ms)
 }
 
 #[cfg(test)]

@@ -14,13 +14,17 @@ use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList, sanitize};
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names};
+use toolcell_policy::{
+    Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
+};
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
 use super::admission::Admission;
 use super::approval::Approvals;
+use super::callers::Visible;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
+use super::turns::Turns;
 use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, program};
 use crate::machine::Machine;
 use crate::stamp::Stamps;
@@ -46,6 +50,7 @@ pub struct Builder {
     calls: Arc<AtomicU64>,
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
+    turns: Arc<Turns>,
     warming: OnceLock<Warming>,
 }
 
@@ -79,7 +84,8 @@ impl Builder {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
         let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, warming }
+        let turns = Arc::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming }
     }
 
     /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
@@ -95,7 +101,8 @@ impl Builder {
         let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
         let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
         let mut problems = Vec::new();
-        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis };
+        let callers = Arc::new(manifest.callers().clone());
+        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
         let site = Site { folder, server: manifest.server(), sandbox: self.compiler.sandbox() };
         for (policy, arrival) in manifest.components().iter().zip(arrivals) {
             match arrival {
@@ -105,16 +112,20 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
+        let complete = problems.iter().all(|problem| problem.severity() != Severity::Error);
+        problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
             return Built { catalog: None, problems };
         }
-        let Parts { tools, entries, components } = draft.parts;
+        let Parts { tools, entries, rules, components } = draft.parts;
         match ToolList::new(basis.generation, tools) {
             Ok(tools) => {
                 let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
                 let observation = basis.earlier.first().and_then(|catalog| catalog.observation.clone());
                 let approvals = Arc::clone(&self.approvals);
-                let catalog = Catalog { tools, entries, components, sink, calls, tally, observation, approvals };
+                let (visible, turns) = (Visible::new(draft.callers, rules), Arc::clone(&self.turns));
+                let catalog =
+                    Catalog { tools, entries, components, sink, calls, tally, observation, approvals, visible, turns };
                 Built { catalog: Some(catalog), problems }
             }
             Err(collisions) => {
@@ -334,6 +345,8 @@ struct Draft<'a> {
     /// Of each tool: the exposed name, the component's name, and where the manifest names that.
     origins: Vec<(String, String, toolcell_policy::Span)>,
     basis: &'a Basis<'a>,
+    /// Who may call what.
+    callers: Arc<Callers>,
 }
 
 impl Draft<'_> {
@@ -356,7 +369,7 @@ impl Draft<'_> {
         for exposed in catalog.tools_of(loaded) {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
-        self.parts.take_over(catalog, loaded);
+        self.parts.take_over(catalog, loaded, Some(&self.callers));
     }
 
     fn add(
@@ -454,10 +467,21 @@ impl Draft<'_> {
                 let entry =
                     Entry { component, name, program, limits, reach, admission, instances, approval, narrowed, meters };
                 self.parts.entries.push(Arc::new(entry));
+                self.parts.rules.push(Arc::clone(&self.callers));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
             Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),
         }
+    }
+
+    /// Rules for callers that name no tool; where tools are missing for another reason, nobody knows.
+    fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
+        if !complete {
+            return Vec::new();
+        }
+        let named = self.parts.entries.iter().zip(&self.parts.tools);
+        let names: Vec<_> = named.map(|(entry, tool)| entry.called(&tool.definition().name)).collect();
+        self.callers.check_tools(&names)
     }
 
     /// Names that several tools would have, each with the components they come from.

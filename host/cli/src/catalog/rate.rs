@@ -68,7 +68,8 @@ impl Allowance {
         Ok(())
     }
 
-    fn is_whole(&self, now: Instant) -> bool {
+    /// Whether all of it is there.
+    pub fn is_whole(&self, now: Instant) -> bool {
         self.spent_until.is_none_or(|until| until <= now)
     }
 }

@@ -225,7 +225,7 @@ fn started<'a>(
         generation: start.generation,
         era: era(context.revision),
         revision: context.revision.name(),
-        caller: Clipped("local"),
+        caller: Clipped(context.caller.name()),
         request: Clipped(&context.request_id),
         trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
         tool: &start.tool.definition().name,

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use super::pinned::{Component, Lock, Tool};
 use super::words;
+use crate::catalog::NOBODY;
 
 /// Characters of a digest that are shown: enough to tell two apart.
 const DIGEST_CHARS: usize = 19;
@@ -104,8 +105,10 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
         let said = words::between(&locked.definition, &now.definition);
         lines.extend(said.into_iter().map(|line| format!("tool {name}: {line}")));
     }
-    let more: Vec<&String> = now.grants.iter().filter(|line| !locked.grants.contains(line)).collect();
-    let less: Vec<&String> = locked.grants.iter().filter(|line| !now.grants.contains(line)).collect();
+    let (was, is) = (rights(&locked.grants), rights(&now.grants));
+    // Whoever may be called by everybody may be called by each.
+    let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
+    let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
     lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", words::clean(line))));
     lines.extend(less.iter().map(|line| format!("tool {name} may no longer: {}", words::clean(line))));
     let same_grants = locked.grants_digest == now.grants_digest;
@@ -114,6 +117,23 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     }
     let only_less = same_definition && more.is_empty() && (same_grants || !less.is_empty());
     (lines, only_less)
+}
+
+/// What stands for the callers of a tool where everybody may call it, and nothing is said of callers.
+const EVERYBODY: &str = "be called by everybody";
+
+/// How a line begins that says who may call.
+const CALLED_BY: &str = "be called by ";
+
+/// Each right of a tool, its callers included.
+fn rights(lines: &[String]) -> Vec<&str> {
+    let said = lines.iter().any(|line| line.starts_with(CALLED_BY));
+    let lines = lines.iter().map(String::as_str).filter(|line| *line != NOBODY);
+    lines.chain((!said).then_some(EVERYBODY)).collect()
+}
+
+fn covers(rights: &[&str], line: &str) -> bool {
+    line.starts_with(CALLED_BY) && rights.contains(&EVERYBODY)
 }
 
 fn short(digest: &str) -> String {
@@ -167,6 +187,11 @@ mod tests {
             (described("B", &["read /d: d"]), vec!["tool now: description said \"A\" and says \"B\""], false),
             (described("A", &["read /d: d", "write /d: d"]), vec!["tool now may now: write /d: d"], false),
             (described("A", &[]), vec!["tool now may no longer: read /d: d"], true),
+            (
+                described("A", &["be called by the name ann", "read /d: d"]),
+                vec!["tool now may no longer: be called by everybody"],
+                true,
+            ),
             (lock("a", &[]), vec!["tool now: gone"], true),
             (Lock::default(), vec!["is in the lock and not in the manifest any more"], true),
         ];
@@ -176,6 +201,23 @@ mod tests {
             assert_eq!(found[0].differences, lines);
             assert_eq!(found[0].only_less, only_less, "{lines:?}");
         }
+        let ann = described("A", &["be called by the name ann"]);
+        for (from, to, line, only_less) in [
+            (&ann, "be called by the name bob", "tool now may now: be called by the name bob", false),
+            (&ann, NOBODY, "tool now may no longer: be called by the name ann", true),
+            (
+                &described("A", &[NOBODY]),
+                "be called by the name ann",
+                "tool now may now: be called by the name ann",
+                false,
+            ),
+        ] {
+            let found = drift(from, &described("A", &[to]));
+            assert_eq!((found[0].differences[0].as_str(), found[0].only_less), (line, only_less), "{to}");
+        }
+        let open = drift(&ann, &described("A", &[]));
+        assert_eq!(open[0].differences, ["tool now may now: be called by everybody"]);
+        assert!(!open[0].only_less);
         let added = drift(&Lock::default(), &plain);
         assert_eq!(
             added[0].differences,

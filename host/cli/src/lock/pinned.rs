@@ -89,6 +89,12 @@ impl Tool {
             words.extend(program.words());
             words.sort();
         }
+        // Where everybody may, nothing is said of callers.
+        if let Some(called_by) = offer.called_by() {
+            granted = serde_json::json!({"granted": granted, "callers": called_by});
+            words.extend(called_by.iter().cloned());
+            words.sort();
+        }
         Self { definition_digest: digest(&definition), definition, grants_digest: digest(&granted), grants: words }
     }
 }

@@ -231,7 +231,6 @@ impl Reloader {
     fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> Outcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
-        let announced = !old.tools().same_listing(new.tools());
         if let Err(error) = self.record(trigger, &difference, old, &new) {
             return Outcome::Failed(Failed::saying(&format!("the audit cannot be written: {error}")));
         }
@@ -240,7 +239,7 @@ impl Reloader {
         if self.server.narrow_cancels() {
             self.end_narrowed(&new);
         }
-        self.setup.server.catalog_replaced(old.tools(), new.tools());
+        let announced = self.setup.server.catalog_replaced(old, &new);
         Outcome::Replaced { generation, announced, summary: difference.summary() }
     }
 

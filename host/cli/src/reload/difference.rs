@@ -18,6 +18,8 @@ pub enum Change {
     /// The manifest says something else of it.
     Policy,
     CodeAndPolicy,
+    /// Others may call its tools.
+    Callers,
     /// What it may reach was made ready anew: a file or a variable that the manifest names may be another one.
     Reach,
 }
@@ -27,6 +29,8 @@ pub enum Change {
 pub struct Difference {
     /// The components that are not the same, by name.
     pub components: Vec<(String, Change)>,
+    /// The rules for callers that are not the same, by name.
+    pub callers: Vec<String>,
     /// Tools that are new, as clients see them.
     pub tools_added: Vec<String>,
     /// Tools that are gone.
@@ -43,6 +47,7 @@ impl Change {
             Self::Code => "new code",
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
+            Self::Callers => "other callers",
             Self::Reach => "what it reaches, looked at anew",
         }
     }
@@ -64,13 +69,15 @@ impl Difference {
         for component in new.components() {
             let change = match old.component(component.name()) {
                 None => Some(Change::Added),
-                Some(before) => Change::between(before, component),
+                Some(before) => Change::between(before, component)
+                    .or_else(|| (called_by(old, before) != called_by(new, component)).then_some(Change::Callers)),
             };
             components.extend(change.map(|change| (component.name().to_owned(), change)));
         }
         let gone = old.components().iter().filter(|component| new.component(component.name()).is_none());
         components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
-        let mut difference = Self { components, ..Self::default() };
+        let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
+        let mut difference = Self { components, callers, ..Self::default() };
         for tool in new.tools().tools() {
             let name = &tool.definition().name;
             match old.tools().find(name) {
@@ -86,8 +93,13 @@ impl Difference {
         difference
     }
 
-    /// Whether the two are made of the very same components in the same order.
+    /// Whether the two are made of the very same components in the same order, for the same callers.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
+        let same_callers = old.callers().canonical() == new.callers().canonical()
+            && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
+        if !same_callers {
+            return false;
+        }
         let (old, new) = (old.components(), new.components());
         old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
     }
@@ -101,6 +113,7 @@ impl Difference {
             parts.push(listed(&components));
         }
         for (names, what) in [
+            (&self.callers, "rules for callers changed"),
             (&self.tools_added, "tools added"),
             (&self.tools_removed, "tools removed"),
             (&self.tools_changed, "tools defined otherwise"),
@@ -111,6 +124,12 @@ impl Difference {
         }
         if parts.is_empty() { "the order of components".to_owned() } else { parts.join("; ") }
     }
+}
+
+/// Who may call each tool of a component, in words.
+fn called_by(catalog: &Catalog, component: &Arc<Loaded>) -> Vec<(String, Option<Vec<String>>)> {
+    let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
+    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()
 }
 
 fn listed(names: &[String]) -> String {
@@ -130,13 +149,14 @@ mod tests {
         let names = |prefix: &str, count: usize| (1..=count).map(|number| format!("{prefix}{number}")).collect();
         let difference = Difference {
             components: vec![("echo".to_owned(), Change::Code), ("chart".to_owned(), Change::Removed)],
+            callers: names("c", 1),
             tools_added: names("a", 10),
             tools_removed: names("r", 1),
             tools_changed: Vec::new(),
         };
         assert_eq!(
             difference.summary(),
-            "echo: new code, chart: removed; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1"
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
     }

@@ -131,7 +131,8 @@ impl<H: Host> Shared<H> {
         let Waiting { id, sequence, name, arguments, mut context, reply, capabilities, given, .. } = waiting;
         let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
         let catalog = self.server.host.snapshot();
-        let Some((place, tool)) = catalog.tools().find(&name) else {
+        let view = catalog.view(&context.caller);
+        let Some((place, tool)) = view.as_deref().unwrap_or_else(|| catalog.tools()).find(&name) else {
             let error = RpcError::params(format!("Unknown tool: {}", crate::frame::echo(&name)));
             let frame = error_frame(Some(&slot.id), &error);
             return slot.settle(frame);

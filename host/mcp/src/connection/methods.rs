@@ -113,7 +113,9 @@ impl<H: Host> Shared<H> {
 
     fn list(&self, id: &RequestId, body: &Body<'_>, reply: &Reply, revision: Revision) -> Result<(), RpcError> {
         let catalog = self.server.host.snapshot();
-        let page = catalog.tools().page(revision, body.param("cursor"), self.server.options.page_size)?;
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let page = tools.page(revision, body.param("cursor"), self.server.options.page_size)?;
         let typed = revision.features().typed_results;
         reply.send(
             Some(id),
@@ -128,7 +130,8 @@ impl<H: Host> Shared<H> {
                 tools.push(b']');
                 result.text_if("nextCursor", page.next_cursor.as_deref());
                 if typed {
-                    self.server.push_list_caching(&mut result);
+                    let private = catalog.tells_callers_apart();
+                    self.server.push_list_caching(&mut result, private);
                     let mut meta = Object::open(result.key("_meta"));
                     meta.raw(SERVER_INFO, &self.server.identity);
                     meta.close();

@@ -130,8 +130,8 @@ impl<H: Host> Connection<H> {
 
 /// What a server tells its connections.
 pub(crate) trait Listener: Send + Sync {
-    /// The list of tools has changed for clients of these revisions.
-    fn tools_changed(&self, revisions: &[Revision]);
+    /// The list of tools has changed. `seen_by` gives the revisions whose clients see a difference, of a caller.
+    fn tools_changed(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>);
 
     /// The server is about to end: subscriptions end with their result.
     fn server_ends(&self);
@@ -141,8 +141,8 @@ pub(crate) trait Listener: Send + Sync {
 }
 
 impl<H: Host> Listener for Shared<H> {
-    fn tools_changed(&self, revisions: &[Revision]) {
-        self.announce_tools(revisions);
+    fn tools_changed(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>) {
+        self.announce_tools(&seen_by(&self.caller));
     }
 
     fn server_ends(&self) {

@@ -80,6 +80,9 @@ impl<H: Host> Shared<H> {
 
     /// Tells everybody concerned that the list of tools changed for these revisions.
     pub(super) fn announce_tools(&self, revisions: &[Revision]) {
+        if revisions.is_empty() {
+            return;
+        }
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let state = self.state();

@@ -153,9 +153,9 @@ impl<H: Host> Sessions<H> {
         Some(id)
     }
 
-    /// The session of this id, if it is this caller's.
+    /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<InUse<H>> {
-        let session = self.sessions().get(id).filter(|session| session.caller.name() == caller.name()).cloned();
+        let session = self.sessions().get(id).filter(|session| session.caller == *caller).cloned();
         session.map(InUse::of)
     }
 

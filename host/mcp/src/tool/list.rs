@@ -22,6 +22,8 @@ pub struct ToolList {
     generation: u64,
     tools: Vec<Arc<Tool>>,
     places: HashMap<Box<str>, usize>,
+    /// Of each tool, its place in the list that this is a part of; `None`: it is a whole one.
+    whole: Option<Vec<usize>>,
     listings: [OnceLock<Listing>; Revision::ALL.len()],
 }
 
@@ -57,11 +59,22 @@ impl ToolList {
             }
         }
         if names.is_empty() {
-            return Ok(Self { generation, tools, places, listings: Default::default() });
+            return Ok(Self { generation, tools, places, whole: None, listings: Default::default() });
         }
         names.sort_unstable();
         names.dedup();
         Err(NameCollisions { names })
+    }
+
+    /// The tools at some places of this list, in its order, as a list of their own. [`find`](Self::find) gives the places
+    /// that they have here.
+    #[must_use]
+    pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
+        let kept = self.tools.iter().enumerate().filter(|(place, _)| has(*place));
+        let (whole, tools): (Vec<usize>, Vec<Arc<Tool>>) = kept.map(|(place, tool)| (place, Arc::clone(tool))).unzip();
+        let names = tools.iter().map(|tool| Box::from(tool.definition().name.as_str()));
+        let places = names.zip(0..).collect();
+        Self { generation: self.generation, tools, places, whole: Some(whole), listings: Default::default() }
     }
 
     /// The generation it was made for.
@@ -76,11 +89,12 @@ impl ToolList {
         &self.tools
     }
 
-    /// The tool of this name, and its place.
+    /// The tool of this name, and its place: in the whole list, where this is a part of one.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Arc<Tool>)> {
         let place = *self.places.get(name)?;
-        Some((place, self.tools.get(place)?))
+        let in_whole = self.whole.as_ref().map_or(Some(place), |whole| whole.get(place).copied());
+        Some((in_whole?, self.tools.get(place)?))
     }
 
     /// Whether clients see the same list: equal definitions in the same order. What runs behind them may differ.

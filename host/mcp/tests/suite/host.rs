@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
-    Answer, ArgumentProblems, Ask, AskTerms, Asked, Call, CallContext, CallResult, Catalog, CheckedResult, Connection,
-    DefinitionBounds, Host, LogLevel, Outbox, Question, Server, ServerInfo, ServerOptions, Tool, ToolDefinition,
-    ToolList,
+    Answer, ArgumentProblems, Ask, AskTerms, Asked, Call, CallContext, CallResult, Caller, Catalog, CheckedResult,
+    Connection, DefinitionBounds, Host, LogLevel, Outbox, Question, Server, ServerInfo, ServerOptions, Tool,
+    ToolDefinition, ToolList,
 };
 
 /// How long a test waits for something that must come. Only failing tests take that long.
@@ -39,6 +39,8 @@ pub struct TestHost {
 
 pub struct TestCatalog {
     tools: ToolList,
+    /// What every caller sees, where that is less.
+    view: Option<Arc<ToolList>>,
     pub shared: Arc<Probe>,
 }
 
@@ -70,13 +72,33 @@ impl TestHost {
     pub fn swap(&self, generation: u64, definitions: Vec<ToolDefinition>) {
         let mut catalog = self.catalog.lock().unwrap();
         let shared = Arc::clone(&catalog.shared);
-        *catalog = Arc::new(TestCatalog { tools: list(generation, definitions), shared });
+        *catalog = Arc::new(TestCatalog { tools: list(generation, definitions), view: None, shared });
+    }
+
+    /// From now on, every caller sees these tools alone. Gives the catalogs before and after.
+    pub fn show_only(&self, names: &[&str]) -> (Arc<TestCatalog>, Arc<TestCatalog>) {
+        let mut catalog = self.catalog.lock().unwrap();
+        let (shared, before) = (Arc::clone(&catalog.shared), Arc::clone(&catalog));
+        let tools = list(2, definitions());
+        let named = |place: usize| names.contains(&tools.tools()[place].definition().name.as_str());
+        let view = Some(Arc::new(tools.part(named)));
+        *catalog = Arc::new(TestCatalog { tools, view, shared });
+        (before, Arc::clone(&catalog))
     }
 }
 
 impl Catalog for TestCatalog {
     fn tools(&self) -> &ToolList {
         &self.tools
+    }
+
+    fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
+        assert_eq!(caller, &Caller::local());
+        self.view.clone()
+    }
+
+    fn tells_callers_apart(&self) -> bool {
+        self.view.is_some()
     }
 
     fn asks(&self, tool: usize) -> Option<String> {
@@ -261,7 +283,7 @@ pub fn server(options: ServerOptions) -> (Arc<TestHost>, Arc<Server<TestHost>>, 
         code: Mutex::new("code 1".to_owned()),
         complaints: Mutex::default(),
     });
-    let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), shared: Arc::clone(&shared) });
+    let catalog = Arc::new(TestCatalog { tools: list(1, definitions()), view: None, shared: Arc::clone(&shared) });
     let host = Arc::new(TestHost { catalog: Mutex::new(catalog) });
     let info = ServerInfo { name: "test".to_owned(), version: "1.2.3".to_owned(), ..ServerInfo::default() };
     let server = Arc::new(Server::new(Arc::clone(&host), info, options));

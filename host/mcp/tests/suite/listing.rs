@@ -1,7 +1,7 @@
 //! `tools/list`: order, pages, cursors, and what survives a swapped catalog.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{CacheScope, ServerOptions, Tool, ToolDefinition, ToolList};
+use toolcell_mcp::{ServerOptions, Tool, ToolDefinition, ToolList};
 
 use crate::host::{Client, IDENTITY, error, list, plain};
 
@@ -111,19 +111,52 @@ fn a_cursor_that_was_never_given_is_refused() {
 
 #[test]
 fn caching_hints_are_as_configured_and_only_modern() {
-    let options = ServerOptions {
-        list_ttl: std::time::Duration::from_secs(5),
-        cache_scope: CacheScope::Private,
-        ..ServerOptions::default()
-    };
+    let options = ServerOptions { list_ttl: std::time::Duration::from_secs(5), ..ServerOptions::default() };
     let client = Client::with(options);
     let answer = client.ask_modern(1, "tools/list", "");
-    assert!(answer.contains(r#""ttlMs":5000,"cacheScope":"private""#), "{answer}");
+    assert!(answer.contains(r#""ttlMs":5000,"cacheScope":"public""#), "{answer}");
     client.initialize("2025-11-25");
     let legacy = client.ask(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
     for word in ["ttlMs", "cacheScope", "resultType", "serverInfo"] {
         assert!(!legacy.contains(word), "{word} in {legacy}");
     }
+}
+
+#[test]
+fn a_caller_lists_and_calls_what_it_sees_and_nothing_else() {
+    let client = Client::with(ServerOptions { page_size: 1, ..ServerOptions::default() });
+    let all: serde_json::Value = serde_json::from_str(&client.ask_modern(1, "tools/list", "")).unwrap();
+    let cursor_of_all = all["result"]["nextCursor"].as_str().unwrap();
+    client.host.show_only(&["listed", "progress"]);
+    let stale = client.ask_modern(2, "tools/list", &format!(r#""cursor":"{cursor_of_all}","#));
+    assert!(stale.contains("The cursor is stale"), "{stale}");
+    let mut params = String::new();
+    for (name, more) in [("listed", true), ("progress", false)] {
+        let page: serde_json::Value = serde_json::from_str(&client.ask_modern(3, "tools/list", &params)).unwrap();
+        let result = &page["result"];
+        assert_eq!((&result["tools"][0]["name"], &result["cacheScope"]), (&name.into(), &"private".into()));
+        assert_eq!(result["tools"].as_array().map(Vec::len), Some(1));
+        params = result["nextCursor"].as_str().map(|cursor| format!(r#""cursor":"{cursor}","#)).unwrap_or_default();
+        assert_eq!(!params.is_empty(), more);
+    }
+    let hidden = client.ask_modern(4, "tools/call", r#""name":"echo","#);
+    assert_eq!(hidden, error("4", -32602, "Unknown tool: echo"));
+    client.modern(5, "tools/call", r#""name":"progress","#);
+    client.expect_begun("progress");
+}
+
+#[test]
+fn whoever_sees_no_difference_is_not_told_of_one() {
+    let client = Client::legacy("2025-11-25");
+    let (whole, some) = client.host.show_only(&["echo", "hold"]);
+    assert!(client.server.catalog_replaced(&whole, &some));
+    assert!(client.next().contains("notifications/tools/list_changed"));
+    let (some, same) = client.host.show_only(&["hold", "echo"]);
+    assert!(!client.server.catalog_replaced(&some, &same));
+    client.expect_silence();
+    let (same, other) = client.host.show_only(&["echo"]);
+    assert!(client.server.catalog_replaced(&same, &other));
+    assert!(client.next().contains("notifications/tools/list_changed"));
 }
 
 #[test]

@@ -69,14 +69,14 @@ fn only_clients_of_revisions_that_see_a_difference_hear_of_it() {
     // 2025-03-26 has no titles of its own, and carries them among the annotations.
     for (revision, sees_titles) in [("2024-11-05", false), ("2025-03-26", true), ("2025-06-18", true)] {
         let client = Client::legacy(revision);
-        assert!(!client.server.catalog_replaced(&plain, &tools(None, "A")));
+        assert!(!client.server.list_replaced(&plain, &tools(None, "A")));
         client.expect_silence();
-        assert!(client.server.catalog_replaced(&plain, &titled));
+        assert!(client.server.list_replaced(&plain, &titled));
         if sees_titles {
             assert_eq!(client.next(), BARE);
         }
         client.expect_silence();
-        assert!(client.server.catalog_replaced(&plain, &described));
+        assert!(client.server.list_replaced(&plain, &described));
         assert_eq!(client.next(), BARE);
         client.expect_silence();
     }

@@ -12,9 +12,9 @@ pub(crate) struct Keys {
 }
 
 pub(crate) const ROOT: Keys = Keys {
-    now: &["version", "server", "http", "metrics", "traces", "defaults", "audit", "components"],
+    now: &["version", "server", "http", "metrics", "traces", "defaults", "audit", "callers", "components"],
     later: &[],
-    other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults")],
+    other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults"), ("caller", "callers")],
 };
 
 pub(crate) const SERVER: Keys = Keys {
@@ -132,6 +132,20 @@ pub(crate) const COMPONENT: Keys = Keys {
         ("kv", "keyvalue"),
         ("key_value", "keyvalue"),
         ("secret", "secrets"),
+    ],
+};
+
+/// One rule for callers.
+pub(crate) const CALLER: Keys = Keys {
+    now: &["names", "scopes", "tools", "rate", "concurrency"],
+    later: &[],
+    other_names: &[
+        ("name", "names"),
+        ("tokens", "names"),
+        ("subjects", "names"),
+        ("scope", "scopes"),
+        ("tool", "tools"),
+        ("allow", "tools"),
     ],
 };
 

@@ -1,0 +1,388 @@
+//! What `[callers]` comes to: who may see and call which tools, how often, and how many at once. Must not hold: how a
+//! caller is recognised, or how a bound is enforced.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::diagnostic::{Diagnostic, Span};
+use crate::limits::{Spec, Unit};
+use crate::names::did_you_mean;
+use crate::quantity::{Per, Rate};
+
+/// The name of the rule for whoever no other rule is for.
+pub(crate) const DEFAULT: &str = "default";
+
+/// The caller over stdio: whoever started the process.
+pub(crate) const LOCAL: &str = "local";
+
+/// The caller over HTTP where nobody has to say who they are.
+pub(crate) const ANYONE: &str = "anyone";
+
+pub(crate) const RATE: Spec = Spec {
+    key: "rate",
+    unit: Unit::Rate,
+    default: Rate::MOST.number(),
+    min: Rate { count: 1, per: Per::Hour }.number(),
+    max: Rate::MOST.number(),
+    reason: "Calls by one caller, of all tools together; beside it, each tool has a rate for each caller. The default is \
+             the most there is: the tools' own rates bound a caller already.",
+};
+
+pub(crate) const CONCURRENCY: Spec = Spec {
+    key: "concurrency",
+    unit: Unit::Count,
+    default: 4_096,
+    min: 1,
+    max: 4_096,
+    reason: "Calls by one caller that run at once, of all tools together; those past it wait as they wait for a tool. The \
+             default is the most there is: what the tools and the process allow.",
+};
+
+/// Who may call what. Without `[callers]` in the manifest, everybody may call every tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Callers {
+    /// `None`: the manifest has no such table.
+    pub(crate) rules: Option<Vec<CallerRule>>,
+}
+
+/// One `[callers.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallerRule {
+    pub(crate) name: String,
+    pub(crate) names: Vec<String>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) tools: Vec<(ToolPattern, Span)>,
+    pub(crate) rate: Option<u64>,
+    pub(crate) concurrency: Option<usize>,
+}
+
+/// Some tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolPattern {
+    /// `*`: all.
+    All,
+    /// `weather/*`: those of one component.
+    Component(String),
+    /// `weather/forecast`: one tool of a component, by its own name.
+    Own(String, String),
+    /// `wx_forecast`: one tool, by the name that clients see.
+    Exposed(String),
+}
+
+/// One tool, as rules name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolName<'n> {
+    /// Its component.
+    pub component: &'n str,
+    /// Its own name, without prefix.
+    pub own: &'n str,
+    /// The name that clients see.
+    pub exposed: &'n str,
+}
+
+/// What one caller may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights<'c> {
+    rules: Option<Vec<(usize, &'c CallerRule)>>,
+}
+
+impl Callers {
+    /// The bounds of a caller, in the order of reports.
+    pub const LIMITS: [&'static Spec; 2] = [&RATE, &CONCURRENCY];
+
+    /// The rules, in the order of the file; none without `[callers]`.
+    #[must_use]
+    pub fn rules(&self) -> &[CallerRule] {
+        self.rules.as_deref().unwrap_or_default()
+    }
+
+    /// Whether what is listed and called depends on the caller.
+    #[must_use]
+    pub const fn tells_apart(&self) -> bool {
+        self.rules.is_some()
+    }
+
+    /// What the caller of this name and these scopes may. A rule that has its name is the only one that holds; else all
+    /// rules do that have one of its scopes; else `default`, if there is one. Who started the process, `local`, may
+    /// everything where no rule has that name.
+    #[must_use]
+    pub fn rights<'c, 's>(&'c self, name: &str, scopes: impl Iterator<Item = &'s str> + Clone) -> Rights<'c> {
+        let Some(rules) = &self.rules else { return Rights { rules: None } };
+        let numbered = || rules.iter().enumerate();
+        if let Some(own) = numbered().find(|(_, rule)| rule.names.iter().any(|known| known == name)) {
+            return Rights { rules: Some(vec![own]) };
+        }
+        let has = |rule: &CallerRule| rule.scopes.iter().any(|wanted| scopes.clone().any(|scope| scope == wanted));
+        let by_scope: Vec<_> = numbered().filter(|(_, rule)| has(rule)).collect();
+        if !by_scope.is_empty() {
+            return Rights { rules: Some(by_scope) };
+        }
+        if name == LOCAL {
+            return Rights { rules: None };
+        }
+        Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
+    }
+
+    /// Compares what the rules name with the tools there are. Gives every name that is none.
+    #[must_use]
+    pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
+        let patterns = self.rules().iter().flat_map(|rule| &rule.tools);
+        let unknown = patterns.filter(|(pattern, _)| !tools.iter().any(|tool| pattern.takes(tool)));
+        let problems = unknown.filter_map(|(pattern, span)| pattern.unknown(tools, span));
+        problems.collect()
+    }
+
+    /// Who may call one tool, a line for each rule, sorted: a line more is a right more. Nothing where everybody may.
+    #[must_use]
+    pub fn words(&self, tool: &ToolName<'_>) -> Vec<String> {
+        let rules = self.rules().iter().filter(|rule| rule.tools.iter().any(|(pattern, _)| pattern.takes(tool)));
+        let mut lines: Vec<String> = rules.map(|rule| format!("be called by {}", rule.whom())).collect();
+        lines.sort();
+        lines
+    }
+
+    /// The rules as JSON with sorted keys: equal rules give equal texts, however they were written.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let rules: BTreeMap<&str, Canonical> =
+            self.rules().iter().map(|rule| (rule.name.as_str(), rule.canonical())).collect();
+        let rules = self.tells_apart().then_some(rules);
+        // Maps with text keys, numbers and texts always serialize.
+        serde_json::to_string(&rules).unwrap_or_default()
+    }
+
+    /// The names of rules that are not the same in both.
+    #[must_use]
+    pub fn differing<'c>(&'c self, other: &'c Self) -> Vec<&'c str> {
+        let named = |callers: &'c Self| -> BTreeMap<&'c str, Canonical> {
+            callers.rules().iter().map(|rule| (rule.name.as_str(), rule.canonical())).collect()
+        };
+        let (here, there) = (named(self), named(other));
+        let changed = here.iter().filter(|(name, rule)| there.get(*name) != Some(rule)).map(|(name, _)| *name);
+        let mut names: Vec<&str> =
+            changed.chain(there.keys().copied().filter(|name| !here.contains_key(name))).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+#[derive(Serialize, PartialEq, Eq)]
+struct Canonical {
+    concurrency: Option<usize>,
+    names: Vec<String>,
+    rate: Option<String>,
+    scopes: Vec<String>,
+    tools: Vec<String>,
+}
+
+impl CallerRule {
+    /// Its name in the manifest.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn canonical(&self) -> Canonical {
+        let sorted = |mut texts: Vec<String>| {
+            texts.sort();
+            texts.dedup();
+            texts
+        };
+        Canonical {
+            concurrency: self.concurrency,
+            names: sorted(self.names.clone()),
+            rate: self.rate.map(|rate| Rate::of_number(rate).to_string()),
+            scopes: sorted(self.scopes.clone()),
+            tools: sorted(self.tools.iter().map(|(pattern, _)| pattern.to_string()).collect()),
+        }
+    }
+
+    /// Whom it is for, in words.
+    fn whom(&self) -> String {
+        let of = |what: &str, texts: &[String]| {
+            let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            texts.sort_unstable();
+            (!texts.is_empty()).then(|| format!("{what} {}", texts.join(", ")))
+        };
+        let whom: Vec<String> =
+            [of("the name", &self.names), of("the scope", &self.scopes)].into_iter().flatten().collect();
+        if whom.is_empty() { "everybody else".to_owned() } else { whom.join(" or ") }
+    }
+}
+
+impl ToolPattern {
+    /// Whether this tool is one of them.
+    #[must_use]
+    pub fn takes(&self, tool: &ToolName<'_>) -> bool {
+        match self {
+            Self::All => true,
+            Self::Component(component) => component == tool.component,
+            Self::Own(component, own) => component == tool.component && own == tool.own,
+            Self::Exposed(exposed) => exposed == tool.exposed,
+        }
+    }
+
+    /// That there is no such tool. That a component has none, or nobody has, is no mistake of this pattern's.
+    fn unknown(&self, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
+        let (message, meant) = match self {
+            Self::All | Self::Component(_) => return None,
+            Self::Own(component, own) => {
+                let of_component = tools.iter().filter(|tool| tool.component == component).map(|tool| tool.own);
+                let meant = did_you_mean(own, of_component).map(|own| format!("{component}/{own}"));
+                (format!("component {component:?} has no tool {own:?}"), meant)
+            }
+            Self::Exposed(exposed) => {
+                let meant = did_you_mean(exposed, tools.iter().map(|tool| tool.exposed)).map(str::to_owned);
+                (format!("there is no tool {exposed:?}"), meant)
+            }
+        };
+        let problem = Diagnostic::error("callers::unknown_tool", message).at(span.clone());
+        Some(match meant {
+            Some(name) => problem.hint(format!("did you mean \"{name}\"?")),
+            None => problem
+                .hint("write a tool's name as `toolcell list` shows it, \"COMPONENT/TOOL\", \"COMPONENT/*\" or \"*\""),
+        })
+    }
+}
+
+impl std::fmt::Display for ToolPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Component(component) => write!(f, "{component}/*"),
+            Self::Own(component, own) => write!(f, "{component}/{own}"),
+            Self::Exposed(exposed) => f.write_str(exposed),
+        }
+    }
+}
+
+impl Rights<'_> {
+    /// Whether this tool is seen and called.
+    #[must_use]
+    pub fn take(&self, tool: &ToolName<'_>) -> bool {
+        let Some(rules) = &self.rules else { return true };
+        rules.iter().any(|(_, rule)| rule.tools.iter().any(|(pattern, _)| pattern.takes(tool)))
+    }
+
+    /// Tells the rights of callers apart: equal ones of the same [`Callers`] are equal rights.
+    #[must_use]
+    pub fn key(&self) -> Option<Vec<usize>> {
+        self.rules.as_ref().map(|rules| rules.iter().map(|(number, _)| *number).collect())
+    }
+
+    /// How often the caller may call, all tools together; the most of what its rules say. `None`: as the tools allow.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        let rules = self.rules.as_ref()?;
+        let all: Option<Vec<u64>> = rules.iter().map(|(_, rule)| rule.rate).collect();
+        let pace = |number: &u64| {
+            let Rate { count, per } = Rate::of_number(*number);
+            u128::from(count) * 3_600_000 / per.duration().as_millis().max(1)
+        };
+        all?.into_iter().max_by_key(pace).map(Rate::of_number)
+    }
+
+    /// How many calls of the caller run at once, all tools together; the most of what its rules say. `None`: as many as
+    /// the tools allow.
+    #[must_use]
+    pub fn concurrency(&self) -> Option<usize> {
+        let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency).collect();
+        all?.into_iter().max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, parse};
+
+    fn callers(text: &str) -> Callers {
+        let text = format!(
+            "version = 1\n[components.wx]\nsource = 'wx.wasm'\nprefix = 'wx_'\n[components.b]\nsource = 'b.wasm'\n{text}"
+        );
+        parse(&Source { name: "m.toml", text: &text }).unwrap().manifest.callers().clone()
+    }
+
+    const TOOLS: [ToolName<'static>; 3] = [
+        ToolName { component: "wx", own: "now", exposed: "wx_now" },
+        ToolName { component: "wx", own: "soon", exposed: "wx_soon" },
+        ToolName { component: "b", own: "now", exposed: "now" },
+    ];
+
+    fn seen(callers: &Callers, name: &str, scopes: &[&str]) -> Vec<&'static str> {
+        let rights = callers.rights(name, scopes.iter().copied());
+        TOOLS.iter().filter(|tool| rights.take(tool)).map(|tool| tool.exposed).collect()
+    }
+
+    #[test]
+    fn a_caller_sees_what_its_rules_say() {
+        let callers = callers(
+            "[callers.ann]\ntools = ['*']\n[callers.pair]\nnames = ['bob', 'corp:17']\ntools = ['wx/*']\n\
+             [callers.now]\nscopes = ['now']\ntools = ['now', 'wx/now']\n\
+             [callers.soon]\nscopes = ['soon', 'later']\ntools = ['wx_soon']\n[callers.default]\ntools = ['now']\n",
+        );
+        for (name, scopes, expected) in [
+            ("ann", vec![], vec!["wx_now", "wx_soon", "now"]),
+            ("bob", vec![], vec!["wx_now", "wx_soon"]),
+            ("corp:17", vec!["now"], vec!["wx_now", "wx_soon"]),
+            ("carl", vec!["now"], vec!["wx_now", "now"]),
+            ("carl", vec!["x", "later"], vec!["wx_soon"]),
+            ("carl", vec!["later", "now"], vec!["wx_now", "wx_soon", "now"]),
+            ("carl", vec!["no", "now_"], vec!["now"]),
+            ("anyone", vec![], vec!["now"]),
+            ("pair", vec![], vec!["now"]),
+            ("local", vec![], vec!["wx_now", "wx_soon", "now"]),
+        ] {
+            assert_eq!(seen(&callers, name, &scopes), expected, "{name} {scopes:?}");
+        }
+    }
+
+    #[test]
+    fn without_rules_everybody_sees_everything_and_without_a_default_others_see_nothing() {
+        assert_eq!(seen(&callers(""), "x", &[]).len(), 3);
+        assert_eq!(seen(&callers("[callers.a]\ntools = ['*']\n"), "x", &[]), [""; 0]);
+        assert_eq!(seen(&callers("[callers.local]\ntools = []\n"), "local", &[]), [""; 0]);
+    }
+
+    #[test]
+    fn of_several_rules_the_most_generous_bound_holds() {
+        let callers = callers(
+            "[callers.a]\nscopes = ['a']\ntools = ['*']\nrate = '100/min'\nconcurrency = 2\n\
+             [callers.b]\nscopes = ['b']\ntools = []\nrate = '2/s'\nconcurrency = 5\n\
+             [callers.c]\nscopes = ['c']\ntools = []\n",
+        );
+        let bounds = |scopes: &[&str]| {
+            let rights = callers.rights("x", scopes.iter().copied());
+            (rights.rate().map(|rate| rate.to_string()), rights.concurrency())
+        };
+        assert_eq!(bounds(&["a"]), (Some("100/min".to_owned()), Some(2)));
+        assert_eq!(bounds(&["a", "b"]), (Some("2/s".to_owned()), Some(5)));
+        assert_eq!(bounds(&["a", "c"]), (None, None));
+    }
+
+    #[test]
+    fn names_of_no_tool_are_found_and_rules_are_compared_by_what_they_say() {
+        let one = callers("[callers.a]\ntools = ['wx_nwo', 'wx/noww', 'zzz', 'wx_now', 'b/*', '*']\n");
+        let found = one.check_tools(&TOOLS);
+        let said: Vec<(&str, Option<&str>)> = found.iter().map(|one| (one.message(), one.hint_text())).collect();
+        let named = "write a tool's name as `toolcell list` shows it, \"COMPONENT/TOOL\", \"COMPONENT/*\" or \"*\"";
+        assert_eq!(
+            said,
+            [
+                ("there is no tool \"wx_nwo\"", Some("did you mean \"wx_now\"?")),
+                ("component \"wx\" has no tool \"noww\"", Some("did you mean \"wx/now\"?")),
+                ("there is no tool \"zzz\"", Some(named)),
+            ]
+        );
+        let (b, also_b) = (
+            "[callers.b]\ntools = ['now', 'wx/*']\nrate = '60/min'\n",
+            "[callers.b]\n\nrate = '60/min'\ntools = ['wx/*', 'now', 'now']\n",
+        );
+        assert_eq!(callers(b).canonical(), callers(also_b).canonical());
+        assert_eq!(callers(b).differing(&callers(also_b)), [""; 0]);
+        assert_eq!(callers(b).differing(&one), ["a", "b"]);
+        assert_eq!(callers(b).words(&TOOLS[2]), ["be called by the name b"]);
+        assert_eq!(callers("[callers.default]\ntools = ['*']\n").words(&TOOLS[0]), ["be called by everybody else"]);
+    }
+}

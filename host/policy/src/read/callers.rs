@@ -1,0 +1,172 @@
+//! Reads `[callers]`. Must not hold: what the rules mean together.
+
+use super::{Entry, Problems, Section, keys, limits};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::ComponentPolicy;
+use crate::manifest::callers::{ANYONE, CONCURRENCY, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
+use crate::names::{check_component, check_tool, did_you_mean};
+
+/// Rules of one manifest: one for each team and program, not for each person, who has scopes.
+const RULES_MAX: usize = 200;
+
+/// Names, scopes or tools of one rule.
+const LISTED_MAX: usize = 1_000;
+
+/// The longest name of a caller or a scope, in bytes: an issuer's subject has at most 255 characters.
+const NAME_BYTES_MAX: usize = 320;
+
+/// The longest name of a rule, in characters.
+const RULE_NAME_CHARS_MAX: usize = 64;
+
+/// The rules, in the order of the file.
+pub(crate) fn read(root: &Section<'_>, components: &[ComponentPolicy], problems: &mut Problems) -> Callers {
+    let Some(entry) = root.get("callers") else { return Callers::default() };
+    let Some(section) = entry.section(problems) else { return Callers::default() };
+    if section.len() > RULES_MAX {
+        let message = format!("{} rules for callers, {RULES_MAX} are allowed", section.len());
+        problems.add(Diagnostic::error("callers::too_many", message).at(entry.key_span));
+        return Callers::default();
+    }
+    let mut seen: Vec<(String, String)> = Vec::new();
+    let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, components, &mut seen, problems));
+    Callers { rules: Some(rules.collect()) }
+}
+
+fn rule(
+    entry: &Entry<'_>,
+    components: &[ComponentPolicy],
+    seen: &mut Vec<(String, String)>,
+    problems: &mut Problems,
+) -> Option<CallerRule> {
+    check_name(entry, problems);
+    let section = entry.section(problems)?;
+    section.check_keys(&keys::CALLER, problems);
+    let names = section.get("names");
+    let scopes = section.get("scopes");
+    if matches!(entry.key, DEFAULT | LOCAL | ANYONE) {
+        for more in [&names, &scopes].into_iter().flatten() {
+            let message = format!("{:?} has its meaning: it cannot have {}", entry.key, more.key);
+            problems.add(
+                Diagnostic::error("callers::reserved", message)
+                    .at(more.key_span.clone())
+                    .hint("give the rule another name"),
+            );
+        }
+    }
+    // A rule that says nothing else is for the caller that has its name.
+    let own = names.is_none() && scopes.is_none() && entry.key != DEFAULT;
+    let mut names = names.map(|entry| listed(&entry, problems)).unwrap_or_default();
+    if own {
+        names.push((entry.key.to_owned(), entry.key_span.clone()));
+    }
+    for (name, span) in &names {
+        match seen.iter().find(|(known, _)| known == name) {
+            Some((_, rule)) => problems.add(
+                Diagnostic::error("callers::twice", format!("the caller {name:?} has a rule already"))
+                    .at(span.clone())
+                    .hint(format!("it is [callers.{rule}]; a caller that is named has that rule alone")),
+            ),
+            None => seen.push((name.clone(), entry.key.to_owned())),
+        }
+    }
+    let scopes = scopes.map(|entry| listed(&entry, problems)).unwrap_or_default();
+    let rate = section.get(RATE.key).and_then(|entry| limits::value(&entry, &RATE, problems));
+    let concurrency = section.get(CONCURRENCY.key).and_then(|entry| limits::value(&entry, &CONCURRENCY, problems));
+    Some(CallerRule {
+        name: entry.key.to_owned(),
+        names: names.into_iter().map(|(name, _)| name).collect(),
+        scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
+        tools: tools(entry, &section, components, problems),
+        rate,
+        concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
+    })
+}
+
+fn check_name(entry: &Entry<'_>, problems: &mut Problems) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    let name = entry.key;
+    if name.is_empty() || name.len() > RULE_NAME_CHARS_MAX || !name.chars().all(plain) {
+        problems.add(
+            Diagnostic::error("callers::name", format!("{name:?} cannot be the name of a rule"))
+                .at(entry.key_span.clone())
+                .hint(format!("write 1 to {RULE_NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @; other names go into `names`")),
+        );
+    }
+}
+
+/// Names of callers, or of scopes.
+fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
+    let Some(texts) = entry.strings(LISTED_MAX, problems) else { return Vec::new() };
+    if texts.is_empty() {
+        let message = format!("{} is empty: the rule can never apply", entry.key);
+        let problem = Diagnostic::error("callers::nobody", message).at(entry.span.clone());
+        problems.add(problem.hint(format!("name at least one, or remove {}", entry.key)));
+    }
+    let mut read = Vec::new();
+    for (text, span) in texts {
+        // Scopes are written with spaces between (RFC 6749 section 3.3); a name that has one is nobody's either.
+        let plain = !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(|c: char| c.is_control());
+        if plain && (entry.key != "scopes" || !text.contains(char::is_whitespace)) {
+            read.push((text.to_owned(), span));
+            continue;
+        }
+        let what = if entry.key == "scopes" { "no scope" } else { "no name of a caller" };
+        let problem = Diagnostic::error("callers::text", format!("{text:?} is {what}")).at(span);
+        problems.add(problem.hint(format!("write 1 to {NAME_BYTES_MAX} visible characters, each scope by itself")));
+    }
+    read
+}
+
+fn tools(
+    entry: &Entry<'_>,
+    section: &Section<'_>,
+    components: &[ComponentPolicy],
+    problems: &mut Problems,
+) -> Vec<(ToolPattern, Span)> {
+    let Some(tools) = section.get("tools") else {
+        problems.add(
+            Diagnostic::error("callers::tools", format!("[callers.{}] does not say which tools", entry.key))
+                .at(entry.key_span.clone())
+                .hint("write tools = [\"*\"] for all, [\"COMPONENT/*\"] or [\"TOOL\"] for some, [] for none"),
+        );
+        return Vec::new();
+    };
+    let texts = tools.strings(LISTED_MAX, problems).unwrap_or_default();
+    texts.into_iter().filter_map(|(text, span)| Some((pattern(text, &span, components, problems)?, span))).collect()
+}
+
+fn pattern(text: &str, span: &Span, components: &[ComponentPolicy], problems: &mut Problems) -> Option<ToolPattern> {
+    if text == "*" {
+        return Some(ToolPattern::All);
+    }
+    let Some((component, own)) = text.split_once('/') else {
+        if check_tool(text).is_ok() {
+            return Some(ToolPattern::Exposed(text.to_owned()));
+        }
+        problems.add(no_pattern(text, span));
+        return None;
+    };
+    if check_component(component).is_err() || (own != "*" && check_tool(own).is_err()) {
+        problems.add(no_pattern(text, span));
+        return None;
+    }
+    if !components.iter().any(|known| known.name() == component) {
+        let message = format!("there is no component {component:?}");
+        let problem = Diagnostic::error("callers::unknown_component", message).at(span.clone());
+        let meant = did_you_mean(component, components.iter().map(ComponentPolicy::name));
+        problems.add(match meant {
+            Some(name) => problem.hint(format!("did you mean \"{name}/{own}\"?")),
+            None => problem,
+        });
+    }
+    Some(match own {
+        "*" => ToolPattern::Component(component.to_owned()),
+        own => ToolPattern::Own(component.to_owned(), own.to_owned()),
+    })
+}
+
+fn no_pattern(text: &str, span: &Span) -> Diagnostic {
+    Diagnostic::error("callers::tool", format!("{text:?} names no tools"))
+        .at(span.clone())
+        .hint("write \"*\", \"COMPONENT/*\", \"COMPONENT/TOOL\", or a tool's name as clients see it")
+}

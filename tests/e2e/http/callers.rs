@@ -1,0 +1,257 @@
+//! Rules for callers: what each sees and calls, how often, and what a changed manifest changes for whom.
+
+use serde_json::{Value, json};
+use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
+use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, manifest_of};
+
+/// What every row begins with: three callers with tokens, and who may what.
+const RULES: &str = "
+[http]
+tokens = \"tokens.jsonl\"
+[callers.ann]
+tools = [\"*\"]
+[callers.adders]
+scopes = [\"add\"]
+tools = [\"add\", \"good/request\"]
+[callers.talkers]
+scopes = [\"talk\"]
+tools = [\"echo\"]
+";
+
+/// A folder with this manifest and a token for each of these callers, with their scopes.
+fn folder(manifest: &str, callers: &[(&str, &[&str])]) -> (Folder, Vec<String>) {
+    let folder = Folder::with_manifest(manifest);
+    let token = |(name, scopes): &(&str, &[&str])| {
+        let mut arguments = vec!["token", "new", *name];
+        scopes.iter().for_each(|scope| arguments.extend(["--scope", *scope]));
+        format!("Bearer {}", Command::in_folder(&folder, &arguments).run().succeeded().trim())
+    };
+    let tokens = callers.iter().map(token).collect();
+    (folder, tokens)
+}
+
+fn serving(folder: Folder) -> WebHost {
+    WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"])
+}
+
+fn by(token: &str, ask: Ask) -> Ask {
+    ask.with("authorization", token)
+}
+
+fn listed(host: &WebHost, token: &str) -> (Vec<String>, Value) {
+    let reply = host.ask(&by(token, Ask::modern(1, "tools/list", json!({}))));
+    let result = &reply.frame()["result"];
+    let names = result["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    (names.collect(), result["cacheScope"].clone())
+}
+
+fn echo(host: &WebHost, token: &str) -> Reply {
+    host.ask(&by(token, Ask::call("echo", json!({"text": "x"}))))
+}
+
+/// A stream on which a caller is told of changes, acknowledged.
+fn subscribed(host: &WebHost, token: &str) -> Wire {
+    let mut wire = host.connect();
+    wire.send(&by(token, Ask::listen(5)).bytes());
+    assert_eq!(wire.head().status(), 200);
+    assert_eq!(wire.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    wire
+}
+
+#[test]
+fn each_caller_lists_and_calls_its_own_tools_and_others_are_unknown() {
+    let callers: [(&str, &[&str]); 5] =
+        [("ann", &[]), ("adam", &["add"]), ("ada", &["talk", "add"]), ("tom", &["talk", "x"]), ("eve", &["x"])];
+    let (folder, tokens) = folder(&format!("{}{RULES}", manifest_of(&["good", "nosy"])), &callers);
+    let host = serving(folder);
+    let (all, scope) = listed(&host, &tokens[0]);
+    assert!(all.len() > 8 && scope == "private", "{all:?} {scope}");
+    for (token, sees) in tokens[1..].iter().zip([&["add", "request"][..], &["echo", "add", "request"], &["echo"], &[]])
+    {
+        assert_eq!(listed(&host, token), (sees.iter().map(ToString::to_string).collect(), json!("private")));
+        for tool in &all {
+            let reply = host.ask(&by(token, Ask::call(tool, json!({"never": "fits"}))));
+            let hidden = reply.frame()["error"]["message"] == format!("Unknown tool: {tool}");
+            assert_eq!(hidden, !sees.contains(&tool.as_str()), "{tool}: {reply:?}");
+        }
+        let (hidden, unknown) = ("clocks", "nowhere");
+        let [hidden, unknown] = [hidden, unknown].map(|tool| {
+            let reply = host.ask(&by(token, Ask::call(tool, json!({}))));
+            (reply.error(), reply.frame()["error"]["message"].as_str().unwrap().replace(tool, "TOOL"))
+        });
+        assert_eq!(hidden, unknown, "a hidden tool is told from an unknown one by nothing");
+        assert_eq!(hidden, ((200, -32602), "Unknown tool: TOOL".to_owned()));
+    }
+    assert_eq!(echo(&host, &tokens[3]).frame()["result"]["content"][0]["text"], "x");
+    let started = |record: &Value| record["event"] == "call.started" && record["tool"] == "echo";
+    assert_eq!(host.process().recorded("a call", started)["caller"], "tom");
+}
+
+#[test]
+fn a_legacy_session_lists_and_calls_what_its_caller_sees() {
+    let (folder, tokens) = folder(&format!("{}{RULES}", manifest_of(&["good"])), &[("tom", &["talk"])]);
+    let host = serving(folder);
+    let token = &tokens[0];
+    let opened = host.ask(&by(token, Ask::initialize("2025-11-25")));
+    let session = opened.field("mcp-session-id").unwrap().to_owned();
+    let ask = |method: &str, params: Value| host.ask(&by(token, Ask::request(3, method, params)).of_session(&session));
+    let list = ask("tools/list", json!({})).frame();
+    assert_eq!(list["result"]["tools"].as_array().map(Vec::len), Some(1), "{list}");
+    let hidden = ask("tools/call", json!({"name": "add", "arguments": {}})).frame();
+    assert_eq!((&hidden["error"]["code"], &hidden["error"]["message"]), (&json!(-32602), &json!("Unknown tool: add")));
+}
+
+#[test]
+fn pages_are_those_of_what_the_caller_sees() {
+    let manifest = format!("{}\n[server]\npage_size = 1\n{RULES}", manifest_of(&["good"]));
+    let (folder, tokens) = folder(&manifest, &[("ada", &["talk", "add"]), ("adam", &["add"])]);
+    let host = serving(folder);
+    let page = |token: &str, params: Value| host.ask(&by(token, Ask::modern(1, "tools/list", params))).frame();
+    let (mut names, mut params) = (Vec::new(), json!({}));
+    loop {
+        let frame = page(&tokens[0], params);
+        names.push(frame["result"]["tools"][0]["name"].clone());
+        let Some(cursor) = frame["result"]["nextCursor"].as_str() else { break };
+        let other = page(&tokens[1], json!({"cursor": cursor}));
+        assert_eq!(other["error"]["code"], -32602, "another caller's list has another cursor: {other}");
+        params = json!({"cursor": cursor});
+    }
+    assert_eq!(names, ["echo", "add", "request"]);
+}
+
+#[test]
+fn a_caller_calls_no_oftener_and_no_more_at_once_than_its_rule_says() {
+    let rules = "[http]\ntokens = \"tokens.jsonl\"\n[callers.default]\ntools = [\"*\"]\nrate = \"3/h\"\n";
+    let (folder, tokens) = folder(&format!("{}{rules}", manifest_of(&["good"])), &[("ann", &[]), ("bob", &[])]);
+    let host = serving(folder);
+    for token in &tokens {
+        // All tools together.
+        for tool in ["request", "clocks", "request"] {
+            let reply = host.ask(&by(token, Ask::call(tool, json!({})))).frame();
+            assert_eq!(reply["result"]["isError"], false, "{reply}");
+        }
+        let reply = echo(&host, token).frame();
+        assert_eq!(reply["result"]["isError"], true, "{reply}");
+        let said = "too many calls: more than 3/h by this caller (\"rate\" in [callers]); try again in 20m";
+        assert_eq!(reply["result"]["content"][0]["text"], said);
+    }
+}
+
+#[test]
+fn calls_past_a_callers_places_are_refused_and_others_go_on() {
+    let rules = "[http]\ntokens = \"tokens.jsonl\"\n[callers.default]\ntools = [\"*\"]\nconcurrency = 1\n";
+    let manifest = manifest_of(&["good", "loops"]).replace("fuel = ", "queue = 0\nfuel = ");
+    let manifest = format!("{}{rules}", manifest.replace("deadline = \"5s\"", "deadline = \"10m\""));
+    let (folder, tokens) = folder(&manifest, &[("ann", &[]), ("bob", &[])]);
+    let host = serving(folder);
+    let mut busy = host.connect();
+    busy.send(&by(&tokens[0], Ask::call("sleep_hour", json!({}))).bytes());
+    host.begins("sleep_hour");
+    let reply = echo(&host, &tokens[0]).frame();
+    let said = "busy: 1 calls of this caller run and 0 wait; try again (\"concurrency\" in [callers])";
+    assert_eq!(reply["result"]["content"][0]["text"], said, "{reply}");
+    assert_eq!(echo(&host, &tokens[1]).frame()["result"]["content"][0]["text"], "x");
+    busy.stream().shutdown(std::net::Shutdown::Both).unwrap();
+    assert_eq!(host.outcome("sleep_hour"), "cancelled");
+    assert_eq!(echo(&host, &tokens[0]).frame()["result"]["content"][0]["text"], "x");
+}
+
+#[test]
+fn changed_rules_hold_for_the_next_request_and_only_those_concerned_are_told() {
+    let (manifest, rules) = (manifest_of(&["good"]), RULES);
+    let (folder, tokens) =
+        folder(&format!("{manifest}{rules}"), &[("ann", &[]), ("adam", &["add"]), ("tom", &["talk"])]);
+    let host = serving(folder);
+    let mut told = tokens.iter().map(|token| subscribed(&host, token)).collect::<Vec<_>>();
+    assert_eq!(listed(&host, &tokens[2]).0, ["echo"]);
+    let changed = rules.replace("tools = [\"echo\"]", "tools = [\"echo\", \"clocks\"]");
+    host.process().folder().save(Saving::RenamedOver, "toolcell.toml", format!("{manifest}{changed}"));
+    assert_eq!(told[2].event().unwrap()["method"], LIST_CHANGED);
+    assert_eq!(listed(&host, &tokens[2]).0, ["echo", "clocks"]);
+    assert_eq!(host.ask(&by(&tokens[2], Ask::call("clocks", json!({})))).frame()["result"]["isError"], false);
+    let replaced = host.process().recorded("a reload", |record| record["event"] == "catalog.replaced");
+    assert!(replaced["summary"].as_str().unwrap().contains("rules for callers changed: talkers"), "{replaced}");
+    // To the others nothing changed: the next thing that they are told is another change.
+    let changed =
+        format!("{manifest}{}", changed.replace("[\"*\"]", "[]").replace("[\"add\", \"good/request\"]", "[]"));
+    host.process().folder().save(Saving::RenamedOver, "toolcell.toml", &changed);
+    for wire in &mut told[..2] {
+        assert_eq!(wire.event().unwrap()["method"], LIST_CHANGED);
+    }
+    for token in &tokens[..2] {
+        assert_eq!(listed(&host, token).0, [""; 0]);
+    }
+    let ended = host.into_process();
+    ended.terminate();
+    for wire in &mut told {
+        assert_eq!(wire.event().unwrap()["result"]["resultType"], "complete", "one notification each");
+    }
+}
+
+#[test]
+fn each_caller_has_a_namespace_of_its_own_in_a_store() {
+    let manifest = manifest_of(&["reach_state"]);
+    let name = "reach_state";
+    let store = format!("\n[components.{name}.keyvalue]\nper_caller = true\n[http]\ntokens = \"tokens.jsonl\"\n");
+    let (folder, tokens) = folder(&format!("{manifest}{store}"), &[("ann", &[]), ("bob", &[])]);
+    let host = serving(folder);
+    let did = |token: &str, op: Value| {
+        let frame = host.ask(&by(token, Ask::call("keyvalue", op))).frame();
+        frame["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{frame}")).to_owned()
+    };
+    let (get, set) = (json!({"op": "get", "key": "a"}), json!({"op": "set", "key": "a", "value": "of ann"}));
+    let none = did(&tokens[1], get.clone());
+    did(&tokens[0], set);
+    assert!(did(&tokens[0], get.clone()).contains("of ann"));
+    assert_eq!(did(&tokens[1], get), none, "to others it is not there");
+}
+
+#[test]
+fn over_stdio_the_caller_is_local() {
+    let manifest = |rules: &str| format!("{}{rules}", manifest_of(&["good"]));
+    let mut host = TestHost::with_manifest(&manifest("[callers.ann]\ntools = [\"echo\"]\n"));
+    assert!(host.list().len() > 5, "whoever starts it may everything, unless a rule says otherwise");
+    let mut host = TestHost::with_manifest(&manifest("[callers.local]\ntools = [\"echo\"]\n"));
+    assert_eq!(host.list().len(), 1);
+    assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
+    let hidden = host.request("tools/call", json!({"name": "add", "arguments": {}}));
+    assert_eq!(hidden["error"]["message"], "Unknown tool: add");
+}
+
+#[test]
+fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
+    let folder = Folder::with_manifest(&format!("{}[callers.ann]\ntools = [\"ecoh\"]\n", manifest_of(&["good"])));
+    let checked = Command::in_folder(&folder, &["check"]).run();
+    let said = checked.failed_with(1);
+    for held in ["callers::unknown_tool", "there is no tool \"ecoh\"", "tools = [\"ecoh\"]", "did you mean \"echo\"?"] {
+        assert!(said.contains(held), "no {held:?} in\n{said}");
+    }
+}
+
+#[test]
+fn who_may_call_is_pinned_and_a_caller_more_is_quarantined() {
+    let manifest = |rules: &str| format!("{}{rules}", manifest_of(&["good"]));
+    let rule = |tools: &str| format!("[callers.default]\ntools = [{tools}]\n[callers.local]\ntools = [{tools}]\n");
+    let folder = Folder::with_manifest(&manifest(&rule("\"echo\", \"add\"")));
+    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
+    assert!(folder.read("toolcell.lock").contains("be called by everybody else"));
+    folder.write("toolcell.toml", manifest(&rule("\"echo\", \"add\", \"clocks\"")));
+    let differs = Command::in_folder(&folder, &["diff"]).run();
+    assert!(differs.stdout.contains("tool clocks may now: be called by the name local"), "{differs:?}");
+    folder.write("toolcell.toml", manifest(&rule("\"echo\", \"add\"")));
+    let mut host = TestHost::recording_with(folder, &["--locked"]);
+    assert_eq!(host.list().len(), 2);
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest(&rule("\"echo\", \"add\", \"clocks\"")));
+    let _ = host.recorded("a quarantine", |record| record["event"] == "component.quarantined");
+    assert_eq!(host.list().len(), 2, "a caller more waits for an approval");
+    let approved = Command::in_folder(host.folder(), &["approve", "good"]).run();
+    let _ = approved.succeeded();
+    assert_eq!(host.list().len(), 3);
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest(&rule("\"echo\"")));
+    let _ = host.recorded("less", |record| {
+        record["event"] == "catalog.replaced"
+            && record["summary"].as_str().unwrap().contains("rules for callers")
+            && record["generation"].as_u64() >= Some(3)
+    });
+    assert_eq!(host.list().len(), 1, "a caller less needs none");
+}

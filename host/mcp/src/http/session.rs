@@ -1,6 +1,6 @@
 //! Legacy sessions: their ids, whose they are, the stream that a client opens with GET, and their end.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -88,9 +88,10 @@ impl<H: Host> Session<H> {
         self.connection.abandon();
     }
 
-    fn idle(&self) -> Option<Duration> {
+    /// Since when nothing of it is open; nothing where something is.
+    fn idle_since(&self) -> Option<Instant> {
         let used = Duration::from_nanos(self.used.load(Ordering::Acquire));
-        (self.uses.load(Ordering::Acquire) == 0).then(|| self.began.elapsed().saturating_sub(used))
+        (self.uses.load(Ordering::Acquire) == 0).then(|| self.began + used)
     }
 }
 
@@ -121,11 +122,54 @@ impl<H: Host> Drop for InUse<H> {
 }
 
 /// The sessions there are.
-pub(super) struct Sessions<H: Host>(Mutex<HashMap<Box<str>, Arc<Session<H>>>>);
+pub(super) struct Sessions<H: Host>(Mutex<Kept<H>>);
+
+struct Kept<H: Host> {
+    by_id: HashMap<Box<str>, Entry<H>>,
+    /// When each was used the last time, as far as was looked: earlier than it truly was, or just then.
+    used: BTreeSet<(Instant, Box<str>)>,
+}
+
+struct Entry<H: Host> {
+    session: Arc<Session<H>>,
+    /// Its place in `used`.
+    used: Instant,
+}
 
 impl<H: Host> Default for Sessions<H> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new(Kept { by_id: HashMap::new(), used: BTreeSet::new() }))
+    }
+}
+
+impl<H: Host> Kept<H> {
+    fn insert(&mut self, id: &str, session: Arc<Session<H>>) {
+        let used = Instant::now();
+        self.used.insert((used, id.into()));
+        self.by_id.insert(id.into(), Entry { session, used });
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Session<H>>> {
+        let (id, entry) = self.by_id.remove_entry(id)?;
+        self.used.remove(&(entry.used, id));
+        Some(entry.session)
+    }
+
+    /// Takes out the one that is idle the longest; nothing where none is idle. Looks at each once at the most.
+    fn evict(&mut self) -> Option<Arc<Session<H>>> {
+        let now = Instant::now();
+        for _ in 0..self.used.len() {
+            let (looked, id) = self.used.pop_first()?;
+            let Some(entry) = self.by_id.get_mut(&id) else { continue };
+            let used = entry.session.idle_since().unwrap_or(now);
+            if used <= looked && looked < now {
+                return self.by_id.remove(&id).map(|entry| entry.session);
+            }
+            // It was used since: others may be idle for longer.
+            entry.used = used.max(looked);
+            self.used.insert((entry.used, id));
+        }
+        None
     }
 }
 
@@ -135,16 +179,9 @@ impl<H: Host> Sessions<H> {
     pub(super) fn enter(&self, session: Arc<Session<H>>, max: usize) -> Option<String> {
         let id = random_id()?;
         let evicted = {
-            let mut sessions = self.sessions();
-            let evicted = if sessions.len() >= max {
-                let idle = sessions.iter().filter_map(|(id, session)| Some((session.idle()?, id)));
-                let (_, oldest) = idle.max()?;
-                let oldest = oldest.clone();
-                sessions.remove(&oldest)
-            } else {
-                None
-            };
-            sessions.insert(id.as_str().into(), session);
+            let mut kept = self.kept();
+            let evicted = if kept.by_id.len() >= max { Some(kept.evict()?) } else { None };
+            kept.insert(&id, session);
             evicted
         };
         if let Some(evicted) = evicted {
@@ -155,13 +192,15 @@ impl<H: Host> Sessions<H> {
 
     /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<InUse<H>> {
-        let session = self.sessions().get(id).filter(|session| session.caller == *caller).cloned();
-        session.map(InUse::of)
+        let kept = self.kept();
+        let session = kept.by_id.get(id).map(|entry| &entry.session);
+        // In use before the lock is given back: it is not idle for whoever looks next.
+        session.filter(|session| session.caller == *caller).cloned().map(InUse::of)
     }
 
     /// Ends the session of this id.
     pub(super) fn remove(&self, id: &str) {
-        let removed = self.sessions().remove(id);
+        let removed = self.kept().remove(id);
         if let Some(session) = removed {
             session.end();
         }
@@ -171,23 +210,28 @@ impl<H: Host> Sessions<H> {
     pub(super) fn sweep(&self, limits: &HttpLimits) {
         let over = |session: &Session<H>| {
             session.began.elapsed() > limits.session_time
-                || session.idle().is_some_and(|idle| idle > limits.session_idle)
+                || session.idle_since().is_some_and(|since| since.elapsed() > limits.session_idle)
         };
-        let ended: Vec<_> = self.sessions().extract_if(|_, session| over(session)).collect();
-        ended.iter().for_each(|(_, session)| session.end());
+        let ended: Vec<_> = {
+            let mut kept = self.kept();
+            let ids: Vec<Box<str>> =
+                kept.by_id.iter().filter(|(_, entry)| over(&entry.session)).map(|(id, _)| id.clone()).collect();
+            ids.iter().filter_map(|id| kept.remove(id)).collect()
+        };
+        ended.iter().for_each(|session| session.end());
     }
 
     /// How many there are.
     pub(super) fn count(&self) -> usize {
-        self.sessions().len()
+        self.kept().by_id.len()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<Session<H>>> {
-        self.sessions().values().cloned().collect()
+        self.kept().by_id.values().map(|entry| Arc::clone(&entry.session)).collect()
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Box<str>, Arc<Session<H>>>> {
+    fn kept(&self) -> MutexGuard<'_, Kept<H>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -25,6 +25,7 @@ mod fixture;
 mod folder;
 mod frames;
 mod host;
+pub mod http2;
 pub mod loopback;
 mod readings;
 mod saving;

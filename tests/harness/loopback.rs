@@ -11,4 +11,4 @@ pub use echo::{TcpEcho, UdpEcho};
 pub use http::{HttpServer, Seen};
 pub use http2::Http2Server;
 pub use names::{NameServer, Named};
-pub use tls::{Authority, Identity};
+pub use tls::{Authority, Identity, TlsWire};

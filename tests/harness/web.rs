@@ -17,9 +17,9 @@ pub struct WebHost {
     address: SocketAddr,
 }
 
-/// One connection to it.
+/// One connection to it: a socket, or what is spoken over one.
 #[derive(Debug)]
-pub struct Wire(BufReader<TcpStream>);
+pub struct Wire<S = TcpStream>(BufReader<S>);
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -212,6 +212,12 @@ impl Ask {
         Self { method, path: path.to_owned(), body: String::new(), ..ask }
     }
 
+    /// The same with this target.
+    #[must_use]
+    pub fn to(self, target: &str) -> Self {
+        Self { path: target.to_owned(), ..self }
+    }
+
     /// The same with this header; one of this name is replaced.
     #[must_use]
     pub fn with(self, name: &str, value: &str) -> Self {
@@ -249,12 +255,36 @@ impl Ask {
     /// As it goes over the wire.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
+        self.framed(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body))
+    }
+
+    /// The same with this in the place of the body and of what says how long it is.
+    #[must_use]
+    pub fn framed(&self, rest: &str) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.fields {
             let _ = write!(text, "{name}: {value}\r\n");
         }
-        let _ = write!(text, "content-length: {}\r\n\r\n{}", self.body.len(), self.body);
-        text.into_bytes()
+        (text + rest).into_bytes()
+    }
+
+    /// Its body.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Its head as HTTP/2 has it, the pseudo-headers first.
+    #[must_use]
+    pub fn fields(&self, scheme: &str) -> Vec<(&str, String)> {
+        let mut fields =
+            vec![(":method", self.method.to_owned()), (":scheme", scheme.to_owned()), (":path", self.path.clone())];
+        for (name, value) in &self.fields {
+            fields.push((if name == "host" { ":authority" } else { name }, value.clone()));
+        }
+        // Pseudo-headers come before all others.
+        fields.sort_by_key(|(name, _)| !name.starts_with(':'));
+        fields
     }
 }
 
@@ -269,6 +299,14 @@ impl Wire {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self::over(stream)
+    }
+}
+
+impl<S: Read + Write> Wire<S> {
+    /// A connection that is made already.
+    #[must_use]
+    pub fn over(stream: S) -> Self {
         Self(BufReader::new(stream))
     }
 
@@ -353,8 +391,14 @@ impl Wire {
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
 
+    /// Whether the other side has closed the connection, once it either does or sends something.
+    pub fn is_at_end(&mut self) -> bool {
+        // Where the host closed with bytes unread, its end arrives as a reset.
+        self.0.fill_buf().map_or(true, <[u8]>::is_empty)
+    }
+
     /// The connection itself.
-    pub fn stream(&mut self) -> &mut TcpStream {
+    pub fn stream(&mut self) -> &mut S {
         self.0.get_mut()
     }
 

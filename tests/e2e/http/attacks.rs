@@ -1,7 +1,11 @@
 //! Hostile clients: each has its exact answer, and others are served meanwhile.
 
+mod bytes;
+mod frames;
+mod names;
+mod sessions;
+
 use std::io::Read;
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -94,31 +98,6 @@ fn what_is_too_long_is_refused_before_it_is_kept() {
 }
 
 #[test]
-fn requests_that_could_be_read_two_ways_are_not_read_at_all() {
-    let host = WebHost::serving(&["good"]);
-    let lead = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
-    for (what, rest) in [
-        ("two lengths", "content-length: 2\r\ncontent-length: 3\r\n\r\n{} "),
-        ("a length that is none", "content-length: +2\r\n\r\n{}"),
-        ("a negative length", "content-length: -1\r\n\r\n{}"),
-        ("space before a colon", "content-length : 2\r\n\r\n{}"),
-        ("an unknown transfer coding last", "transfer-encoding: chunked, gzip\r\n\r\n0\r\n\r\n"),
-        ("a bare newline in a value", "x-a: b\nc\r\n\r\n"),
-        ("a NUL in a value", "x-a: \0\r\n\r\n"),
-    ] {
-        let mut wire = host.connect();
-        wire.send(format!("{lead}{rest}").as_bytes());
-        assert_eq!(wire.head().status(), 400, "{what}");
-    }
-    let mut garbage = host.connect();
-    garbage.send(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03");
-    let mut rest = Vec::new();
-    let _ = garbage.stream().read_to_end(&mut rest);
-    assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 400"), "TLS without TLS is no request");
-    host.still_works();
-}
-
-#[test]
 fn idle_connections_make_room_for_new_ones() {
     let host = impatient("connections = 8");
     let mut idle: Vec<_> = (0..50).map(|_| host.connect()).collect();
@@ -163,61 +142,4 @@ fn streams_and_requests_past_the_most_are_told_to_come_again() {
     assert_eq!(refused.unwrap().error(), (503, -32603));
     assert_eq!(busy.reply().status(), 200);
     host.still_works();
-}
-
-#[test]
-fn thousands_of_sessions_cost_little_and_hinder_nobody() {
-    let host = impatient("sessions = 2000");
-    host.still_works();
-    let before = host.process().resident_bytes();
-    let mut wire = host.connect();
-    let first = host.session("2025-11-25");
-    for _ in 0..3_000 {
-        assert_eq!(wire.ask(&Ask::initialize("2025-11-25")).status(), 200);
-    }
-    let more = host.process().resident_bytes().saturating_sub(before);
-    assert!(more < 20 << 20, "3,000 sessions, of which 2,000 are kept, took {more} bytes");
-    let ping = Ask::request(1, "ping", json!({})).of_session(&first);
-    assert_eq!(host.ask(&ping).status(), 404, "it was idle the longest");
-    host.still_works();
-}
-
-#[test]
-fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
-    let host = WebHost::serving(&["good"]);
-    let mut stream = TcpStream::connect(host.address()).unwrap();
-    stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
-    std::io::Write::write_all(&mut stream, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-    // SETTINGS; then requests (HEADERS) each reset (RST_STREAM) at once, thousands of them.
-    let frame = |kind: u8, flags: u8, id: u32, payload: &[u8]| {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        [&length[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
-    };
-    let mut bytes = frame(4, 0, 0, &[]);
-    let head = [&[0x83, 0x86, 0x04, 4][..], b"/mcp", &[0x01, 9], b"localhost"].concat();
-    for request in 0..5_000_u32 {
-        bytes.extend(frame(1, 0x4, request * 2 + 1, &head));
-        bytes.extend(frame(3, 0, request * 2 + 1, &8_u32.to_be_bytes()));
-    }
-    // The other side may close while this is written: what it said before is read all the same.
-    let mut writing = stream.try_clone().unwrap();
-    let writer = std::thread::spawn(move || drop(std::io::Write::write_all(&mut writing, &bytes)));
-    let mut said = Vec::new();
-    let _ = stream.read_to_end(&mut said);
-    writer.join().unwrap();
-    assert!(goes_away(&said), "no GOAWAY in {} bytes", said.len());
-    host.still_works();
-}
-
-/// Whether these frames have a GOAWAY among them.
-fn goes_away(mut frames: &[u8]) -> bool {
-    while let [a, b, c, kind, _, _, _, _, _, rest @ ..] = frames {
-        if *kind == 7 {
-            return true;
-        }
-        let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
-        let Some(rest) = rest.get(length..) else { return false };
-        frames = rest;
-    }
-    false
 }

@@ -1,15 +1,20 @@
 //! A certificate authority of the test's own, and what it signs.
 
+use std::io::{Error, Read, Write};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd};
-use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, StreamOwned, SupportedProtocolVersion};
+
+/// A client's end of a connection over TLS.
+pub type TlsWire<S = std::net::TcpStream> = StreamOwned<ClientConnection, S>;
 
 /// A certificate authority that nobody trusts but who is told to.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    root: CertificateDer<'static>,
     pem: String,
 }
 
@@ -17,6 +22,7 @@ pub struct Authority {
 #[derive(Debug)]
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
+    pem: [String; 2],
     key: PrivatePkcs8KeyDer<'static>,
 }
 
@@ -31,8 +37,9 @@ impl Authority {
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
-        let pem = parameters.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(parameters, key), pem }
+        let root = parameters.self_signed(&key).unwrap();
+        let (pem, root) = (root.pem(), root.der().clone());
+        Self { issuer: Issuer::new(parameters, key), root, pem }
     }
 
     /// Its certificate, for `ca` in a manifest.
@@ -68,7 +75,36 @@ impl Authority {
         change(&mut parameters);
         let key = KeyPair::generate().unwrap();
         let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
-        Identity { chain: vec![certificate.der().clone()], key: PrivatePkcs8KeyDer::from(key.serialize_der()) }
+        let pem = [certificate.pem(), key.serialize_pem()];
+        Identity { chain: vec![certificate.der().clone()], pem, key: PrivatePkcs8KeyDer::from(key.serialize_der()) }
+    }
+
+    /// Shakes hands, as one who trusts this authority alone, with a server that should have this name.
+    ///
+    /// # Errors
+    /// They do not come to terms.
+    ///
+    /// # Panics
+    /// Where the name is none.
+    pub fn connect<S: Read + Write>(
+        &self,
+        name: &str,
+        mut stream: S,
+        versions: &[&'static SupportedProtocolVersion],
+        protocols: &[&str],
+    ) -> std::io::Result<TlsWire<S>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.root.clone()).unwrap();
+        let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        let builder = builder.with_protocol_versions(versions).unwrap();
+        let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut client = ClientConnection::new(Arc::new(config), name).map_err(Error::other)?;
+        while client.is_handshaking() {
+            client.complete_io(&mut stream)?;
+        }
+        Ok(StreamOwned::new(client, stream))
     }
 }
 
@@ -79,6 +115,18 @@ impl Default for Authority {
 }
 
 impl Identity {
+    /// Its certificate.
+    #[must_use]
+    pub fn chain_pem(&self) -> String {
+        self.pem[0].clone()
+    }
+
+    /// Its key.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        self.pem[1].clone()
+    }
+
     /// What a server needs to be this, offering these protocols.
     pub(super) fn server(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());

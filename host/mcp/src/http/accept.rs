@@ -1,6 +1,6 @@
 //! What of `application/json` and `text/event-stream` a client takes (RFC 9110 section 12.5.1), and what it sends.
 
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
 use super::refusal::Refusal;
@@ -53,6 +53,14 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     }
     let plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(Refusal::Encoding) }
+}
+
+/// Checks that a body over HTTP/1.1 is in chunks and nothing else, where it has no length (RFC 9112 section 6.1): any other list of
+/// codings may end elsewhere for a proxy.
+pub(super) fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if codings.next().is_none_or(chunked) && codings.next().is_none() { Ok(()) } else { Err(Refusal::Framing) }
 }
 
 #[cfg(test)]

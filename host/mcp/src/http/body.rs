@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
@@ -29,18 +30,39 @@ impl Content {
     }
 }
 
-/// A response's body. While it lives, its connection is not idle.
+/// A response's body. While it lives, or what it gave is not sent, its connection is not idle.
 pub(super) struct ReplyBody {
     content: Content,
-    open: Open,
+    open: Option<Open>,
+}
+
+/// A whole response on its way: as long as it lives it is not sent.
+struct OnItsWay {
+    bytes: Bytes,
+    _open: Option<Open>,
+}
+
+impl AsRef<[u8]> for OnItsWay {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl ReplyBody {
-    pub(super) fn new(content: Content, mut open: Open) -> Self {
-        if matches!(&content, Content::Whole(bytes) if bytes.is_empty()) {
+    /// `write_time` is how long the client may leave it unread.
+    pub(super) fn new(content: Content, mut open: Open, write_time: Duration) -> Self {
+        match &content {
+            Content::Whole(bytes) if bytes.is_empty() => open.done(),
+            Content::Whole(bytes) => open.answers(bytes.len(), write_time),
+            Content::Events(stream) => open.streams(stream.mailbox()),
+        }
+        Self { content, open: Some(open) }
+    }
+
+    fn is_done(&mut self) {
+        if let Some(open) = &mut self.open {
             open.done();
         }
-        Self { content, open }
     }
 }
 
@@ -54,11 +76,15 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.content {
             Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Whole(bytes) => Poll::Ready(Some(std::mem::take(bytes))),
+            Content::Whole(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.is_done();
+                Poll::Ready(Some(Bytes::from_owner(OnItsWay { bytes, _open: self.open.take() })))
+            }
             Content::Events(stream) => stream.poll_bytes(context),
         };
-        if self.is_end_stream() || matches!(next, Poll::Ready(None)) {
-            self.open.done();
+        if matches!(next, Poll::Ready(None)) {
+            self.is_done();
         }
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }

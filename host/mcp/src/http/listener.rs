@@ -210,7 +210,8 @@ impl Incomer {
                 let service = Arc::clone(&service);
                 async move {
                     let response = service.respond(request, local).await;
-                    Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open)))
+                    let time = service.limits.write_time;
+                    Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open, time)))
                 }
             })
         };

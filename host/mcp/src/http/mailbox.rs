@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use tokio::time::Instant;
+
 use crate::frame::ErrorCode;
 use crate::host::Outbox;
 use crate::mirrored::Mirrored;
@@ -23,6 +25,8 @@ struct State {
     events: VecDeque<Vec<u8>>,
     bytes: usize,
     ending: Option<Ending>,
+    /// Since when something is there that nobody has read.
+    unread_since: Option<Instant>,
     /// Nobody reads any more.
     closed: bool,
     waker: Option<Waker>,
@@ -78,6 +82,7 @@ impl Mailbox {
                 return;
             }
             state.ending = Some(ending);
+            state.is_unread();
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -96,18 +101,32 @@ impl Mailbox {
         state.closed || state.ending.is_some()
     }
 
+    /// Since when something is there that nobody has read.
+    pub(super) fn unread_since(&self) -> Option<Instant> {
+        self.state().unread_since
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    fn is_unread(&mut self) {
+        self.unread_since.get_or_insert_with(Instant::now);
+    }
+
     fn next(&mut self) -> Option<Next> {
-        if let Some(event) = self.events.pop_front() {
+        let next = if let Some(event) = self.events.pop_front() {
             self.bytes = self.bytes.saturating_sub(event.len());
-            return Some(Next::Event(event));
-        }
-        self.ending.take().map(Next::End)
+            Some(Next::Event(event))
+        } else {
+            self.ending.take().map(Next::End)
+        };
+        // Whoever takes one thing has the same time for the next.
+        let is_more = !self.events.is_empty() || self.ending.is_some();
+        self.unread_since = is_more.then(Instant::now);
+        next
     }
 }
 
@@ -120,6 +139,7 @@ impl Outbox for Mailbox {
             }
             state.bytes += frame.len();
             state.events.push_back(frame);
+            state.is_unread();
             if state.bytes > self.bytes_max {
                 // Whoever does not read has to begin anew; keeping on for it would take memory without end.
                 state.events.clear();

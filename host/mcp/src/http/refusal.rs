@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::Turned;
@@ -28,6 +28,8 @@ pub(super) enum Refusal {
     Host,
     /// A web page asks that is not allowed to.
     Origin,
+    /// It is not certain where the body ends.
+    Framing,
     /// The body is not JSON.
     MediaType,
     /// The body is compressed.
@@ -62,6 +64,8 @@ impl Refusal {
         let status = self.status();
         let extra = match &self {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
+            // What follows may be part of the body.
+            Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
             Self::Busy | Self::Stopping => Some((RETRY_AFTER, RETRY_SECONDS)),
             Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
@@ -87,7 +91,7 @@ impl Refusal {
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Busy | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
             Self::Turned(Turned::Unknown { .. }) => StatusCode::UNAUTHORIZED,
-            Self::NoHost | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
+            Self::NoHost | Self::Framing | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
             Self::Message(_, error) => status_of(error.code),
         }
     }
@@ -104,6 +108,7 @@ impl Refusal {
             Self::NoHost => "The header Host must name one host".into(),
             Self::Host => "This server does not go by the host that was asked for".into(),
             Self::Origin => "Web pages of this origin may not ask this server".into(),
+            Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
             Self::MediaType => "The header Content-Type must be application/json".into(),
             Self::Encoding => "The body must not be compressed".into(),
             Self::Accept => {

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body;
 
 use super::Gatekeeper;
-use super::accept::{Accepted, check_content};
+use super::accept::{Accepted, check_content, check_framing};
 use super::body::{self, Budget, Content};
 use super::doors::Doors;
 use super::headers::{Era, SESSION_ID};
@@ -95,6 +95,9 @@ impl<H: Host> Service<H> {
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
+        if let Err(refusal) = check_framing(&parts.headers) {
+            return refusal.response();
+        }
         if let Some(response) = self.health(&parts) {
             self.traffic.answered(response.status());
             return response;

@@ -54,6 +54,11 @@ impl EventStream {
         }
     }
 
+    /// Where its frames come from.
+    pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
     /// The next bytes; none once it has ended.
     pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.ended {

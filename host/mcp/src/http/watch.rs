@@ -1,10 +1,11 @@
 //! One connection as it is driven: what it is doing, how long it may take for that, and when it has to go.
 
+use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -12,11 +13,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
 use super::limits::HttpLimits;
+use super::mailbox::Mailbox;
 use super::room::Connections;
 
 /// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
 /// up more does nothing else.
 const GIVEN_UP_MAX: usize = 256;
+
+/// Bytes of a response that a client takes in a second at the least, beside the time that it may read nothing: 64 KiB, the
+/// worst of mobile networks. Windows of HTTP/2 that stay shut stall no socket, so that this is all there is against them.
+const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 
 /// How long a connection that is told to go has for it.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
@@ -37,6 +43,17 @@ pub(super) struct Watch {
     stalled_since: AtomicU64,
     leaving_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
+    unread: Mutex<Unread>,
+}
+
+/// What is answered and was not taken by the client.
+#[derive(Default)]
+struct Unread {
+    sequence: u64,
+    /// Until when each whole response has to be gone, with its number.
+    whole: BTreeSet<(u64, u64)>,
+    /// Streams of events, which may have something for the client.
+    streams: Vec<(u64, Weak<Mailbox>)>,
 }
 
 impl Watch {
@@ -54,6 +71,7 @@ impl Watch {
             stalled_since: AtomicU64::new(0),
             leaving_since: AtomicU64::new(0),
             waker: Mutex::default(),
+            unread: Mutex::default(),
         });
         watch.place.store(connections.is_idle(&watch), Ordering::Release);
         watch
@@ -77,7 +95,7 @@ impl Watch {
             self.connections.is_busy(self.place.load(Ordering::Acquire));
         }
         self.head_since.store(0, Ordering::Release);
-        Open { watch: Arc::clone(self), done: false }
+        Open { watch: Arc::clone(self), done: false, unread: Answered::NotYet }
     }
 
     /// It was closed.
@@ -124,8 +142,23 @@ impl Watch {
         let head = at(&self.head_since, limits.head_time).filter(|_| quiet);
         let stalled = at(&self.stalled_since, limits.write_time);
         let leaving = at(&self.leaving_since, LEAVES_WITHIN);
-        let first = [idle, head, stalled, leaving].into_iter().flatten().min();
+        let unread = if quiet { None } else { self.unread_deadline(limits.write_time) };
+        let first = [idle, head, stalled, leaving, unread].into_iter().flatten().min();
         first.unwrap_or_else(|| Instant::now() + limits.idle_time)
+    }
+
+    /// Until when what was answered has to be taken. With streams there is always such a time: nobody is woken where
+    /// something comes that a client has no window for.
+    fn unread_deadline(&self, write_time: Duration) -> Option<Instant> {
+        let unread = self.unread();
+        let whole = unread.whole.first().map(|(until, _)| self.started + Duration::from_millis(*until));
+        let since = unread.streams.iter().filter_map(|(_, mailbox)| mailbox.upgrade()?.unread_since()).min();
+        let streams = (!unread.streams.is_empty()).then(|| since.unwrap_or_else(Instant::now) + write_time);
+        [whole, streams].into_iter().flatten().min()
+    }
+
+    fn unread(&self) -> MutexGuard<'_, Unread> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_leaving(&self, context: &Context<'_>) -> bool {
@@ -140,10 +173,18 @@ impl Watch {
     }
 }
 
-/// A request whose response is not at its end yet.
+/// A request whose response is not taken yet.
 pub(super) struct Open {
     watch: Arc<Watch>,
     done: bool,
+    unread: Answered,
+}
+
+/// As what a request was answered, and where that is among what is unread.
+enum Answered {
+    NotYet,
+    Whole(u64, u64),
+    Stream(u64),
 }
 
 impl Open {
@@ -151,10 +192,39 @@ impl Open {
     pub(super) fn done(&mut self) {
         self.done = true;
     }
+
+    /// It is answered with so many bytes, for which the client has this time, and more where there are many.
+    pub(super) fn answers(&mut self, bytes: usize, write_time: Duration) {
+        let time = write_time + Duration::from_secs((bytes / TAKEN_PER_SECOND_MIN) as u64);
+        let until = self.watch.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let mut unread = self.watch.unread();
+        unread.sequence += 1;
+        let number = unread.sequence;
+        unread.whole.insert((until, number));
+        drop(unread);
+        self.unread = Answered::Whole(until, number);
+    }
+
+    /// It is answered with what comes into this mailbox.
+    pub(super) fn streams(&mut self, mailbox: &Arc<Mailbox>) {
+        let mut unread = self.watch.unread();
+        unread.sequence += 1;
+        let number = unread.sequence;
+        unread.streams.push((number, Arc::downgrade(mailbox)));
+        drop(unread);
+        self.unread = Answered::Stream(number);
+    }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        match self.unread {
+            Answered::NotYet => {}
+            Answered::Whole(until, number) => {
+                self.watch.unread().whole.remove(&(until, number));
+            }
+            Answered::Stream(number) => self.watch.unread().streams.retain(|(known, _)| *known != number),
+        }
         self.watch.end(self.done);
     }
 }

@@ -3,6 +3,7 @@
 //! Holds the file, what a catalog comes to in its terms, and how the two differ in words. Must not hold: what is done about
 //! a difference (that is `reload`, and the commands).
 mod approval;
+mod confirmed;
 mod differ;
 mod file;
 mod grants;

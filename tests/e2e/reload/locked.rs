@@ -278,6 +278,38 @@ fn grants_that_grow_are_quarantined_and_grants_that_shrink_are_not() {
 }
 
 #[test]
+fn an_approval_that_is_weakened_is_quarantined_and_one_that_is_tightened_is_not() {
+    let always = "approval = \"always\"\n";
+    let folder = pinned("versioned_a", always);
+    assert_eq!(folder.read(LOCK).matches("approval = \"always\"\ndefinition = ").count(), 2, "{}", folder.read(LOCK));
+    let mut host = locked(folder);
+    host.initialize("2025-11-25");
+    assert!(host.call("version", json!({})).error_text().contains("needs a person's approval"));
+    for (lines, words) in [
+        ("", "tool linger needs less approval: was \"always\", is \"never\""),
+        ("approval = \"destructive\"\n", "was \"always\", is \"destructive\""),
+        ("approval = \"always\"\nremember = \"10m\"\n", "was \"always\", is \"always\", remembered for 10m"),
+    ] {
+        save_manifest(host.folder(), lines);
+        let held =
+            host.status_when(words, |status| status["quarantined"].to_string().replace('\\', "").contains(words));
+        assert_eq!(held["quarantined"][0]["component"], "tool", "{held:#}");
+        assert!(diff(host.folder()).contains(words));
+        assert!(host.call("version", json!({})).error_text().contains("needs a person's approval"), "{words}");
+    }
+    let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
+    assert_eq!(approved.code(), 0, "{approved:?}");
+    assert!(host.folder().read(LOCK).contains("remember_ms = 600000"), "{}", host.folder().read(LOCK));
+    save_manifest(host.folder(), always);
+    host.will_say("less is served than the lock pins: tool; ");
+    let status = host.status();
+    assert_eq!((&status["quarantined"], &status["lock_differs"]), (&json!([]), &json!(["tool"])), "{status:#}");
+    let said = diff(host.folder());
+    let tightened = "tool version needs more approval: was \"always\", remembered for 10m, is \"always\"";
+    assert!(said.contains(tightened), "{said}");
+}
+
+#[test]
 fn a_component_that_is_new_is_not_served_before_it_is_approved_and_one_that_is_gone_is_gone() {
     let mut host = locked(pinned("versioned_a", ""));
     host.initialize("2025-11-25");

@@ -115,7 +115,10 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     if !same_grants && more.is_empty() && less.is_empty() {
         lines.push(format!("tool {name}: its grants differ in how they are written"));
     }
-    let only_less = same_definition && more.is_empty() && (same_grants || !less.is_empty());
+    let confirmed = now.confirmed.since(locked.confirmed);
+    lines.extend(confirmed.map(|line| format!("tool {name} {line}")));
+    let weaker = now.confirmed.is_weaker_than(locked.confirmed);
+    let only_less = same_definition && more.is_empty() && (same_grants || !less.is_empty()) && !weaker;
     (lines, only_less)
 }
 
@@ -152,7 +155,8 @@ mod tests {
 
     fn tool(definition: Value, grants: &[&str]) -> Tool {
         let grants: Vec<String> = grants.iter().map(|line| (*line).to_owned()).collect();
-        Tool { definition_digest: digest(&definition), definition, grants_digest: digest(&json!(grants)), grants }
+        let (definition_digest, grants_digest) = (digest(&definition), digest(&json!(grants)));
+        Tool { definition_digest, definition, grants_digest, grants, ..Tool::default() }
     }
 
     fn lock(bytes: &str, tools: &[(&str, Tool)]) -> Lock {

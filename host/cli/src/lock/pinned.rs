@@ -1,10 +1,11 @@
-//! What is pinned: of each component its bytes, of each of its tools the definition and the grants.
+//! What is pinned: of each component its bytes, of each of its tools the definition, the grants, and which calls are confirmed.
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolcell_mcp::{Revision, Tool as Served};
 use toolcell_sandbox::Digest;
 
+use super::confirmed::Confirmed;
 use super::grants;
 use crate::catalog::{Catalog, Loaded, Offer};
 
@@ -41,6 +42,8 @@ pub struct Tool {
     pub grants_digest: String,
     /// The same in words, one a line, sorted.
     pub grants: Vec<String>,
+    /// Which of its calls a person confirms.
+    pub confirmed: Confirmed,
 }
 
 impl Lock {
@@ -95,7 +98,14 @@ impl Tool {
             words.extend(called_by.iter().cloned());
             words.sort();
         }
-        Self { definition_digest: digest(&definition), definition, grants_digest: digest(&granted), grants: words }
+        let confirmed = offer.component().policy().tool_approval(offer.own_name()).into();
+        Self {
+            definition_digest: digest(&definition),
+            definition,
+            grants_digest: digest(&granted),
+            grants: words,
+            confirmed,
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
+use toolcell_policy::ApprovalPolicy;
 
+use super::confirmed::Confirmed;
 use super::pinned::{Component, Lock, Tool, digest, sorted};
 
 /// The only version of the format.
@@ -71,6 +73,13 @@ fn push_tool(out: &mut String, tool: &Tool) {
             out.push_str("]\n");
         }
     }
+    let Confirmed { policy, remember_ms } = tool.confirmed;
+    if policy != ApprovalPolicy::Never {
+        let _ = writeln!(out, "approval = {}", quoted(policy.name()));
+    }
+    if remember_ms > 0 {
+        let _ = writeln!(out, "remember_ms = {remember_ms}");
+    }
     let pretty = serde_json::to_string_pretty(&tool.definition).unwrap_or_default();
     // What a literal cannot hold is escaped; the digest is of the value, not of how it is written.
     if pretty.contains("'''") || pretty.contains(|c: char| c.is_control() && c != '\n') {
@@ -106,7 +115,22 @@ fn read_tool(part: &Part<'_>) -> Result<Tool, String> {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
     let grants_digest = part.text("grants_digest")?;
-    Ok(Tool { definition_digest, definition, grants_digest, grants: part.texts("grants")? })
+    let (grants, confirmed) = (part.texts("grants")?, read_confirmed(part)?);
+    Ok(Tool { definition_digest, definition, grants_digest, grants, confirmed })
+}
+
+/// Where nothing is said of it, no call is confirmed.
+fn read_confirmed(part: &Part<'_>) -> Result<Confirmed, String> {
+    let mut confirmed = Confirmed::default();
+    if part.has("approval") {
+        let name = part.text("approval")?;
+        let named = ApprovalPolicy::ALL.into_iter().find(|policy| policy.name() == name);
+        confirmed.policy = named.ok_or_else(|| part.wrong("approval", "is no kind of approval"))?;
+    }
+    if part.has("remember_ms") {
+        confirmed.remember_ms = part.number("remember_ms")?;
+    }
+    Ok(confirmed)
 }
 
 /// A table of the file and where it is.
@@ -119,6 +143,10 @@ impl<'t> Part<'t> {
     fn wrong(&self, key: &str, what: &str) -> String {
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         format!("{path} {what}")
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
     }
 
     fn value(&self, key: &str) -> Result<&'t DeValue<'t>, String> {
@@ -203,6 +231,7 @@ mod tests {
             definition,
             grants_digest: "sha256:b".to_owned(),
             grants: vec!["read /d: d".to_owned(), "variable A = \"\\\"\"".to_owned()],
+            confirmed: Confirmed { policy: ApprovalPolicy::Destructive, remember_ms: 600_000 },
         };
         let component = Component {
             source: "components/w.wasm".to_owned(),
@@ -233,6 +262,7 @@ mod tests {
             ("\"plain\"", "\"other\"", "components.weather.tools.now.definition does not fit its digest"),
             ("size_bytes = 7", "size_bytes = \"7\"", "components.weather.size_bytes is not a number"),
             ("contract = \"1.0.0\"\n", "", "components.weather.contract is missing"),
+            ("\"destructive\"", "\"perhaps\"", "components.weather.tools.now.approval is no kind of approval"),
             ("grants = [", "grants = [1,", "components.weather.tools.now.grants is not a list of texts"),
         ] {
             let broken = text.replacen(from, to, 1);

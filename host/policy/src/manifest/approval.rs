@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::limits::{Spec, Unit};
 
-/// Which calls of a tool a person confirms through the client. `approval` in the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Which calls of a tool a person confirms through the client, from the fewest to all. `approval` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ApprovalPolicy {
     /// `"never"`, the default: none.
     #[default]

@@ -1,7 +1,7 @@
 //! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component, within quotas.
 
 use serde_json::{Value, json};
-use toolcell_tests::{Folder, TestHost};
+use toolcell_tests::{Command, Folder, TestHost};
 
 use super::{assert_refused, came_to, folder, host};
 
@@ -117,6 +117,16 @@ fn calls_at_once_do_not_lose_an_increment() {
         assert!(came_to(&host.answer_to(&id)).is_ok());
     }
     assert_eq!(did(&mut host, json!({"op": "get", "key": "n"})), Ok(json!("40")));
+}
+
+#[test]
+fn a_host_without_a_call_leaves_the_state_to_others() {
+    let host = serving();
+    host.will_say("nothing is pinned");
+    let list = || Command::in_folder(host.folder(), &["list"]).run();
+    assert!(list().succeeded().contains("keyvalue"), "while it serves, and before any call");
+    let _ = host.reload();
+    assert!(list().succeeded().contains("keyvalue"), "after it looked at everything anew");
 }
 
 #[test]

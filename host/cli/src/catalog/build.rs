@@ -97,6 +97,8 @@ impl Builder {
         basis: &Basis<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
+        // Files of state that were opened to verify them close on the runtime: another host may wait.
+        let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
         let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
         let arrivals = self.load_all(manifest.components(), (folder, basis), progress);

@@ -134,6 +134,17 @@ impl Executor for tokio::runtime::Handle {
     }
 }
 
+/// Who hears what an outbox takes beside the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearing {
+    /// The client does.
+    Client,
+    /// Nobody: the client takes the answer and nothing before it.
+    AnswerOnly,
+    /// Nobody any more: the client is gone, or the answer is given.
+    Gone,
+}
+
 /// The transport's side of one connection: takes frames, tells whether it still has room.
 pub trait Outbox: Send + Sync + 'static {
     /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush), must not block.
@@ -154,6 +165,11 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Nothing will be answered: to a notification, a response, or a request that was cancelled.
     fn unanswered(&self) {}
+
+    /// Whether a request of the server's own would reach the client.
+    fn hearing(&self) -> Hearing {
+        Hearing::Client
+    }
 
     /// Arguments of a call that the transport carries beside the message too, where it does such a thing.
     fn mirrored(&self) -> Option<&Mirrored> {

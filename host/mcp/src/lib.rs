@@ -43,7 +43,7 @@ pub use content::{
 };
 pub use events::CallEvents;
 pub use frame::{ErrorCode, RequestId, RpcError};
-pub use host::{Call, CallContext, Catalog, Executor, Host, Outbox, Work};
+pub use host::{Call, CallContext, Catalog, Executor, Hearing, Host, Outbox, Work};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use mirrored::Mirrored;
 pub use revision::Revision;

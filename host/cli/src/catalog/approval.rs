@@ -174,6 +174,9 @@ impl Begun<'_> {
                 );
                 self.not_approved("unsupported", &text)
             }
+            AskError::Unheard(_) => {
+                self.not_approved("unsupported", &format!("{tool:?} needs a person's approval: {error}"))
+            }
             error => self.not_approved("failed", &format!("{tool:?} needs a person's approval: {error}")),
         }
     }

@@ -157,7 +157,7 @@ fn answer(answer: mcp::Answer) -> sandbox::Answer {
 
 fn refusal(error: mcp::AskError) -> sandbox::Refusal {
     match error {
-        mcp::AskError::Unsupported(kind) => sandbox::Refusal::Unsupported(match kind {
+        mcp::AskError::Unsupported(kind) | mcp::AskError::Unheard(kind) => sandbox::Refusal::Unsupported(match kind {
             mcp::QuestionKind::Form => sandbox::Kind::Form,
             mcp::QuestionKind::Page => sandbox::Kind::Page,
             mcp::QuestionKind::Sampling => sandbox::Kind::Sampling,

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::cancellation::Cancellation;
 use crate::frame::RpcError;
-use crate::host::Outbox;
+use crate::host::{Hearing, Outbox};
 use crate::revision::Revision;
 
 pub(crate) use capabilities::Capabilities;
@@ -137,6 +137,12 @@ pub enum AskError {
     /// The client cannot be asked this: it did not declare the capability, or its revision does not have it.
     #[error("the client cannot be asked this: it does not declare {}", capabilities::wanting(*.0))]
     Unsupported(QuestionKind),
+    /// The client takes the answer to this call alone, and no question before it.
+    #[error(
+        "the client cannot be asked: it accepts nothing but JSON in answer to this call (header Accept), and a \
+             question comes as an event"
+    )]
+    Unheard(QuestionKind),
     /// The question is not well formed.
     #[error("the question is not well formed: {0}")]
     Invalid(String),
@@ -239,7 +245,9 @@ impl Asking {
     pub fn supports(&self, kind: QuestionKind) -> bool {
         match &self.way {
             Way::Nobody => false,
-            Way::Request(requests) => requests.capabilities.has(kind),
+            Way::Request(requests) => {
+                requests.capabilities.has(kind) && requests.outbox.hearing() != Hearing::AnswerOnly
+            }
             Way::Rounds(rounds) => lock(rounds).supports(kind),
         }
     }
@@ -279,6 +287,10 @@ impl Asking {
     }
 }
 
+fn gone() -> AskError {
+    AskError::Failed("the client is gone, so nobody can answer".to_owned())
+}
+
 fn kind_of(ask: &Ask) -> QuestionKind {
     ask.question.kind()
 }
@@ -289,13 +301,18 @@ impl Requests {
             Ok(questions) => questions,
             Err(error) => return Asked::Refused(error),
         };
+        match (self.outbox.hearing(), questions.first()) {
+            (Hearing::AnswerOnly, Some(first)) => return Asked::Refused(AskError::Unheard(first.kind)),
+            (Hearing::Gone, _) => return Asked::Refused(gone()),
+            (Hearing::AnswerOnly | Hearing::Client, _) => {}
+        }
         if self.cancellation.is_cancelled() {
             return Asked::Ended(Some("the call was cancelled".to_owned()));
         }
         // All are sent before any is waited for: a person may answer them in any order.
         let sent: Option<Vec<_>> = questions.iter().map(|question| self.open.send(question, &self.outbox)).collect();
         let Some(sent) = sent else {
-            return Asked::Refused(AskError::Failed("the client is gone, so nobody can answer".to_owned()));
+            return Asked::Refused(gone());
         };
         self.outbox.flush();
         let mut answers = Vec::with_capacity(sent.len());

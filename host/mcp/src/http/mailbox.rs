@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
 use crate::frame::ErrorCode;
-use crate::host::Outbox;
+use crate::host::{Hearing, Outbox};
 use crate::mirrored::Mirrored;
 
 /// Frames for one response.
@@ -167,6 +167,14 @@ impl Outbox for Mailbox {
 
     fn congested(&self) -> bool {
         self.state().bytes > self.bytes_max / 2
+    }
+
+    fn hearing(&self) -> Hearing {
+        match self.takes_events {
+            false => Hearing::AnswerOnly,
+            true if self.is_over() => Hearing::Gone,
+            true => Hearing::Client,
+        }
     }
 
     fn mirrored(&self) -> Option<&Mirrored> {

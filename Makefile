@@ -26,8 +26,8 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-run: build guests ## Build the host and the examples, then hold an MCP conversation with them
-	@$(PYTHON) guest-examples/conversation.py
+run: build guests ## Serve the examples over HTTP and hold a conversation with them (PORT=8080, ARGS=--once: end after it)
+	@$(PYTHON) guest-examples/conversation.py $(if $(PORT),--port $(PORT)) $(ARGS)
 
 test: build guests fixtures clients test-host test-guests test-e2e ## Build and run every test
 

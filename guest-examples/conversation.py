@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
-"""Holds an MCP conversation with the example tools over stdio, prints it, and checks every answer.
+"""Serves the example tools over HTTP, holds an MCP conversation with them, prints it, and checks every answer.
 
-    guest-examples/conversation.py [--toolcell FILE] [--manifest FILE]
+    guest-examples/conversation.py [--toolcell FILE] [--manifest FILE] [--port PORT] [--once | --stay]
 
-A modern client (2026-07-28) and a legacy one (2025-11-25) talk to one process, one after the other. Ends with exit
-code 1 where an answer is late or is not what it should be. Needs Python 3.9 and nothing else.
+A modern client (2026-07-28) and a legacy one (2025-11-25) talk to one server, one after the other. Then it prints the
+tools, a command that calls one, which it tries itself, and what clients need in their configuration. On a terminal
+it serves on until Ctrl-C, at port 8080; elsewhere it ends, and takes any free port. Ends with exit code 1 where an
+answer is late or is not what it should be. Needs Python 3.9 and nothing else.
 """
 
 import argparse
 import base64
+import http.client
 import json
 import os
-import queue
+import re
+import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -20,12 +26,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The first answer waits until every component is compiled, some seconds each on one core.
-FIRST_ANSWER_SECONDS = 180
-# Any later answer. A call's own deadline is 30 seconds where the manifest does not say.
+# Until it serves every component is compiled, some seconds each on one core.
+START_SECONDS = 180
+# Any answer. A call's own deadline is 30 seconds where the manifest does not say.
 ANSWER_SECONDS = 40
-# From the end of its input to the end of the process.
+# From the signal to the end of the process: calls that run have 10 of them.
 END_SECONDS = 20
+
+# Where it serves on a terminal, so that a configuration that was copied holds the next time.
+PORT = 8080
+
+# The clients whose configuration is shown; `toolcell client-config --help` names all.
+CLIENTS = ["claude", "vscode", "cursor", "codex"]
 
 # How much is shown of what is long: columns, characters of a text, lines of a text.
 WIDTH = 116
@@ -129,20 +141,51 @@ def pretty(value, depth, indent=0, key=""):
 
 
 class Server:
-    """A toolcell process and the frames to and from it."""
+    """A toolcell process that serves over HTTP, and the messages to and from it."""
 
-    def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.frames = queue.Queue()
+    def __init__(self, command, port):
+        self.process = subprocess.Popen(
+            [*command, "--http", f"127.0.0.1:{port}"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         self.notifications = []
         self.requests = 0
-        self.patience = FIRST_ANSWER_SECONDS
-        threading.Thread(target=self._read, daemon=True).start()
+        self.session = None
+        late = threading.Timer(START_SECONDS, self.process.kill)
+        late.start()
+        said = self._said_until_it_serves()
+        late.cancel()
+        if self.url is None:
+            raise Wrong(f"the server ended with status {self.process.wait()} instead of serving\n{said}")
+        self.connection = http.client.HTTPConnection(self.url.split("/")[2], timeout=ANSWER_SECONDS)
+        # What it says from now on is for whoever sits there; a pipe that nobody reads would stop it.
+        threading.Thread(target=self._pass_on, daemon=True).start()
 
-    def _read(self):
-        for line in self.process.stdout:
-            self.frames.put(line)
-        self.frames.put(None)
+    def _said_until_it_serves(self):
+        self.url, said = None, ""
+        for line in self.process.stderr:
+            said += line
+            found = re.search(r"http://\S+", line)
+            if found:
+                self.url = found.group()
+                break
+        return said
+
+    def _pass_on(self):
+        for line in self.process.stderr:
+            sys.stderr.write(line)
+
+    def _headers(self, message):
+        """What says again what the body says, in the modern era; the session in the legacy one."""
+        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        params = message.get("params", {})
+        version = params.get("_meta", {}).get("io.modelcontextprotocol/protocolVersion")
+        if version:
+            headers.update({"MCP-Protocol-Version": version, "Mcp-Method": message["method"]})
+            if message["method"] == "tools/call":
+                headers["Mcp-Name"] = params["name"]
+        elif self.session:
+            headers.update({"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": self.session})
+        return headers
 
     def _send(self, message):
         shown = dict(message)
@@ -152,59 +195,80 @@ class Server:
             shown["params"] = {**params, "_meta": {k: v for k, v in params["_meta"].items() if k not in MODERN} or "…"}
         say(f"\n{paint('→', '1;36')} {printable(compact(shown, 9))}")
         try:
-            self.process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise Wrong("the server closed its input") from None
+            self.connection.request("POST", "/mcp", json.dumps(message).encode(), self._headers(message))
+            response = self.connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise Wrong(f"no answer: {error!r}; the server's status is {self.process.poll()}") from None
+        self.session = response.getheader("Mcp-Session-Id") or self.session
+        return response
 
-    def _receive(self, deadline):
-        try:
-            line = self.frames.get(timeout=max(0, deadline - time.monotonic()))
-        except queue.Empty:
-            raise Wrong("no answer in time") from None
-        expect(line is not None, f"the server ended with status {self.process.poll()} instead of answering")
-        try:
-            message = json.loads(line)
-        except ValueError:
-            raise Wrong(f"this is no JSON: {line[:200]!r}") from None
-        expect(message.get("jsonrpc") == "2.0", f"this is no JSON-RPC message: {line[:200]!r}")
-        return message
+    def _messages(self, response):
+        """The messages of a response: one, or those of a stream of events."""
+        if response.getheader("Content-Type") == "text/event-stream":
+            lines = (line[len(b"data: ") :] for line in response if line.startswith(b"data: "))
+        else:
+            lines = [response.read()]
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                raise Wrong(f"this is no JSON: {line[:200]!r}") from None
+            expect(message.get("jsonrpc") == "2.0", f"this is no JSON-RPC message: {line[:200]!r}")
+            yield message
 
     def notify(self, method, params=None):
-        self._send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+        response = self._send({"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})})
+        expect(response.status == 202, f"a notification is answered with status {response.status}")
+        response.read()
 
     def exchange(self, method, params=None, depth=6):
         """Sends a request and returns the whole answer; notifications that come before it are kept and shown."""
         self.requests += 1
         request = {"jsonrpc": "2.0", "id": self.requests, "method": method}
-        self._send({**request, "params": params} if params is not None else request)
-        self.notifications = []
-        deadline = time.monotonic() + self.patience
-        while True:
-            message = self._receive(deadline)
+        response = self._send({**request, "params": params} if params is not None else request)
+        self.notifications, answer = [], None
+        for message in self._messages(response):
             if "id" in message:
-                break
+                answer = message
+                continue
             self.notifications.append(message)
             say(f"{paint('←', '33')} {printable(compact(message, 4))}")
-        self.patience = ANSWER_SECONDS
-        failed = "error" in message or message.get("result", {}).get("isError")
-        say(f"{paint('←', '1;31' if failed else '1;32')} {printable(pretty(message, depth))}")
-        expect(message["id"] == request["id"], f"the answer is to request {message['id']!r}")
-        expect(("result" in message) != ("error" in message), "an answer is either a result or an error")
-        return message
+        expect(answer is not None, f"the response ends without an answer, with status {response.status}")
+        failed = "error" in answer or answer.get("result", {}).get("isError")
+        say(f"{paint('←', '1;31' if failed else '1;32')} {printable(pretty(answer, depth))}")
+        expect(answer["id"] == request["id"], f"the answer is to request {answer['id']!r}")
+        expect(("result" in answer) != ("error" in answer), "an answer is either a result or an error")
+        return answer
 
     def request(self, method, params=None, depth=6):
         answer = self.exchange(method, params, depth)
         expect("result" in answer, f"{method} failed")
         return answer["result"]
 
+    def leave(self):
+        """Ends the legacy client's session."""
+        self.connection.request("DELETE", "/mcp", headers={"Mcp-Session-Id": self.session})
+        response = self.connection.getresponse()
+        expect(response.status == 204, f"the end of a session is answered with status {response.status}")
+        response.read()
+
+    def stay(self):
+        """Serves until somebody at the terminal has enough, or the process ends by itself."""
+        try:
+            self.process.wait()
+        except KeyboardInterrupt:
+            # The terminal has told the server as well.
+            say()
+
     def end(self):
-        """Closes its input: it has to end by itself then, and well."""
-        self.process.stdin.close()
+        """Tells it to end, unless the terminal has: it has to end then, and well."""
+        self.connection.close()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
         try:
             status = self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Wrong("the server goes on after the end of its input") from None
+            raise Wrong("the server goes on though it was told to end") from None
         expect(status == 0, f"the server ended with status {status}")
 
     def stop(self):
@@ -357,7 +421,7 @@ def refusals(server):
 
 
 def legacy_client(server):
-    heading("A legacy client (2025-11-25) talks to the same process")
+    heading("A legacy client (2025-11-25) talks to the same server, in a session")
     result = server.request("initialize", {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "conversation", "version": "1.0.0"},
     })
@@ -373,41 +437,100 @@ def legacy_client(server):
 
     heading("And asks whether the server is there")
     expect(server.request("ping") == {}, "the answer to ping is empty")
+    server.leave()
 
 
-def configuration(toolcell, manifest):
-    entry = {"command": str(toolcell), "args": ["serve", "--manifest", str(manifest)]}
-    heading("To use these tools, put this into your MCP client's configuration")
-    say(json.dumps({"mcpServers": {"toolcell-examples": entry}}, indent=2))
+# ---- what a person does next -----------------------------------------------------------------------------------
 
 
-def main():
+def tools_listed(toolcell, manifest):
+    heading("The tools")
+    listed = subprocess.run([toolcell, "list", "--manifest", manifest], stdout=subprocess.PIPE, text=True, check=False)
+    expect(listed.returncode == 0 and "weather_normals" in listed.stdout, "toolcell list shows them")
+    say(listed.stdout.rstrip())
+
+
+def command_line(server):
+    """A call as one types it in a shell, and that it works."""
+    params = {
+        "name": "weather_normals",
+        "arguments": {"city": "lisboa", "month": 7},
+        "_meta": {key: MODERN[key] for key in MODERN if not key.endswith("clientInfo")},
+    }
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in server._headers(message).items()]
+    command = " \\\n  ".join([f"curl -s {server.url}", *headers, f"-d {shlex.quote(json.dumps(message))}"])
+    heading("A call, typed into a shell")
+    say(command)
+    if shutil.which("curl") is None:
+        say("\n(there is no curl here)")
+        return
+    answer = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, timeout=ANSWER_SECONDS, check=False).stdout
+    say()
+    say(printable(answer.decode()))
+    expect(json.loads(answer)["result"]["structuredContent"]["city"] == "Lisbon", "the command calls the tool")
+
+
+def configuration(toolcell, url):
+    heading("What clients need in their configuration")
+    for client in CLIENTS:
+        command = [toolcell, "client-config", client, "--url", url, "--name", "toolcell-examples"]
+        shown = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        expect(shown.returncode == 0, f"toolcell client-config {client} ended with status {shown.returncode}")
+        say(f"\n{paint(f'toolcell client-config {client} --url {url}', '1')}\n{shown.stdout.rstrip()}")
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     built = os.environ.get("TOOLCELL_BIN") or ROOT / "target" / "release" / "toolcell"
     parser.add_argument("--toolcell", type=Path, default=Path(built), help="the binary")
     parser.add_argument("--manifest", type=Path, default=ROOT / "guest-examples" / "toolcell.toml", help="the manifest")
-    arguments = parser.parse_args()
-    toolcell, manifest = arguments.toolcell.absolute(), arguments.manifest.absolute()
-    if not toolcell.exists():
-        print(f"error: there is no {toolcell}\n\nhint: `make run` builds it", file=sys.stderr)
-        return 1
+    parser.add_argument("--port", type=int, help="where to serve; 0 for any free one")
+    until = parser.add_mutually_exclusive_group()
+    until.add_argument("--once", action="store_true", help="end after the conversation, on a terminal too")
+    until.add_argument("--stay", action="store_true", help="serve on, even without a terminal")
+    given = parser.parse_args()
+    given.stay |= not given.once and sys.stdin.isatty() and sys.stdout.isatty()
+    if given.port is None:
+        given.port = PORT if given.stay else 0
+    given.toolcell, given.manifest = given.toolcell.absolute(), given.manifest.absolute()
+    return given
 
+
+def converse(server, given):
     started = time.monotonic()
-    server = Server([str(toolcell), "serve", "--log", "warn", "--manifest", str(manifest)])
-    try:
-        modern_client(server)
-        legacy_client(server)
-        server.end()
-    except (Wrong, KeyError, IndexError, TypeError, ValueError) as wrong:
-        what = wrong if isinstance(wrong, Wrong) else f"the answer has another shape: {wrong!r}"
-        say(f"\n{paint('✗', '1;31')} not as it should be: {printable(str(what))}")
-        return 1
-    finally:
-        server.stop()
+    modern_client(server)
+    legacy_client(server)
     seconds = time.monotonic() - started
     say(f"\n{paint('✓', '1;32')} {server.requests} requests in {seconds * 1000:.0f} ms, each answered as it should be, "
         "each call in a sandbox of its own")
-    configuration(toolcell, manifest)
+    tools_listed(given.toolcell, given.manifest)
+    command_line(server)
+    configuration(given.toolcell, server.url)
+    if given.stay:
+        say(f"\n{paint('✓', '1;32')} serving at {server.url} until Ctrl-C")
+        server.stay()
+    server.end()
+
+
+def main():
+    given = arguments()
+    if not given.toolcell.exists():
+        print(f"error: there is no {given.toolcell}\n\nhint: `make run` builds it", file=sys.stderr)
+        return 1
+    server = None
+    try:
+        server = Server([str(given.toolcell), "serve", "--manifest", str(given.manifest)], given.port)
+        converse(server, given)
+    except (Wrong, KeyError, IndexError, TypeError, ValueError) as wrong:
+        what = wrong if isinstance(wrong, Wrong) else f"the answer has another shape: {wrong!r}"
+        say(f"\n{paint('✗', '1;31')} not as it should be: {printable(str(what))}")
+        if server is None and given.port:
+            print("hint: `make run PORT=0` serves at any port that is free", file=sys.stderr)
+        return 1
+    finally:
+        if server is not None:
+            server.stop()
     return 0
 
 

@@ -60,13 +60,22 @@ pub struct ClientConfigArgs {
     /// For a server at this address, instead of one that the client starts
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// The server's name in the client's list
+    #[arg(long, value_name = "NAME", default_value = "toolcell", value_parser = server_name)]
+    pub name: String,
+    /// Leave a place for the token that the server wants
+    #[arg(long, requires = "url")]
+    pub token: bool,
 }
 
 /// A client that reads such a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClientName {
-    /// Claude Desktop and Claude Code
+    /// Claude Code
+    #[value(alias = "claude-code")]
     Claude,
+    /// Claude Desktop
+    ClaudeDesktop,
     /// Visual Studio Code
     Vscode,
     /// Cursor
@@ -75,4 +84,20 @@ pub enum ClientName {
     Windsurf,
     /// Zed
     Zed,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+}
+
+/// Longest name of a server. Clients put it before the names of tools, which many model APIs cut at 64.
+const SERVER_NAME_CHARS_MAX: usize = 32;
+
+/// A name that every client takes as a key and as a word of a command line.
+fn server_name(text: &str) -> Result<String, String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if text.is_empty() || text.len() > SERVER_NAME_CHARS_MAX || text.starts_with('-') || !text.chars().all(plain) {
+        return Err(format!("1 to {SERVER_NAME_CHARS_MAX} of A-Z, a-z, 0-9, - and _"));
+    }
+    Ok(text.to_owned())
 }

@@ -1,63 +1,173 @@
-//! `toolcell client-config`: what to write into an MCP client's configuration so that it finds this server.
+//! `toolcell client-config`: what to write into an MCP client's configuration so that it finds this server. Must not hold:
+//! how a server is started or reached by anybody else.
+//!
+//! Each client's form is its own: the name of the table, of the address, and of what tells a local server from a remote
+//! one. They are what the clients' own pages say, in November 2026.
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// The server's name in the client's list.
-const NAME: &str = "toolcell";
+/// What stands where the token goes. A configuration is no place for this program to put one.
+const TOKEN: &str = "YOUR_TOKEN";
+
+/// The variable that holds the token, where a client reads it from one.
+const TOKEN_VARIABLE: &str = "TOOLCELL_TOKEN";
+
+/// How a client reaches the server.
+enum Server<'a> {
+    /// It starts one.
+    Local { command: String, arguments: Vec<String> },
+    /// It asks one that is there.
+    Remote { url: &'a str, token: bool },
+}
 
 /// Prints it; where it belongs goes to stderr.
 pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
-    let (entry, key) = (entry(args)?, key(args.client));
-    let config = json!({ key: { NAME: entry } });
+    let server = Server::of(args)?;
     terminal::say(&format!("{}\n", place(args.client)));
-    terminal::print(&format!("{config:#}\n"))?;
+    let text = match args.client {
+        ClientName::Codex => server.toml(&args.name),
+        client => {
+            let config = json!({ key(client): { args.name.as_str(): server.json(client) } });
+            format!("{config:#}\n")
+        }
+    };
+    terminal::print(&text)?;
+    if let Some(command) = server.command_line(args) {
+        terminal::say(&format!("or by its command line:\n{command}\n"));
+    }
     Ok(Exit::Done)
 }
 
-/// One server.
-fn entry(args: &ClientConfigArgs) -> anyhow::Result<Value> {
-    if let Some(url) = &args.url {
-        return Ok(match args.client {
-            ClientName::Claude | ClientName::Vscode => json!({"type": "http", "url": url}),
-            ClientName::Windsurf => json!({"serverUrl": url}),
-            ClientName::Cursor | ClientName::Zed => json!({"url": url}),
-        });
-    }
-    let program = std::env::current_exe().context("this program's path is not known")?;
-    let manifest = std::path::absolute(&args.manifest.manifest).context("the manifest's path is not known")?;
-    let (command, arguments) = (program.display().to_string(), ["serve", "--manifest"]);
-    let arguments = arguments.map(str::to_owned).into_iter().chain([manifest.display().to_string()]);
-    let arguments: Vec<String> = arguments.collect();
-    Ok(match args.client {
-        ClientName::Vscode => json!({"type": "stdio", "command": command, "args": arguments}),
-        ClientName::Claude | ClientName::Cursor | ClientName::Windsurf | ClientName::Zed => {
-            json!({"command": command, "args": arguments})
+impl<'a> Server<'a> {
+    fn of(args: &'a ClientConfigArgs) -> anyhow::Result<Self> {
+        if let Some(url) = &args.url {
+            return Ok(Self::Remote { url, token: args.token });
         }
-    })
+        let program = std::env::current_exe().context("this program's path is not known")?;
+        let manifest = std::path::absolute(&args.manifest.manifest).context("the manifest's path is not known")?;
+        let arguments = ["serve", "--manifest"].map(str::to_owned).into_iter().chain([manifest.display().to_string()]);
+        Ok(Self::Local { command: program.display().to_string(), arguments: arguments.collect() })
+    }
+
+    /// The entry as JSON.
+    fn json(&self, client: ClientName) -> Value {
+        match self {
+            Self::Local { command, arguments } => {
+                let mut entry = typed(client, "stdio");
+                entry.insert("command".to_owned(), json!(command));
+                entry.insert("args".to_owned(), json!(arguments));
+                Value::Object(entry)
+            }
+            // It takes addresses in its settings alone, of servers that Anthropic reaches; this program brings it to any.
+            Self::Remote { url, token } if client == ClientName::ClaudeDesktop => {
+                let mut arguments = vec!["-y", "mcp-remote", url];
+                let header = format!("Authorization: Bearer {TOKEN}");
+                if *token {
+                    arguments.extend(["--header", &header]);
+                }
+                json!({"command": "npx", "args": arguments})
+            }
+            Self::Remote { url, token } => {
+                let mut entry = typed(client, "http");
+                entry.insert(address(client).to_owned(), json!(url));
+                if *token {
+                    entry.insert("headers".to_owned(), json!({"Authorization": format!("Bearer {TOKEN}")}));
+                }
+                Value::Object(entry)
+            }
+        }
+    }
+
+    /// The entry as TOML. Strings of JSON are strings of TOML.
+    fn toml(&self, name: &str) -> String {
+        match self {
+            Self::Local { command, arguments } => {
+                format!("[mcp_servers.{name}]\ncommand = {}\nargs = {}\n", json!(command), json!(arguments))
+            }
+            Self::Remote { url, token } => {
+                let bearer =
+                    if *token { format!("bearer_token_env_var = \"{TOKEN_VARIABLE}\"\n") } else { String::new() };
+                format!("[mcp_servers.{name}]\nurl = {}\n{bearer}", json!(url))
+            }
+        }
+    }
+
+    /// What does the same on the client's own command line, where it has one.
+    fn command_line(&self, args: &ClientConfigArgs) -> Option<String> {
+        let name = &args.name;
+        match (args.client, self) {
+            (ClientName::Claude, Self::Local { command, arguments }) => {
+                Some(format!("claude mcp add {name} -- {}", words(command, arguments)))
+            }
+            (ClientName::Claude, Self::Remote { url, token }) => {
+                let header = if *token { format!(" --header 'Authorization: Bearer {TOKEN}'") } else { String::new() };
+                Some(format!("claude mcp add --transport http {name} {}{header}", quoted(url)))
+            }
+            (ClientName::Codex, Self::Local { command, arguments }) => {
+                Some(format!("codex mcp add {name} -- {}", words(command, arguments)))
+            }
+            (ClientName::Codex, Self::Remote { url, token: false }) => {
+                Some(format!("codex mcp add {name} --url {}", quoted(url)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The beginning of an entry, where a client wants the kind of server in it.
+fn typed(client: ClientName, kind: &str) -> Map<String, Value> {
+    let names_stdio = client == ClientName::Vscode;
+    let names_http = matches!(client, ClientName::Claude | ClientName::Vscode);
+    let names = if kind == "stdio" { names_stdio } else { names_http };
+    names.then(|| ("type".to_owned(), json!(kind))).into_iter().collect()
+}
+
+/// Under which key a client keeps a server's address.
+const fn address(client: ClientName) -> &'static str {
+    match client {
+        ClientName::Windsurf => "serverUrl",
+        ClientName::Gemini => "httpUrl",
+        _ => "url",
+    }
 }
 
 /// Under which key a client keeps its servers.
 const fn key(client: ClientName) -> &'static str {
     match client {
-        ClientName::Claude | ClientName::Cursor | ClientName::Windsurf => "mcpServers",
         ClientName::Vscode => "servers",
         ClientName::Zed => "context_servers",
+        _ => "mcpServers",
     }
 }
 
 /// Where the text belongs.
 const fn place(client: ClientName) -> &'static str {
     match client {
-        ClientName::Claude => {
-            "into claude_desktop_config.json (Claude Desktop), or .mcp.json of a project (Claude Code):"
-        }
+        ClientName::Claude => "into .mcp.json of a project:",
+        ClientName::ClaudeDesktop => "into claude_desktop_config.json (Settings, Developer, Edit Config):",
         ClientName::Vscode => "into .vscode/mcp.json of a workspace, or the user's mcp.json:",
         ClientName::Cursor => "into .cursor/mcp.json of a project, or ~/.cursor/mcp.json:",
         ClientName::Windsurf => "into ~/.codeium/windsurf/mcp_config.json:",
         ClientName::Zed => "into Zed's settings.json:",
+        ClientName::Codex => "into ~/.codex/config.toml:",
+        ClientName::Gemini => "into ~/.gemini/settings.json, or .gemini/settings.json of a project:",
     }
+}
+
+fn words(command: &str, arguments: &[String]) -> String {
+    let words: Vec<String> = std::iter::once(command).chain(arguments.iter().map(String::as_str)).map(quoted).collect();
+    words.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

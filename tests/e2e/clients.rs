@@ -1,4 +1,4 @@
-//! Real MCP clients talk to toolcell over stdio: list every tool, call every example, are refused, cancel.
+//! Real MCP clients talk to toolcell, over stdio and over HTTP: list every tool, call every example, are refused, cancel.
 //!
 //! Holds the tests, and how the client programs of `tests/clients` are found and run. What is called and what must
 //! come back is in `tests/clients/cases.json`, which every client reads; nothing of it belongs here.
@@ -6,12 +6,14 @@
 mod cases;
 mod rmcp;
 mod rmcp_reload;
+mod served;
 
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use served::Served;
 use tokio::process::Command;
 use tokio::time::timeout;
 use toolcell_tests::{Folder, fixture_bytes, toolcell};
@@ -22,6 +24,9 @@ const CLIENT_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The longest an installation may take, where the cache is empty: some 300 MB are downloaded.
 const SETUP_TIME_MAX: Duration = Duration::from_secs(600);
+
+/// What the SDKs call their modes.
+const MODES: [&str; 3] = ["legacy", "auto", "2026-07-28"];
 
 #[test]
 fn python_legacy() {
@@ -36,6 +41,11 @@ fn python_auto() {
 #[test]
 fn python_modern() {
     python("2026-07-28");
+}
+
+#[test]
+fn python_over_http_in_every_mode() {
+    over_http(&MODES, || python_client("client.py"));
 }
 
 #[test]
@@ -54,33 +64,28 @@ fn typescript_modern() {
 }
 
 #[test]
+fn typescript_over_http_in_every_mode() {
+    over_http(&MODES, || node_client("typescript.mjs"));
+}
+
+#[test]
 fn python_sees_reloads_in_every_mode() {
-    for mode in ["legacy", "auto", "2026-07-28"] {
-        let folder = folder_to_reload();
-        talk(python_client("client.py").arg("--reload").arg(folder.path()), mode);
-    }
+    reloads(|| python_client("client.py"));
 }
 
 #[test]
 fn typescript_sees_reloads_in_every_mode() {
-    for mode in ["legacy", "auto", "2026-07-28"] {
-        let folder = folder_to_reload();
-        talk(node_client("typescript.mjs").arg("--reload").arg(folder.path()), mode);
-    }
+    reloads(|| node_client("typescript.mjs"));
 }
 
 #[test]
 fn python_answers_what_tools_ask_in_every_mode() {
-    for mode in ["legacy", "auto", "2026-07-28"] {
-        talk(python_client("client.py").arg("--asking").arg(folder_that_asks().path()), mode);
-    }
+    answers(|| python_client("client.py"));
 }
 
 #[test]
 fn typescript_answers_what_tools_ask_in_every_mode() {
-    for mode in ["legacy", "auto", "2026-07-28"] {
-        talk(node_client("typescript.mjs").arg("--asking").arg(folder_that_asks().path()), mode);
-    }
+    answers(|| node_client("typescript.mjs"));
 }
 
 #[test]
@@ -94,26 +99,85 @@ fn inspector_modern() {
 }
 
 #[test]
+fn inspector_over_http_in_every_mode() {
+    over_http(&["legacy", "auto", "modern"], || node_client("inspector.mjs"));
+}
+
+#[test]
 fn rmcp_legacy() {
-    within(CLIENT_TIME_MAX, "rmcp legacy", rmcp::converse(rmcp::Mode::Legacy));
+    within(CLIENT_TIME_MAX, "rmcp legacy", rmcp::converse(rmcp::Mode::Legacy, &Served::by_the_client()));
 }
 
 #[test]
 fn rmcp_auto() {
-    within(CLIENT_TIME_MAX, "rmcp auto", rmcp::converse(rmcp::Mode::Auto));
+    within(CLIENT_TIME_MAX, "rmcp auto", rmcp::converse(rmcp::Mode::Auto, &Served::by_the_client()));
 }
 
 #[test]
 fn rmcp_modern() {
-    within(CLIENT_TIME_MAX, "rmcp 2026-07-28", rmcp::converse(rmcp::Mode::Modern));
+    within(CLIENT_TIME_MAX, "rmcp 2026-07-28", rmcp::converse(rmcp::Mode::Modern, &Served::by_the_client()));
+}
+
+#[test]
+fn rmcp_over_http_in_every_mode() {
+    let served = Served::over_http();
+    for mode in rmcp::Mode::ALL {
+        within(CLIENT_TIME_MAX, "rmcp over HTTP", rmcp::converse(mode, &served));
+    }
+    served.end();
 }
 
 #[test]
 fn rmcp_sees_reloads_in_every_mode() {
-    for mode in [rmcp::Mode::Legacy, rmcp::Mode::Auto, rmcp::Mode::Modern] {
+    for mode in rmcp::Mode::ALL {
         let folder = folder_to_reload();
-        within(CLIENT_TIME_MAX, "rmcp and reloads", rmcp_reload::converse(mode, &folder));
+        let arguments = ["serve", "--manifest", &folder.manifest().display().to_string()].map(str::to_owned);
+        let target = rmcp::Target::Arguments(arguments.to_vec());
+        within(CLIENT_TIME_MAX, "rmcp and reloads", rmcp_reload::converse(mode, &folder, target));
+        let folder = folder_to_reload();
+        let served = Served::manifest("reload", &folder.manifest());
+        let target = served.url("reload").unwrap();
+        within(CLIENT_TIME_MAX, "rmcp and reloads over HTTP", rmcp_reload::converse(mode, &folder, target));
+        served.end();
     }
+}
+
+/// Lets a client talk over HTTP in each of these modes, with the same servers.
+fn over_http(modes: &[&str], client: impl Fn() -> Command) {
+    let served = Served::over_http();
+    for mode in modes {
+        let mut client = client();
+        served.tell(&mut client);
+        talk(&mut client, mode);
+    }
+    served.end();
+}
+
+/// Lets a client see reloads in every mode, over stdio and over HTTP.
+fn reloads(client: impl Fn() -> Command) {
+    for mode in MODES {
+        let folder = folder_to_reload();
+        talk(client().arg("--reload").arg(folder.path()), mode);
+        let folder = folder_to_reload();
+        let served = Served::manifest("reload", &folder.manifest());
+        let mut client = client();
+        served.tell(client.arg("--reload").arg(folder.path()));
+        talk(&mut client, mode);
+        served.end();
+    }
+}
+
+/// Lets a client answer what tools ask in every mode, over stdio and over HTTP.
+fn answers(client: impl Fn() -> Command) {
+    let folder = folder_that_asks();
+    let served = Served::manifest("asking", &folder.manifest());
+    for mode in MODES {
+        talk(client().arg("--asking").arg(folder.path()), mode);
+        let mut client = client();
+        served.tell(client.arg("--asking").arg(folder.path()));
+        talk(&mut client, mode);
+    }
+    served.end();
 }
 
 /// A folder whose component is saved anew by the client: as code behind the same list, and as another list.
@@ -137,7 +201,7 @@ fn python(mode: &str) {
 }
 
 /// One of the Python clients, installed.
-pub(crate) fn python_client(program: &str) -> Command {
+fn python_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("python")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
@@ -151,7 +215,7 @@ fn node(program: &str, mode: &str) {
 }
 
 /// One of the Node clients, installed.
-pub(crate) fn node_client(program: &str) -> Command {
+fn node_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("node")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
@@ -172,12 +236,7 @@ fn install(language: &str) -> Result<Vec<String>, String> {
 
 /// Lets a client talk to toolcell; fails with all it said unless it is content.
 fn talk(client: &mut Command, mode: &str) {
-    converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
-}
-
-/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is content.
-pub(crate) fn converse(client: &mut Command, mode: &str) {
-    client.args(["--mode", mode]);
+    client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")).args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);
     let said = String::from_utf8_lossy(&done.stdout);
     let complained = String::from_utf8_lossy(&done.stderr);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -103,18 +104,30 @@ impl TestHost {
     /// As [`TestHost::with_manifest`].
     #[must_use]
     pub fn building(folder: Folder, script: &str) -> Self {
-        Self::start_as("dev", folder, &["--project", "guest", "--", "sh", "-c", script], &[])
+        let manifest = folder.manifest();
+        Self::start_as("dev", (folder, &manifest), &["--project", "guest", "--", "sh", "-c", script], &[])
     }
 
     pub(crate) fn start_with(folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
-        Self::start_as("serve", folder, further, variables)
+        let manifest = folder.manifest();
+        Self::start_as("serve", (folder, &manifest), further, variables)
     }
 
-    fn start_as(command: &str, folder: Folder, further: &[&str], variables: &[(&str, &str)]) -> Self {
+    /// Serves this manifest where it lies, with a folder of its own for everything else.
+    pub(crate) fn start_of(manifest: &Path, further: &[&str]) -> Self {
+        Self::start_as("serve", (Folder::with_manifest(""), manifest), further, &[])
+    }
+
+    fn start_as(
+        command: &str,
+        (folder, manifest): (Folder, &Path),
+        further: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let mut child = std::process::Command::new(binary::toolcell())
             .arg(command)
             .arg("--manifest")
-            .arg(folder.manifest())
+            .arg(manifest)
             .args(further)
             .env(RUNTIME_FOLDER, folder.runtime())
             .envs(variables.iter().copied())

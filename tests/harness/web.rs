@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -63,7 +64,19 @@ impl WebHost {
     /// Where it does not start.
     #[must_use]
     pub fn in_folder(folder: Folder, arguments: &[&str]) -> Self {
-        let host = TestHost::start_with(folder, arguments, &[]);
+        Self::listening(TestHost::start_with(folder, arguments, &[]))
+    }
+
+    /// Serves this manifest where it lies, on a free port of loopback.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn of_manifest(manifest: &Path) -> Self {
+        Self::listening(TestHost::start_of(manifest, &["--http", "127.0.0.1:0"]))
+    }
+
+    fn listening(host: TestHost) -> Self {
         host.will_say("/mcp\n");
         let said = host.said();
         let endpoint = said.lines().find(|line| line.ends_with("/mcp")).unwrap_or_default();
@@ -88,6 +101,12 @@ impl WebHost {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address that clients are told.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
     }
 
     /// A new connection.

@@ -1,6 +1,9 @@
 // What the Node clients share: the command line, the reading of cases.json, and how a claim is said.
 //
-// Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE [--reload FOLDER | --asking FOLDER]
+// Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE [--reload FOLDER | --asking FOLDER] [--at NAME=URL ...]
+//
+// A client starts a toolcell for each server that it talks with, but for those that --at says to be served over HTTP
+// already: by their names in cases.json, or reload, or asking.
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -21,7 +24,7 @@ export function check(holdsTrue, claim, ...details) {
 /** The command line, and the cases it names. `negotiated` maps each mode to the revision it must end up with. */
 export function readRun(negotiated) {
     const option = { type: 'string' };
-    const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option, reload: option, asking: option } });
+    const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option, reload: option, asking: option, at: { ...option, multiple: true, default: [] } } });
     for (const name of ['toolcell', 'cases', 'modules', 'mode']) {
         if (values[name] === undefined) throw new Failed(`--${name} is missing`);
     }
@@ -32,6 +35,7 @@ export function readRun(negotiated) {
         cases: JSON.parse(readFileSync(values.cases, 'utf8')),
         revision: negotiated[values.mode],
         modern: negotiated[values.mode] === '2026-07-28',
+        at: Object.fromEntries(values.at.map(place => [place.slice(0, place.indexOf('=')), place.slice(place.indexOf('=') + 1)])),
         serve: server => ['serve', '--manifest', resolve(folder, server.manifest), ...(server.options ?? [])]
     };
 }

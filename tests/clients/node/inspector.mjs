@@ -41,10 +41,11 @@ await main(async () => {
     }
 });
 
-/** Starts the Inspector with a toolcell of its own. */
-function inspect(run, server, ...options) {
+/** Starts the Inspector with the server of this name: one that is served already, or a toolcell of its own. */
+function inspect(run, name, ...options) {
     const launcher = join(run.modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
-    const target = [run.toolcell, ...run.serve(server)];
+    const served = name in run.at;
+    const target = served ? [run.at[name], '--transport', 'http'] : [run.toolcell, ...run.serve(run.cases[name])];
     const wanted = ['--protocol-era', run.mode, '--connect-timeout', `${CONNECT_MS_MAX}`, '--format', 'json', ...options];
     const settings = { env: { ...process.env, HOME: run.home }, timeout: RUN_MS_MAX, maxBuffer: 64 * 1024 * 1024 };
     return new Promise(resolve => {
@@ -63,7 +64,7 @@ function answer(ran, status, claim) {
 /** All tools are listed, and their schemas are portable: with --strict the Inspector fails on one that is not. */
 async function list(run) {
     const claim = 'the Inspector finds nothing wrong with any schema';
-    const { tools } = answer(await inspect(run, run.cases.examples, '--method', 'tools/list', '--strict'), EXIT.fine, claim);
+    const { tools } = answer(await inspect(run, 'examples', '--method', 'tools/list', '--strict'), EXIT.fine, claim);
     check(true, claim);
     checkDefinitions(tools, run.cases.examples);
 }
@@ -72,7 +73,7 @@ async function list(run) {
 async function paging(run) {
     const server = run.cases.endless;
     const claim = 'a list of many pages is listed whole';
-    const { tools } = answer(await inspect(run, server, '--method', 'tools/list'), EXIT.fine, claim);
+    const { tools } = answer(await inspect(run, 'endless', '--method', 'tools/list'), EXIT.fine, claim);
     const names = tools.map(tool => tool.name);
     check(names.length > server.pageSize && new Set(names).size === names.length, claim, names);
     check(server.calls.every(endless => names.includes(endless.tool)), 'no tool is lost between pages', names);
@@ -86,7 +87,7 @@ function calling(name, given) {
 /** One call gives what its case expects. */
 async function call(run, example) {
     const claim = `${example.tool}: ${example.shows}`;
-    const result = answer(await inspect(run, run.cases.examples, ...calling(example.tool, example.arguments)), EXIT.fine, claim);
+    const result = answer(await inspect(run, 'examples', ...calling(example.tool, example.arguments)), EXIT.fine, claim);
     const wrong = mismatches(example.result, result);
     check(wrong.length === 0, claim, ...wrong);
 }
@@ -94,14 +95,14 @@ async function call(run, example) {
 /** Bad arguments are a result the model can read; the Inspector gives such a result a status of its own. */
 async function refuse(run, refusal) {
     const claim = `${refusal.tool}: ${refusal.shows}`;
-    const result = answer(await inspect(run, run.cases.examples, ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
+    const result = answer(await inspect(run, 'examples', ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
     const wrong = mismatches({ isError: true, ...refusal.result }, result);
     check(wrong.length === 0, claim, ...wrong);
 }
 
 /** The Inspector lists before it calls, and does not send a call of a tool that is not listed. */
 async function unknown(run) {
-    const { status, stderr } = await inspect(run, run.cases.examples, ...calling('no_such_tool', {}));
+    const { status, stderr } = await inspect(run, 'examples', ...calling('no_such_tool', {}));
     const said = stderr.includes('"tool_not_found"');
     check(status === EXIT.toolError && said, 'an unknown tool is not on the list', String(status), stderr);
 }

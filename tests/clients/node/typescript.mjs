@@ -53,13 +53,21 @@ await main(async () => {
     await cancellation(run, library);
 });
 
-/** A client that starts its own toolcell. Errors that the SDK only reports aside are collected: there must be none. */
-async function connect(run, server, { Client, StdioClientTransport }, options = {}) {
+/**
+ * A client of the server of this name: one that is served already, or a toolcell of its own. Errors that the SDK only
+ * reports aside are collected: there must be none.
+ */
+async function connect(run, name, { Client, StdioClientTransport, StreamableHTTPClientTransport }, options = {}) {
     const mode = run.mode === '2026-07-28' ? { pin: run.mode } : run.mode;
     const client = new Client({ name: 'toolcell-tests', version: '1.0.0' }, { ...options, versionNegotiation: { mode } });
     const asides = [];
     client.onerror = error => asides.push(String(error));
-    const transport = new StdioClientTransport({ command: run.toolcell, args: run.serve(server), stderr: 'inherit' });
+    const folder = { reload: run.reload, asking: run.asking }[name];
+    const server = folder === undefined ? run.cases[name] : { manifest: join(folder, 'toolcell.toml') };
+    const transport =
+        name in run.at
+            ? new StreamableHTTPClientTransport(new URL(run.at[name]))
+            : new StdioClientTransport({ command: run.toolcell, args: run.serve(server), stderr: 'inherit' });
     await client.connect(transport, { timeout: REQUEST_MS_MAX });
     return { client, asides };
 }
@@ -67,7 +75,7 @@ async function connect(run, server, { Client, StdioClientTransport }, options = 
 /** Every example tool is listed, answers, and refuses what it must. */
 async function examples(run, library) {
     const server = run.cases.examples;
-    const { client, asides } = await connect(run, server, library);
+    const { client, asides } = await connect(run, 'examples', library);
     const revision = client.getNegotiatedProtocolVersion();
     check(revision === run.revision, `mode ${run.mode} negotiates ${run.revision}`, revision);
     check(client.getServerCapabilities()?.tools?.listChanged === true, 'the server announces list changes');
@@ -139,7 +147,7 @@ async function subscription(client, run) {
 /** A call that is given up stops: the connection goes on, and nothing holds the server back when it closes. */
 async function cancellation(run, library) {
     const server = run.cases.endless;
-    const { client, asides } = await connect(run, server, library);
+    const { client, asides } = await connect(run, 'endless', library);
     const lines = [];
     client.setNotificationHandler('notifications/message', notification => void lines.push(notification.params.data));
     if (!run.modern) await client.setLoggingLevel('debug');
@@ -175,7 +183,7 @@ async function giveUp(client, endless, meanwhile, run) {
 
 /** What is saved answers; another list is heard of once, and other code behind the same list is not. */
 async function reload(run, library) {
-    const { client, asides } = await connect(run, { manifest: join(run.reload, 'toolcell.toml') }, library);
+    const { client, asides } = await connect(run, 'reload', library);
     const version = async () => (await client.callTool({ name: 'version', arguments: {} })).content[0].text;
     const names = async () => (await client.listTools()).tools.map(tool => tool.name).join();
     const save = next => renameSync(join(run.reload, 'next', next), join(run.reload, 'components/tool.wasm'));
@@ -206,7 +214,7 @@ async function reload(run, library) {
 /** A tool asks the person, the model and the client; a call is confirmed or declined. */
 async function asking(run, library) {
     const options = { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } };
-    const { client, asides } = await connect(run, { manifest: join(run.asking, 'toolcell.toml') }, library, options);
+    const { client, asides } = await connect(run, 'asking', library, options);
     const said = [];
     let decision = 'accept';
     client.setRequestHandler('elicitation/create', async ({ params }) => {
@@ -233,12 +241,16 @@ async function asking(run, library) {
     await close(client, asides);
 }
 
-/** The server ends by itself, soon after its input does, and the SDK had nothing to object to on the way. */
+/** The server ends by itself, soon after its input does; over HTTP, the connection does. And the SDK had nothing to object to on the way. */
 async function close(client, asides) {
     const closing = performance.now();
+    if (client.transport.sessionId !== undefined) {
+        await client.transport.terminateSession();
+        check(client.transport.sessionId === undefined, 'the session is ended');
+    }
     await client.close();
     const took = performance.now() - closing;
-    check(took < CLOSE_MS_MAX, 'the server ends when its input does', `${took.toFixed()} ms`);
+    check(took < CLOSE_MS_MAX, 'the client is soon done when it closes', `${took.toFixed()} ms`);
     const objections = asides.filter(aside => !LATE_PROGRESS.test(aside));
     check(objections.length === 0, 'the SDK objects to nothing', ...objections);
 }

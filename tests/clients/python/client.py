@@ -1,6 +1,10 @@
 """Talks to toolcell with the official Python SDK, in one mode a run.
 
 Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28 [--reload FOLDER | --asking FOLDER]
+                 [--at NAME=URL ...]
+
+It starts a toolcell for each server that it talks with, but for those that --at says to be served over HTTP already: by
+their names in cases.json, or reload, or asking.
 
 With --reload it serves FOLDER/toolcell.toml instead, whose tool says its version, and saves the versions of FOLDER/next
 over it: one that offers the same list, and one that offers another. With --asking it serves FOLDER/toolcell.toml, whose
@@ -114,17 +118,22 @@ class Run:
         self.folder: Path = options.cases.resolve().parent
         self.cases: dict[str, Any] = json.loads(options.cases.read_text())
         self.modern = NEGOTIATED[self.mode] == "2026-07-28"
+        self.at: dict[str, str] = dict(place.split("=", 1) for place in options.at)
 
-    def client(self, server: dict[str, Any], **options: Any) -> Client:
-        """A client that starts its own toolcell."""
-        args = ["serve", "--manifest", str(self.folder / server["manifest"]), *server.get("options", [])]
-        parameters = StdioServerParameters(command=self.toolcell, args=args)
-        return Client(parameters, mode=self.mode, read_timeout_seconds=REQUEST_SECONDS_MAX, **options)
+    def client(self, name: str, manifest: Path | None = None, **options: Any) -> Client:
+        """A client of the server of this name: one that is served already, or a toolcell of its own."""
+        target: str | StdioServerParameters | None = self.at.get(name)
+        if target is None:
+            server = self.cases.get(name, {})
+            manifest = manifest or self.folder / server["manifest"]
+            args = ["serve", "--manifest", str(manifest), *server.get("options", [])]
+            target = StdioServerParameters(command=self.toolcell, args=args)
+        return Client(target, mode=self.mode, read_timeout_seconds=REQUEST_SECONDS_MAX, **options)
 
     async def examples(self) -> None:
         """Every example tool is listed, answers, and refuses what it must."""
         server = self.cases["examples"]
-        client = self.client(server)
+        client = self.client("examples")
         async with client:
             revision = client.protocol_version
             check(revision == NEGOTIATED[self.mode], f"mode {self.mode} negotiates {NEGOTIATED[self.mode]}", revision)
@@ -214,7 +223,7 @@ class Run:
         async def log(parameters: Any) -> None:
             lines.append(parameters.data)
 
-        client = self.client(server, logging_callback=log, log_level="debug" if self.modern else None)
+        client = self.client("endless", logging_callback=log, log_level="debug" if self.modern else None)
         async with client:
             if not self.modern:
                 await client.set_logging_level("debug")
@@ -255,7 +264,7 @@ class Run:
                 heard.append(message)
                 changed.set()
 
-        client = self.client({"manifest": str(folder / "toolcell.toml")}, message_handler=notified)
+        client = self.client("reload", folder / "toolcell.toml", message_handler=notified)
         async with client, AsyncExitStack() as stack:
             subscription = None
             if self.modern:
@@ -297,7 +306,7 @@ class Run:
             return ListRootsResult(roots=[Root(uri="file:///work")])
 
         answering = {"elicitation_callback": person, "sampling_callback": model, "list_roots_callback": folders}
-        async with self.client({"manifest": str(folder / "toolcell.toml")}, **answering) as client:
+        async with self.client("asking", folder / "toolcell.toml", **answering) as client:
             result = wire(await client.call_tool("ask", {"rounds": ASKED}))
             text = result["content"][0]["text"]
             check(text.startswith('roots file:///work, accepted {"name":"Ada"}; message {'), "the tool has the answers", text)
@@ -314,9 +323,9 @@ class Run:
         self.closed(closing)
 
     def closed(self, closing: float) -> None:
-        """The server ended by itself, soon after its input did."""
+        """The server ended by itself, soon after its input did; over HTTP, the connection did."""
         seconds = time.monotonic() - closing
-        check(seconds < CLOSE_SECONDS_MAX, "the server ends when its input does", f"{seconds:.2f} s")
+        check(seconds < CLOSE_SECONDS_MAX, "the client is soon done when it closes", f"{seconds:.2f} s")
 
 
 async def version(client: Client) -> str:
@@ -331,6 +340,7 @@ async def main() -> None:
     parser.add_argument("--mode", required=True, choices=sorted(NEGOTIATED))
     parser.add_argument("--reload", type=Path)
     parser.add_argument("--asking", type=Path)
+    parser.add_argument("--at", action="append", default=[], metavar="NAME=URL")
     options = parser.parse_args()
     run = Run(options)
     if options.reload:

@@ -22,9 +22,14 @@ impl Server {
         Self(all[name].clone())
     }
 
-    /// The arguments that make the binary under test serve this.
+    /// The manifest to serve.
+    pub(super) fn manifest(&self) -> PathBuf {
+        super::folder().join(text(&self.0["manifest"]))
+    }
+
+    /// The arguments that make the binary under test serve this to the client that starts it.
     pub(super) fn arguments(&self) -> Vec<String> {
-        let manifest: PathBuf = super::folder().join(text(&self.0["manifest"]));
+        let manifest = self.manifest();
         let options = self.0["options"].as_array().into_iter().flatten().map(|option| text(option).to_owned());
         ["serve".to_owned(), "--manifest".to_owned(), manifest.display().to_string()]
             .into_iter()

@@ -14,7 +14,7 @@ use rmcp::model::{
     SetLevelRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService};
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use toolcell_tests::toolcell;
 
 use super::cases::{Case, Server};
+use super::served::Served;
 
 /// The SDK sends SIGTERM three seconds after it closed stdin: a server that ends sooner ended by itself.
 const CLOSE_TIME_MAX: Duration = Duration::from_millis(1500);
@@ -36,6 +37,11 @@ pub(super) enum Mode {
     Auto,
     /// `server/discover`, and 2026-07-28 or nothing.
     Modern,
+}
+
+impl Mode {
+    /// Each of them.
+    pub(super) const ALL: [Self; 3] = [Self::Legacy, Self::Auto, Self::Modern];
 }
 
 /// What the server says beside its answers.
@@ -65,16 +71,45 @@ impl ClientHandler for Ear {
     }
 }
 
-/// The whole conversation in one mode.
-pub(super) async fn converse(mode: Mode) {
-    examples(mode).await;
-    cancellation(mode).await;
+/// The whole conversation in one mode, with a toolcell that the client starts, or over HTTP.
+pub(super) async fn converse(mode: Mode, served: &Served) {
+    examples(mode, served).await;
+    cancellation(mode, served).await;
+}
+
+/// A connection in one mode.
+pub(super) async fn connect<E: ClientHandler>(mode: Mode, ear: E, target: Target) -> RunningService<RoleClient, E> {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let lifecycle = match mode {
+        Mode::Legacy => ClientLifecycleMode::Initialize,
+        Mode::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+        Mode::Modern => ClientLifecycleMode::Discover { preferred_versions },
+    };
+    let client = match target {
+        Target::Url(url) => ear.serve_with_lifecycle(StreamableHttpClientTransport::from_uri(url), lifecycle).await,
+        Target::Arguments(arguments) => {
+            let mut command = Command::new(toolcell());
+            command.args(arguments);
+            let (transport, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
+            tokio::spawn(repeat(stderr.expect("stderr is a pipe")));
+            ear.serve_with_lifecycle(transport, lifecycle).await
+        }
+    };
+    client.expect("the server is understood")
+}
+
+/// What to connect to.
+pub(super) enum Target {
+    /// A toolcell that is started with these arguments.
+    Arguments(Vec<String>),
+    /// One that serves over HTTP.
+    Url(String),
 }
 
 /// Every example tool is listed, answers, and refuses what it must.
-async fn examples(mode: Mode) {
+async fn examples(mode: Mode, served: &Served) {
     let server = Server::named("examples");
-    let mut conversation = Conversation::start(&server, mode).await;
+    let mut conversation = Conversation::start(served.target("examples"), mode).await;
     conversation.definitions(&server).await;
     for case in server.cases("calls") {
         let result = conversation.call(case).await;
@@ -92,9 +127,9 @@ async fn examples(mode: Mode) {
 }
 
 /// A call that is given up stops: the connection goes on, and nothing holds the server back when it closes.
-async fn cancellation(mode: Mode) {
+async fn cancellation(mode: Mode, served: &Served) {
     let server = Server::named("endless");
-    let mut conversation = Conversation::start(&server, mode).await;
+    let mut conversation = Conversation::start(served.target("endless"), mode).await;
     if !conversation.modern {
         conversation
             .client
@@ -125,19 +160,9 @@ async fn repeat(stderr: ChildStderr) {
 }
 
 impl Conversation {
-    async fn start(server: &Server, mode: Mode) -> Self {
-        let mut command = Command::new(toolcell());
-        command.args(server.arguments());
-        let (transport, stderr) = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn().unwrap();
-        tokio::spawn(repeat(stderr.expect("stderr is a pipe")));
+    async fn start(target: Target, mode: Mode) -> Self {
         let (sender, asides) = mpsc::unbounded_channel();
-        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-        let lifecycle = match mode {
-            Mode::Legacy => ClientLifecycleMode::Initialize,
-            Mode::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
-            Mode::Modern => ClientLifecycleMode::Discover { preferred_versions },
-        };
-        let client = Ear(sender).serve_with_lifecycle(transport, lifecycle).await.expect("the server is understood");
+        let client = connect(mode, Ear(sender), target).await;
         let about = client.peer_info().expect("the server says what it is");
         let modern = mode != Mode::Legacy;
         let revision = if modern { ProtocolVersion::V_2026_07_28 } else { ProtocolVersion::V_2025_11_25 };

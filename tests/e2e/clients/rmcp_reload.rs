@@ -1,16 +1,12 @@
 //! The official Rust SDK sees reloads: other code answers without a word, another list is heard of once.
 
-use std::path::Path;
-
-use rmcp::model::{CallToolRequestParams, ProtocolVersion, ServerNotification, SubscriptionFilter};
+use rmcp::model::{CallToolRequestParams, ServerNotification, SubscriptionFilter};
 use rmcp::service::{NotificationContext, RunningService, Subscription};
-use rmcp::transport::TokioChildProcess;
-use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
-use tokio::process::Command;
+use rmcp::{ClientHandler, RoleClient};
 use tokio::sync::mpsc;
-use toolcell_tests::{Folder, toolcell};
+use toolcell_tests::Folder;
 
-use super::rmcp::Mode;
+use super::rmcp::{Mode, Target};
 
 /// Passes on that the list changed, where it is told without a subscription.
 struct Ear(mpsc::UnboundedSender<()>);
@@ -45,8 +41,8 @@ impl Heard {
 }
 
 /// Saves the next versions over the one that is served, and looks at what becomes of it.
-pub(super) async fn converse(mode: Mode, folder: &Folder) {
-    let (client, mut heard) = connect(mode, &folder.manifest()).await;
+pub(super) async fn converse(mode: Mode, folder: &Folder, target: Target) {
+    let (client, mut heard) = connect(mode, target).await;
     assert_eq!((version(&client).await.as_str(), names(&client).await), ("a", vec!["version".into(), "linger".into()]));
     let save = |next: &str| {
         let path = |relative: &str| folder.path().join(relative);
@@ -64,18 +60,9 @@ pub(super) async fn converse(mode: Mode, folder: &Folder) {
     client.cancel().await.expect("the connection closes");
 }
 
-async fn connect(mode: Mode, manifest: &Path) -> (RunningService<RoleClient, Ear>, Heard) {
-    let mut command = Command::new(toolcell());
-    command.arg("serve").arg("--manifest").arg(manifest);
+async fn connect(mode: Mode, target: Target) -> (RunningService<RoleClient, Ear>, Heard) {
     let (sender, bare) = mpsc::unbounded_channel();
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    let lifecycle = match mode {
-        Mode::Legacy => ClientLifecycleMode::Initialize,
-        Mode::Auto => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
-        Mode::Modern => ClientLifecycleMode::Discover { preferred_versions },
-    };
-    let transport = TokioChildProcess::new(command).unwrap();
-    let client = Ear(sender).serve_with_lifecycle(transport, lifecycle).await.expect("the server is understood");
+    let client = super::rmcp::connect(mode, Ear(sender), target).await;
     let wanted = SubscriptionFilter::builder().tools_list_changed().build();
     let subscription = match mode {
         Mode::Legacy => None,

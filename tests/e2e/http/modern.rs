@@ -74,7 +74,7 @@ fn errors_have_the_status_that_the_specification_gives_them() {
     };
     let version = "io.modelcontextprotocol/protocolVersion";
     for (what, ask, expected) in [
-        ("an unknown method", Ask::modern(1, "resources/list", json!({})), (404, -32601)),
+        ("an unknown method", Ask::modern(1, "prompts/list", json!({})), (404, -32601)),
         ("a method of the other era", Ask::modern(1, "initialize", json!({})), (404, -32601)),
         ("an unsupported version", unsupported, (400, -32022)),
         ("no capabilities", lacking(json!({version: "2026-07-28"})), (400, -32602)),

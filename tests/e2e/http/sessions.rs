@@ -23,7 +23,7 @@ fn every_revision_has_a_conversation_in_a_session() {
         assert_eq!(reply.frame()["result"]["content"][0]["text"], revision);
         let ping = Ask::request(2, "ping", json!({})).of_session(&session).with("mcp-protocol-version", revision);
         assert_eq!(host.ask(&ping).frame()["result"], json!({}));
-        let unknown = host.ask(&Ask::request(3, "resources/list", json!({})).of_session(&session));
+        let unknown = host.ask(&Ask::request(3, "prompts/list", json!({})).of_session(&session));
         assert_eq!(unknown.error(), (200, -32601), "404 would say that the session is gone");
     }
 }

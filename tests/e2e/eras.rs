@@ -32,7 +32,7 @@ fn a_handshake_agrees_on_the_revision_asked_for() {
         let mut host = TestHost::serving(&["good"]);
         let result = host.initialize(revision);
         assert_eq!(result["protocolVersion"], revision);
-        assert_eq!(result["capabilities"], json!({"logging": {}, "tools": {"listChanged": true}}));
+        assert_eq!(result["capabilities"], json!({"logging": {}, "resources": {}, "tools": {"listChanged": true}}));
         assert_eq!(result["serverInfo"]["name"], "toolcell");
         assert_eq!(host.request("ping", json!({}))["result"], json!({}));
     }
@@ -267,7 +267,8 @@ fn absent_arguments_are_an_empty_object() {
 fn methods_that_are_not_offered_are_not_found() {
     for revision in revisions() {
         let mut host = speaking(revision);
-        for method in ["resources/list", "resources/read", "prompts/list", "completion/complete", "tools/delete", "x"] {
+        for method in ["resources/subscribe", "prompts/list", "prompts/get", "completion/complete", "tools/delete", "x"]
+        {
             let reply = host.request(method, json!({}));
             assert_eq!(reply["error"]["code"], -32601, "{revision} {method}: {reply}");
         }

@@ -31,9 +31,10 @@ use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{
     ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, NameCollisions, Tool, ToolList,
 };
-use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Program, ToolName};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
 use toolcell_sandbox::{
-    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ToolComponent, contract,
+    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ShapeName, ToolComponent,
+    contract,
 };
 
 use crate::observe::Observation;
@@ -475,6 +476,18 @@ impl Entry {
         Ending { detail, result, ..ending }
     }
 
+    /// Whether its results may embed resources: functions over WIT values never do, programs where the manifest says so.
+    fn may_embed(&self) -> bool {
+        match self.component.component.shape() {
+            ShapeName::Typed => false,
+            ShapeName::Program => self.program.as_ref().is_some_and(|program| match program.output() {
+                Output::Media { mime_type, .. } => !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind)),
+                Output::Text | Output::Json => false,
+            }),
+            _ => true,
+        }
+    }
+
     /// Arguments past the limit of this tool.
     fn too_large(&self, arguments: &RawValue) -> Option<Failure> {
         let bytes = arguments.get().len() as u64;
@@ -577,6 +590,10 @@ impl toolcell_mcp::Catalog for Catalog {
 
     fn tells_callers_apart(&self) -> bool {
         self.visible.tells_apart()
+    }
+
+    fn offers_resources(&self) -> bool {
+        self.entries.iter().any(|entry| entry.may_embed())
     }
 
     fn asks(&self, tool: usize) -> Option<String> {

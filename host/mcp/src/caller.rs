@@ -43,6 +43,11 @@ impl Caller {
         &self.name
     }
 
+    /// Whether the caller is told from others.
+    pub(crate) fn is_recognised(&self) -> bool {
+        &*self.name != ANYONE
+    }
+
     /// What the caller was given rights to, as whoever recognised it said.
     pub fn scopes(&self) -> impl Iterator<Item = &str> + Clone {
         self.scopes.iter().map(AsRef::as_ref)

@@ -45,6 +45,12 @@ pub trait Catalog: Send + Sync + 'static {
         false
     }
 
+    /// Whether its tools may embed resources in their results, which clients can then read once more. False, the default:
+    /// resources are not offered.
+    fn offers_resources(&self) -> bool {
+        false
+    }
+
     /// What a call of a tool runs, beside what its definition says, such as the digest of its code: what was asked for
     /// one call is answered for no other. `None`, the default: calls of this tool never ask anything.
     fn asks(&self, tool: usize) -> Option<String> {

@@ -24,6 +24,7 @@ mod host;
 pub mod http;
 mod meta;
 mod mirrored;
+mod resources;
 mod revision;
 pub mod sanitize;
 mod schema;

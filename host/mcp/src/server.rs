@@ -1,7 +1,7 @@
 //! The server: what it says it is, how it bounds its connections, and whom it tells of a new catalog.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
 use crate::host::{Catalog as _, Executor, Host, Outbox};
 use crate::meta::LogLevel;
+use crate::resources::Resources;
 use crate::revision::{Revision, push_implementation};
 use crate::tool::ToolList;
 
@@ -81,6 +82,10 @@ pub struct Server<H: Host> {
     pub(crate) options: ServerOptions,
     /// The server's identity as modern results carry it.
     pub(crate) identity: String,
+    /// What tools embedded in their results.
+    pub(crate) resources: Resources,
+    /// Connections so far that last longer than a request.
+    connections: AtomicU64,
     listeners: Mutex<Listeners>,
 }
 
@@ -105,7 +110,13 @@ impl<H: Host> Server<H> {
         let mut identity = Vec::new();
         push_implementation(&mut identity, &info, Revision::V2026_07_28.features());
         let identity = String::from_utf8_lossy(&identity).into_owned();
-        Self { host, info, options, identity, listeners: Mutex::default() }
+        let (resources, connections, listeners) = Default::default();
+        Self { host, info, options, identity, resources, connections, listeners }
+    }
+
+    /// A number that no other connection has.
+    pub(crate) fn number(&self) -> u64 {
+        self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Opens a connection of [`Caller::local`], such as one stdio process. Frames for the client go to `outbox`, calls
@@ -180,7 +191,7 @@ impl<H: Host> Server<H> {
     pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision) {
         let mut result = Object::open(out);
         result.text("protocolVersion", revision.name());
-        push_capabilities(result.key("capabilities"));
+        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
         push_implementation(result.key("serverInfo"), &self.info, revision.features());
         result.text_if("instructions", self.info.instructions.as_deref());
         result.close();
@@ -191,7 +202,7 @@ impl<H: Host> Server<H> {
         let mut result = Object::open(out);
         result.text("resultType", "complete");
         push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
-        push_capabilities(result.key("capabilities"));
+        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
         result.text_if("instructions", self.info.instructions.as_deref());
         push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
         result.text("cacheScope", "public");
@@ -216,6 +227,7 @@ fn differing(old: &ToolList, new: &ToolList) -> Vec<Revision> {
     Revision::ALL.into_iter().filter(|revision| !old.same_listing_in(new, *revision)).collect()
 }
 
-fn push_capabilities(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"logging\":{},\"tools\":{\"listChanged\":true}}");
+fn push_capabilities(out: &mut Vec<u8>, resources: bool) {
+    let resources = if resources { "\"resources\":{}," } else { "" };
+    out.extend_from_slice(format!("{{\"logging\":{{}},{resources}\"tools\":{{\"listChanged\":true}}}}").as_bytes());
 }

@@ -305,6 +305,7 @@ async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, 
     let asking = call.context.asking.clone();
     let work = async {
         let result = perform(catalog, tool, call).await;
+        shared.keep_resources(&result);
         let (id, identity) = (&slot.id, &shared.server.identity);
         match asking.ending() {
             None => Ok(result_frame(id, |out| push_result(out, &result, features, identity))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::calls::Caller;
 use super::reply::Reply;
-use super::{Session, Shared, text_param};
+use super::{Session, Shared, resources, text_param};
 use crate::asking::{Capabilities, Given};
 use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, push_json, result_frame, scan};
 use crate::host::{Catalog as _, Host};
@@ -45,7 +45,8 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::request("Only revision 2025-03-26 has batches"));
         }
         let method = body.method.as_ref();
-        if !matches!(method, "server/discover" | "tools/list" | "tools/call" | "subscriptions/listen") {
+        let is_known = matches!(method, "server/discover" | "tools/list" | "tools/call" | "subscriptions/listen");
+        if !is_known && !self.is_of_resources(method) {
             return Err(RpcError::method(method));
         }
         let meta = ModernMeta::read(body, revision)?;
@@ -61,8 +62,13 @@ impl<H: Host> Shared<H> {
                 let caller = Caller { revision, client, log_level, capabilities, given };
                 self.call(id, body, reply, caller)
             }
-            _ => self.listen(id, body, reply),
+            "subscriptions/listen" => self.listen(id, body, reply),
+            _ => self.resources(id, body, reply, revision),
         }
+    }
+
+    fn is_of_resources(&self, method: &str) -> bool {
+        resources::METHODS.contains(&method) && self.offers_resources()
     }
 
     fn legacy(
@@ -87,6 +93,7 @@ impl<H: Host> Shared<H> {
                     session.log_level = Some(level);
                 }
             }
+            method if self.is_of_resources(method) => return self.resources(id, body, reply, session.revision),
             method => return Err(RpcError::method(method)),
         }
         reply.send(Some(id), result_frame(id, |out| out.extend_from_slice(b"{}")));

@@ -4,16 +4,18 @@
 mod calls;
 mod methods;
 mod reply;
+mod resources;
 mod subscriptions;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::asking::{Capabilities, OpenAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{ClientInfo, LogLevel};
+use crate::resources::Holder;
 use crate::revision::Revision;
 use crate::server::Server;
 
@@ -49,13 +51,15 @@ impl<H: Host> Connection<H> {
                 outbox,
                 executor,
                 asks: Arc::default(),
+                number: OnceLock::new(),
                 state: Mutex::default(),
             }),
         }
     }
 
-    /// Has it hear of a changed list whether it subscribes or not: what a session needs.
+    /// Makes it one that lasts: it hears of a changed list whether it subscribes or not, and has resources of its own.
     pub(crate) fn listening(self) -> Self {
+        let _ = self.shared.number.set(self.shared.server.number());
         self.shared.hear();
         self
     }
@@ -162,7 +166,17 @@ struct Shared<H: Host> {
     executor: Arc<dyn Executor>,
     /// What this host asks the client.
     asks: Arc<OpenAsks>,
+    /// Tells it from all others, where it lasts longer than a request.
+    number: OnceLock<u64>,
     state: Mutex<State>,
+}
+
+impl<H: Host> Drop for Shared<H> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number.get() {
+            self.server.resources.forget(&Holder::Connection(*number));
+        }
+    }
 }
 
 #[derive(Default)]

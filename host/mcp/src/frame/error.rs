@@ -18,6 +18,8 @@ pub enum ErrorCode {
     InvalidParams,
     /// -32602 as well: what the protocol wants in every request's `_meta` is missing or wrong.
     InvalidMeta,
+    /// -32002: there is no such resource, to a legacy client (2025-11-25, Resources, "Error Handling").
+    ResourceNotFound,
     /// -32603: the host failed.
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
@@ -37,6 +39,7 @@ impl ErrorCode {
             Self::InvalidRequest => -32600,
             Self::MethodNotFound => -32601,
             Self::InvalidParams | Self::InvalidMeta => -32602,
+            Self::ResourceNotFound => -32002,
             Self::Internal => -32603,
             Self::MissingClientCapability => -32021,
             Self::HeaderMismatch => -32020,

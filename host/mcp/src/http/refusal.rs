@@ -132,7 +132,7 @@ impl Refusal {
 pub(super) fn status_of(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::MethodNotFound => StatusCode::NOT_FOUND,
-        ErrorCode::InvalidParams | ErrorCode::Internal => StatusCode::OK,
+        ErrorCode::InvalidParams | ErrorCode::ResourceNotFound | ErrorCode::Internal => StatusCode::OK,
         ErrorCode::Parse
         | ErrorCode::InvalidRequest
         | ErrorCode::InvalidMeta

@@ -4,6 +4,7 @@
 mod definition;
 mod features;
 mod json;
+mod resource;
 mod result;
 mod v2024_11_05;
 mod v2025_03_26;
@@ -18,6 +19,7 @@ use std::fmt;
 
 pub(crate) use definition::{push_definition, push_implementation};
 pub(crate) use features::{Features, Structured};
+pub(crate) use resource::{push_resource, push_resource_contents};
 pub(crate) use result::push_result;
 
 /// One published revision of the Model Context Protocol.

@@ -5,6 +5,7 @@ use crate::frame::{Object, push_base64, push_json, push_string};
 use crate::meta::{RESERVED_PREFIX, SERVER_INFO};
 
 use super::definition::{push_icons, push_meta};
+use super::resource::push_resource_contents;
 use super::{Features, Structured};
 
 /// Appends the result of one `tools/call`. `identity` is the server's `Implementation` as JSON.
@@ -68,7 +69,8 @@ fn push_content(out: &mut Vec<u8>, content: &Content, features: &Features) {
         ContentKind::ResourceLink(link) if features.links => push_link(&mut object, link, features),
         ContentKind::ResourceLink(link) => push_text(&mut object, &format!("{}: {}", link.name, link.uri)),
         ContentKind::EmbeddedResource { uri, mime_type, body } => {
-            push_embedded(&mut object, uri, mime_type.as_deref(), body);
+            object.text("type", "resource");
+            push_resource_contents(object.key("resource"), uri, mime_type.as_deref(), body);
         }
     }
     if let Some(annotations) = &content.annotations {
@@ -112,19 +114,15 @@ fn push_link(object: &mut Object<'_>, link: &ResourceLink, features: &Features) 
     }
 }
 
-fn push_embedded(object: &mut Object<'_>, uri: &str, mime_type: Option<&str>, body: &ResourceBody) {
-    object.text("type", "resource");
-    let mut resource = Object::open(object.key("resource"));
-    resource.text("uri", uri);
-    resource.text_if("mimeType", mime_type);
+/// What a resource holds, as a member of it.
+pub(super) fn push_body(resource: &mut Object<'_>, body: &ResourceBody) {
     match body {
         ResourceBody::Text(text) => resource.text("text", text),
         ResourceBody::Blob(data) => push_bytes(resource.key("blob"), data),
     }
-    resource.close();
 }
 
-fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnnotations, features: &Features) {
+pub(super) fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnnotations, features: &Features) {
     let priority = annotations.priority.filter(|priority| !priority.is_nan());
     let last_modified = annotations.last_modified.as_deref().filter(|_| features.last_modified);
     if annotations.audience.is_empty() && priority.is_none() && last_modified.is_none() {

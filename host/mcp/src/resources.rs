@@ -1,0 +1,259 @@
+//! Resources that tools embedded in their results, kept for whoever got them and for nobody else, so that a client may read
+//! them once more. Must not hold: methods, or how anything is written.
+//!
+//! What is kept is bounded in number, bytes and time. It is in this process only: another replica does not have it, and says
+//! that there is no such resource.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody};
+
+/// Resources of one holder. A list of more is not read by anybody.
+const HOLDER_COUNT_MAX: usize = 256;
+
+/// Bytes of one holder's resources. 8 MiB: eight results of the default limit `output`.
+const HOLDER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Resources of all holders together: to look through them takes microseconds.
+const COUNT_MAX: usize = 4_096;
+
+/// Bytes of all holders' resources together. 64 MiB: what one call may use of memory, by default.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long a resource is kept for a caller without a session. 30 min: as long as a session may be idle.
+const TIME_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// What a resource takes beside its text.
+const ENTRY_BYTES: usize = 256;
+
+/// Whose a resource is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A session, or a process's one client: until it ends.
+    Connection(u64),
+    /// A caller who was recognised, whatever its requests come over: for a time.
+    Caller(Box<str>),
+}
+
+/// One resource.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    holder: Holder,
+    pub(crate) uri: String,
+    /// What one result held of it; most hold one part.
+    pub(crate) parts: Vec<Part>,
+    since: Instant,
+}
+
+/// One piece of a resource.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) mime_type: Option<String>,
+    pub(crate) body: ResourceBody,
+    pub(crate) annotations: Option<ContentAnnotations>,
+}
+
+impl Kept {
+    /// How large what it holds is, in bytes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let bytes = self.parts.iter().map(|part| match &part.body {
+            ResourceBody::Text(text) => text.len(),
+            ResourceBody::Blob(bytes) => bytes.len(),
+        });
+        bytes.sum()
+    }
+
+    /// What people call it: the last part of its address.
+    pub(crate) fn name(&self) -> &str {
+        let end = self.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        if end.is_empty() { &self.uri } else { end }
+    }
+
+    fn cost_bytes(&self) -> usize {
+        self.size_bytes() + self.uri.len() + ENTRY_BYTES
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        matches!(self.holder, Holder::Caller(_)) && now.saturating_duration_since(self.since) > TIME_MAX
+    }
+}
+
+/// All that is kept, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Resources(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    all: VecDeque<Arc<Kept>>,
+    bytes: usize,
+}
+
+impl Resources {
+    /// Keeps what a result embeds. What was kept before under the same address is replaced.
+    pub(crate) fn keep(&self, holder: &Holder, result: &CallResult) {
+        let now = Instant::now();
+        let mut found: Vec<Kept> = Vec::new();
+        for content in &result.content {
+            let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
+            let (mime_type, body, annotations) = (mime_type.clone(), body.clone(), content.annotations.clone());
+            let part = Part { mime_type, body, annotations };
+            match found.iter_mut().find(|kept| kept.uri == *uri) {
+                Some(kept) => kept.parts.push(part),
+                None => found.push(Kept { holder: holder.clone(), uri: uri.clone(), parts: vec![part], since: now }),
+            }
+        }
+        for kept in found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX) {
+            self.held().put(kept, now);
+        }
+    }
+
+    /// The holder's, the oldest first.
+    pub(crate) fn of(&self, holder: &Holder) -> Vec<Arc<Kept>> {
+        let mut held = self.held();
+        held.expire(Instant::now());
+        held.all.iter().filter(|kept| kept.holder == *holder).cloned().collect()
+    }
+
+    /// The holder's resource of this address.
+    pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<Kept>> {
+        let mut held = self.held();
+        held.expire(Instant::now());
+        held.all.iter().find(|kept| kept.holder == *holder && kept.uri == uri).cloned()
+    }
+
+    /// The holder is gone.
+    pub(crate) fn forget(&self, holder: &Holder) {
+        self.held().remove(|kept| kept.holder == *holder);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn put(&mut self, kept: Kept, now: Instant) {
+        self.expire(now);
+        self.remove(|other| other.holder == kept.holder && other.uri == kept.uri);
+        let holder = kept.holder.clone();
+        self.bytes += kept.cost_bytes();
+        self.all.push_back(Arc::new(kept));
+        let own = |kept: &&Arc<Kept>| kept.holder == holder;
+        let mut count = self.all.iter().filter(own).count();
+        let mut bytes: usize = self.all.iter().filter(own).map(|kept| kept.cost_bytes()).sum();
+        while count > HOLDER_COUNT_MAX || bytes > HOLDER_BYTES_MAX {
+            let Some(place) = self.all.iter().position(|kept| kept.holder == holder) else { break };
+            let cost = self.drop_at(place);
+            (count, bytes) = (count - 1, bytes.saturating_sub(cost));
+        }
+        while self.all.len() > COUNT_MAX || self.bytes > BYTES_MAX {
+            self.drop_at(0);
+        }
+    }
+
+    fn drop_at(&mut self, place: usize) -> usize {
+        let cost = self.all.remove(place).map_or(0, |kept| kept.cost_bytes());
+        self.bytes = self.bytes.saturating_sub(cost);
+        cost
+    }
+
+    fn remove(&mut self, is_it: impl Fn(&Kept) -> bool) {
+        self.all.retain(|kept| !is_it(kept));
+        self.bytes = self.all.iter().map(|kept| kept.cost_bytes()).sum();
+    }
+
+    fn expire(&mut self, now: Instant) {
+        if self.all.iter().any(|kept| kept.is_over(now)) {
+            self.remove(|kept| kept.is_over(now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::Content;
+
+    fn embedding(uri: &str, text: String) -> CallResult {
+        let body = ResourceBody::Text(text);
+        let kind = ContentKind::EmbeddedResource { uri: uri.to_owned(), mime_type: None, body };
+        CallResult { content: vec![Content::new(kind)], ..CallResult::default() }
+    }
+
+    fn uris(resources: &Resources, holder: &Holder) -> Vec<String> {
+        resources.of(holder).iter().map(|kept| kept.uri.clone()).collect()
+    }
+
+    #[test]
+    fn each_holder_has_its_own_and_the_newest_of_an_address() {
+        let resources = Resources::default();
+        let (one, two) = (Holder::Connection(1), Holder::Caller("ann".into()));
+        resources.keep(&one, &embedding("a:/x", "old".to_owned()));
+        resources.keep(&one, &embedding("a:/y", "y".to_owned()));
+        resources.keep(&two, &embedding("a:/x", "hers".to_owned()));
+        resources.keep(&one, &embedding("a:/x", "new".to_owned()));
+        assert_eq!(uris(&resources, &one), ["a:/y", "a:/x"]);
+        assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("new".to_owned()));
+        assert_eq!(resources.find(&two, "a:/x").unwrap().parts[0].body, ResourceBody::Text("hers".to_owned()));
+        assert!(resources.find(&two, "a:/y").is_none());
+        resources.forget(&one);
+        assert_eq!((uris(&resources, &one).len(), uris(&resources, &two).len()), (0, 1));
+        resources.forget(&two);
+        assert_eq!(resources.held().bytes, 0);
+    }
+
+    #[test]
+    fn the_oldest_of_a_holder_makes_room() {
+        let resources = Resources::default();
+        let (one, two) = (Holder::Connection(1), Holder::Connection(2));
+        resources.keep(&two, &embedding("a:/two", "x".to_owned()));
+        for number in 0..=HOLDER_COUNT_MAX {
+            resources.keep(&one, &embedding(&format!("a:/{number}"), "x".to_owned()));
+        }
+        let kept = uris(&resources, &one);
+        assert_eq!((kept.len(), kept.first().unwrap().as_str()), (HOLDER_COUNT_MAX, "a:/1"));
+        resources.keep(&one, &embedding("a:/large", "x".repeat(HOLDER_BYTES_MAX - 1_000)));
+        assert_eq!(uris(&resources, &one).last().unwrap(), "a:/large");
+        assert!(uris(&resources, &one).len() < 5, "its small ones made room");
+        resources.keep(&one, &embedding("a:/larger", "x".repeat(HOLDER_BYTES_MAX)));
+        assert!(resources.find(&one, "a:/larger").is_none(), "what is too large is not kept");
+        assert_eq!(uris(&resources, &two), ["a:/two"], "nobody else's does");
+    }
+
+    #[test]
+    fn all_together_are_bounded() {
+        let resources = Resources::default();
+        for number in 0..12 {
+            resources.keep(&Holder::Connection(number), &embedding("a:/x", "x".repeat(HOLDER_BYTES_MAX - 1_000)));
+        }
+        assert!(resources.held().bytes <= BYTES_MAX);
+        assert!(uris(&resources, &Holder::Connection(0)).is_empty(), "the oldest made room");
+        assert_eq!(uris(&resources, &Holder::Connection(11)), ["a:/x"]);
+    }
+
+    #[test]
+    fn what_a_caller_holds_is_kept_for_a_time_and_what_a_session_holds_for_its_life() {
+        let resources = Resources::default();
+        let (session, caller) = (Holder::Connection(1), Holder::Caller("ann".into()));
+        resources.keep(&session, &embedding("a:/x", "x".to_owned()));
+        resources.keep(&caller, &embedding("a:/x", "x".to_owned()));
+        let mut held = resources.held();
+        held.expire(Instant::now() + TIME_MAX);
+        assert_eq!(held.all.len(), 2);
+        held.expire(Instant::now() + TIME_MAX + Duration::from_secs(60));
+        assert_eq!(held.all.iter().map(|kept| &kept.holder).collect::<Vec<_>>(), [&session]);
+    }
+
+    #[test]
+    fn the_last_part_of_an_address_is_its_name() {
+        for (uri, name) in
+            [("note:///disk-full", "disk-full"), ("a:/x/", "x"), ("urn:x", "urn:x"), ("/", "/"), ("", "")]
+        {
+            let resources = Resources::default();
+            resources.keep(&Holder::Connection(1), &embedding(uri, String::new()));
+            assert_eq!(resources.of(&Holder::Connection(1)).first().unwrap().name(), name);
+        }
+    }
+}

@@ -4,6 +4,9 @@
 The suite comes from its package, pinned in tests/clients/node. It speaks HTTP with `toolcell serve --http`, which serves
 the fixture `conformance`. For each revision it runs exactly what that revision requires. What fails must be listed in
 REVISION.yaml beside this file, with the reason; what is listed there and passes fails too.
+
+One tool of the suite is to change the list of tools. No tool of this host can, so whoever runs the suite does: a thread
+here saves the manifest, with another component or without, whenever the audit says that this tool was called.
 """
 import os
 import pathlib
@@ -11,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 REVISIONS = ["2025-11-25", "2026-07-28"]
@@ -22,6 +26,13 @@ name = "conformance"
 [components.conformance]
 source = "conformance.wasm"
 '''
+MORE = '''[components.more]
+source = "conformance.wasm"
+prefix = "more_"
+'''
+CHANGES = b'"tool":"test_trigger_tool_change"'
+# Seconds between two looks at the audit: the suite listens for 0.8.
+LOOK_S = 0.02
 
 
 def suite():
@@ -37,13 +48,26 @@ def serving(folder):
     component = HERE.parent / "fixtures" / "components" / "conformance.wasm"
     (folder / "toolcell.toml").write_text(MANIFEST)
     (folder / "conformance.wasm").write_bytes(component.read_bytes())
-    command = [binary, "serve", "--http", "127.0.0.1:0", "--watch", "off", "--control", "off", "--no-code-cache"]
+    command = [binary, "serve", "--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--control", "off", "--no-code-cache"]
     host = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
     for line in host.stderr:
         found = re.search(r"(http://127\.0\.0\.1:\d+\S*)", line)
         if found:
             return host, found.group(1)
     sys.exit(f"the host ended with {host.wait()} and said no address")
+
+
+def change_when_told(folder, ended):
+    """Saves the manifest anew for each call of the tool that is to change the list."""
+    seen, more = 0, False
+    while not ended.wait(LOOK_S):
+        records = (folder / "audit.jsonl").read_bytes().splitlines()
+        calls = sum(b'"event":"call.started"' in record and CHANGES in record for record in records)
+        if calls > seen:
+            seen, more = calls, not more
+            draft = folder / "toolcell.toml.new"
+            draft.write_text(MANIFEST + (MORE if more else ""))
+            draft.rename(folder / "toolcell.toml")
 
 
 def conforms(command, url, revision, folder):
@@ -63,9 +87,14 @@ def main():
     with tempfile.TemporaryDirectory(prefix="toolcell-conformance-") as name:
         folder = pathlib.Path(name)
         host, url = serving(folder)
+        ended = threading.Event()
+        changing = threading.Thread(target=change_when_told, args=(folder, ended))
+        changing.start()
         try:
             results = [conforms(command, url, revision, folder) for revision in sys.argv[1:] or REVISIONS]
         finally:
+            ended.set()
+            changing.join()
             host.terminate()
             host.stderr.read()
             ended = host.wait()

@@ -237,10 +237,11 @@ mod tests {
     fn what_a_caller_holds_is_kept_for_a_time_and_what_a_session_holds_for_its_life() {
         let resources = Resources::default();
         let (session, caller) = (Holder::Connection(1), Holder::Caller("ann".into()));
+        let began = Instant::now();
         resources.keep(&session, &embedding("a:/x", "x".to_owned()));
         resources.keep(&caller, &embedding("a:/x", "x".to_owned()));
         let mut held = resources.held();
-        held.expire(Instant::now() + TIME_MAX);
+        held.expire(began + TIME_MAX);
         assert_eq!(held.all.len(), 2);
         held.expire(Instant::now() + TIME_MAX + Duration::from_secs(60));
         assert_eq!(held.all.iter().map(|kept| &kept.holder).collect::<Vec<_>>(), [&session]);

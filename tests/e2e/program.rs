@@ -240,6 +240,72 @@ fn a_file_larger_than_a_result_is_none() {
 }
 
 #[test]
+fn arguments_can_be_files_of_the_call_that_are_gone_after_it() {
+    let component = "filesystem = { '/out' = { scratch = '32KiB', files = 3 } }";
+    let lines = "input = { a = 'text', 'b?' = 'text' }\nargs = ['files', '/out/a.txt', '{b?/out/b}']\n\
+                 files = { '/out/a.txt' = 'a: {a}', '/out/b' = '{b?}' }\noutput = 'json'";
+    for prewarm in ["prewarm = 0", "prewarm = 4"] {
+        let mut host = host(&format!("{prewarm}\n{component}"), &[("files", lines)]);
+        for hostile in ["x", "--help", "../../etc", "a\0b\n\"'$(id)", "", "é"] {
+            let one = host.call("files", json!({"a": hostile}));
+            assert_eq!(one.structured(), &json!({"names": ["a.txt"], "texts": [format!("a: {hostile}")]}));
+            let both = host.call("files", json!({"a": "", "b": hostile}));
+            assert_eq!(both.structured(), &json!({"names": ["a.txt", "b"], "texts": ["a: ", hostile]}));
+        }
+    }
+}
+
+#[test]
+fn a_file_of_arguments_takes_of_the_quota_of_its_scratch_space() {
+    let lines = "input = { a = 'text' }\nargs = ['files', '/out/a']\nfiles = { '/out/a' = '{a}' }";
+    let mut exact = host("filesystem = { '/out' = { scratch = '32KiB' } }", &[("files", lines)]);
+    let text = exact.call("files", json!({"a": "x".repeat(32 << 10)}));
+    assert!(text.text().starts_with("{\"names\":[\"a\"]"), "{}", text.text().len());
+    let more = exact.call("files", json!({"a": "x".repeat((32 << 10) + 1)}));
+    let expected = "the file /out/a, of 32769 bytes, does not fit the scratch space that it goes to";
+    assert_eq!(more.error_text(), expected);
+    let two = "input = { a = 'text' }\nargs = ['files']\nfiles = { '/out/a' = '{a}', '/out/b' = '{a}' }";
+    let mut few = host("filesystem = { '/out' = { scratch = '32KiB', files = 1 } }", &[("files", two)]);
+    assert!(few.call("files", json!({"a": ""})).error_text().contains("the file /out/b"));
+    few.still_answers();
+}
+
+#[test]
+fn a_file_that_a_run_was_given_can_be_its_answer() {
+    let lines = "input = { text = 'a text' }\nargs = ['files', '/out/t']\nfiles = { '/out/t' = '{text}' }\n\
+                 output = { file = '/out/t', type = 'text/plain' }";
+    let mut host = host("filesystem = { '/out' = { scratch = '32KiB' } }", &[("files", lines)]);
+    let content = host.call("files", json!({"text": "before"})).result()["content"][0].clone();
+    assert_eq!(content["resource"]["text"], "written over");
+}
+
+#[test]
+fn what_the_manifest_says_of_a_tool_s_behaviour_is_what_clients_are_told() {
+    let lines = "read_only = false\ndestructive = false\nidempotent = true\nopen_world = false\nargs = ['count']";
+    let tool = TestHost::with_manifest(&manifest("", &[("count", lines), ("plain", "args = ['count']")])).list();
+    let told = json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false});
+    assert_eq!((&tool[0]["annotations"], tool[1].get("annotations")), (&told, None));
+    let own = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\n[components.good.tools.add]\n\
+               read_only = false\ndestructive = true\n";
+    let tools = TestHost::with_manifest(own).list();
+    let add = tools.iter().find(|tool| tool["name"] == "add").unwrap();
+    let told = json!({"readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false});
+    assert_eq!(add["annotations"], told, "what the manifest leaves out is the component's");
+}
+
+#[test]
+fn calls_of_a_program_are_confirmed_unless_the_manifest_says_that_they_do_no_harm() {
+    let lines = |more: &str| format!("{more}\nargs = ['count']");
+    let (risky, reads, adds) = (lines("idempotent = true"), lines("read_only = true"), lines("destructive = false"));
+    let mut host = host("approval = 'destructive'", &[("risky", &risky), ("reads", &reads), ("adds", &adds)]);
+    host.initialize("2025-11-25");
+    assert!(host.call("risky", json!({})).error_text().starts_with("\"risky\" needs a person's approval"));
+    for harmless in ["reads", "adds"] {
+        assert_eq!(host.call(harmless, json!({})).text(), "{\"count\":0,\"extra\":null}\n");
+    }
+}
+
+#[test]
 fn a_preview_1_module_is_a_program() {
     let manifest = "version = 1\n[components.old]\nsource = \"components/preview1.wasm\"\nstdin = 'fixed'\n\
         [components.old.tools.run]\ndescription = 'd'\ninput = { 'a?' = 'x', 'b?' = 'y', 'text?' = 'z' }\n\

@@ -49,6 +49,9 @@ struct Tool {
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// What is said of its behaviour.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    hints: BTreeMap<&'static str, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,11 +132,12 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let grants = reach::form(tool.grants());
     let grants = (grants != *granted).then_some(grants);
     let (title, description) = (tool.title().map(str::to_owned), tool.description().map(str::to_owned));
+    let hints: BTreeMap<_, _> = tool.hints().said().into_iter().collect();
     let program = tool.program().map(|program| program.canonical());
     let approval = (tool.approval() != component.approval()).then(|| confirmed(tool.approval()));
-    let tool = Tool { title, description, program, limits, grants, approval };
-    let Tool { title, description, program, limits, grants, approval } = &tool;
-    let says = title.is_some() || description.is_some() || program.is_some();
+    let tool = Tool { title, description, hints, program, limits, grants, approval };
+    let Tool { title, description, hints, program, limits, grants, approval } = &tool;
+    let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some();
     (says || limits.is_some() || grants.is_some() || approval.is_some()).then_some(tool)
 }
 

@@ -4,6 +4,7 @@
 pub(crate) mod approval;
 pub(crate) mod audit;
 pub(crate) mod callers;
+pub(crate) mod hints;
 pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod server;
@@ -21,6 +22,7 @@ use crate::program::Program;
 pub use approval::{Approval, ApprovalPolicy};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
 pub use callers::{CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use hints::Hints;
 pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use server::Server;
@@ -73,6 +75,7 @@ pub struct ToolPolicy {
     pub(crate) name_span: Span,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
+    pub(crate) hints: Hints,
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
     pub(crate) grants: Arc<Grants>,
@@ -299,6 +302,12 @@ impl ToolPolicy {
     #[must_use]
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// What the tool does; what is said here wins over what the component says.
+    #[must_use]
+    pub const fn hints(&self) -> &Hints {
+        &self.hints
     }
 
     /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.

@@ -1,5 +1,5 @@
-//! How a call of a tool becomes a run of a command-line program: templates for its arguments, standard input and
-//! environment, and what of the run is the answer. Must not hold: how they are written in a manifest, or running.
+//! How a call of a tool becomes a run of a command-line program: templates for its arguments, standard input, environment
+//! and files, and what of the run is the answer. Must not hold: how they are written in a manifest, or running.
 //!
 //! A template is a text with slots. Each template of `args` gives whole arguments: a value never splits into two, never
 //! joins its neighbour, and no shell ever sees it.
@@ -34,6 +34,8 @@ pub struct Program {
     pub(crate) args: Vec<Arg>,
     pub(crate) stdin: Option<Template>,
     pub(crate) env: Vec<(String, Template)>,
+    /// By their paths in the guest's tree, each directly in scratch space of the call.
+    pub(crate) files: Vec<(String, Template)>,
     pub(crate) output: Output,
     pub(crate) output_schema: Option<Map<String, Value>>,
     pub(crate) exit_codes: Vec<u8>,
@@ -73,8 +75,9 @@ impl Program {
             ("properties".to_owned(), Value::Object(Map::new())),
             ("additionalProperties".to_owned(), Value::Bool(false)),
         ]);
-        let (args, env) = (Vec::new(), Vec::new());
-        Self { input, args, stdin: None, env, output: Output::Text, output_schema: None, exit_codes: vec![0], span }
+        let (args, env, files) = (Vec::new(), Vec::new(), Vec::new());
+        let (stdin, output, output_schema, exit_codes) = (None, Output::Text, None, vec![0]);
+        Self { input, args, stdin, env, files, output, output_schema, exit_codes, span }
     }
 
     /// The JSON Schema of the tool's arguments.
@@ -117,6 +120,9 @@ impl Program {
         }
         lines.extend(self.env.iter().map(|(name, template)| format!("runs with {name} = {:?}", template.text())));
         lines.extend(self.stdin.iter().map(|template| format!("runs with the standard input {:?}", template.text())));
+        lines.extend(
+            self.files.iter().map(|(path, template)| format!("runs with the file {path} = {:?}", template.text())),
+        );
         if let Output::Media { file: Some(file), mime_type } = &self.output {
             lines.push(format!("answers with the file {file} ({mime_type})"));
         }

@@ -61,6 +61,9 @@ fn meaning(manifest: &Manifest) -> String {
             for (key, said) in [("title", tool.title()), ("description", tool.description())] {
                 said.iter().for_each(|said| writeln!(text, "    {key}: {said:?}").unwrap());
             }
+            for (key, said) in tool.hints().said() {
+                writeln!(text, "    {key}: {said}").unwrap();
+            }
             for line in tool.program().map(|program| program.words()).unwrap_or_default() {
                 writeln!(text, "    {line}").unwrap();
             }

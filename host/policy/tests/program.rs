@@ -78,8 +78,11 @@ fn standard_input_and_variables_are_filled_as_arguments_are() {
     let env =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
     let run = program.expand(r#"{"s": "-x"}"#).unwrap();
-    let expected =
-        Invocation { args: vec![], stdin: Some("say -x".to_owned()), env: env(&[("TEXT", "-x"), ("MODE", "fast")]) };
+    let expected = Invocation {
+        stdin: Some("say -x".to_owned()),
+        env: env(&[("TEXT", "-x"), ("MODE", "fast")]),
+        ..Invocation::default()
+    };
     assert_eq!(run, expected);
     let run = program.expand(r#"{"s": "x", "o": "de"}"#).unwrap();
     assert_eq!(run.env, env(&[("LANG", "de"), ("TEXT", "x"), ("MODE", "fast")]));
@@ -94,6 +97,27 @@ fn standard_input_and_variables_are_filled_as_arguments_are() {
     assert_eq!(stream.expand(r#"{"s": "a\u0000b", "o": "c"}"#).unwrap().stdin.as_deref(), Some("a\0bc"));
     assert_eq!(stream.expand(r#"{"s": "a"}"#).unwrap().stdin.as_deref(), Some(""), "a template is left out whole");
     assert_eq!(self::program("args = []").expand("{}").unwrap().stdin, None);
+}
+
+#[test]
+fn files_are_filled_as_standard_input_is_and_left_out_with_what_they_need() {
+    let lines = "input = { s = 'text', 'o?' = 'text' }\nfiles = { '/in/s.txt' = \"{s}\\n\", '/in/o' = 'o = {o?}' }\n\
+                 args = ['{o?--with=/in/o}', '/in/s.txt']\nfilesystem = { '/in' = {} }";
+    let text = format!(
+        "version = 1\n[components.a]\nsource = 'a.wasm'\nfilesystem = {{ '/in' = {{ scratch = '1MiB' }} }}\n\
+         [components.a.tools.t]\ndescription = 'd'\n{lines}\n"
+    );
+    let parsed = parse(&Source { name: "m", text: &text }).unwrap_or_else(|problems| panic!("{problems:?}"));
+    let program = Arc::clone(parsed.manifest.component("a").unwrap().tool("t").unwrap().program().unwrap());
+    let run = program.expand(r#"{"s": "a\u0000-"}"#).unwrap();
+    assert_eq!(run.files, [("/in/s.txt".to_owned(), "a\0-\n".to_owned())]);
+    assert_eq!(run.args, ["/in/s.txt"]);
+    let run = program.expand(r#"{"s": "", "o": 1}"#).unwrap();
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    assert_eq!(run.files, [file("/in/s.txt", "\n"), file("/in/o", "o = 1")]);
+    assert_eq!(run.args, ["--with=/in/o", "/in/s.txt"]);
+    let long = json!({"s": "a".repeat(40 << 20), "o": "a".repeat(40 << 20)}).to_string();
+    assert_eq!(program.expand(&long), Err(ExpandError::TooLarge));
 }
 
 #[test]

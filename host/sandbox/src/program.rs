@@ -55,6 +55,11 @@ pub(crate) async fn run(
         Ok(invocation) => invocation,
         Err(error) => return Ok(Err(contract::Failure::InvalidInput(error.to_string()))),
     };
+    for (path, text) in &invocation.files {
+        if let Err(why) = store.data_mut().write_own_file(path, text.as_bytes()) {
+            return Ok(Err(contract::Failure::Failed(why)));
+        }
+    }
     let printed = set_up(store.data_mut(), invocation, program, limits);
     let exit_code = match run.call_async(&mut *store, ()).await {
         Ok((Ok(()),)) => 0,

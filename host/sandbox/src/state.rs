@@ -106,6 +106,11 @@ impl CallState {
         self.files.read_own(path, bytes_max)
     }
 
+    /// Makes a file in scratch space of this call; else a sentence on why it cannot be.
+    pub(crate) fn write_own_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        self.files.write_own(path, bytes)
+    }
+
     /// From now on, this is whom the guest's progress, log and denials reach.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
         self.files.end_call();

@@ -428,11 +428,8 @@ impl Draft<'_> {
         problems: &mut Vec<Diagnostic>,
     ) {
         let name = tool.name.clone();
-        let said = policy.tool(&name);
-        // What the operator says of a tool is for the operator's clients, and wins.
-        tool.title = said.and_then(ToolPolicy::title).map(str::to_owned).or(tool.title);
-        if let Some(description) = said.and_then(ToolPolicy::description) {
-            description.clone_into(&mut tool.description);
+        if let Some(said) = policy.tool(&name) {
+            definition::overrule(&mut tool, said);
         }
         let program = program::of_tool(policy, &name, adding.loaded.component.shape());
         let exposed = match policy.exposed_name(&name) {

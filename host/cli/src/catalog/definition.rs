@@ -1,10 +1,35 @@
 //! A tool as the component lists it, in the protocol's terms: every field that is no JSON, every rule of MCP that the
 //! definition breaks, named all at once.
 use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
-use toolcell_policy::{LoadLimit, LoadLimits};
+use toolcell_policy::{LoadLimit, LoadLimits, ToolPolicy};
 use toolcell_sandbox::contract;
 
 use super::content;
+
+/// What the operator says of a tool is for the operator's clients, and wins over what the component says.
+pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
+    if let Some(title) = said.title() {
+        tool.title = Some(title.to_owned());
+    }
+    if let Some(description) = said.description() {
+        description.clone_into(&mut tool.description);
+    }
+    let said = said.hints();
+    if !said.said().is_empty() {
+        let own = tool.hints.unwrap_or(contract::Hints {
+            read_only: None,
+            destructive: None,
+            idempotent: None,
+            open_world: None,
+        });
+        tool.hints = Some(contract::Hints {
+            read_only: said.read_only.or(own.read_only),
+            destructive: said.destructive.or(own.destructive),
+            idempotent: said.idempotent.or(own.idempotent),
+            open_world: said.open_world.or(own.open_world),
+        });
+    }
+}
 
 /// Compiles the definition under the name that clients see. One that is too large is not looked at further.
 pub fn compile(

@@ -19,13 +19,13 @@ impl Program {
             form.insert("args".to_owned(), self.args.iter().map(texts).collect());
         }
         if !self.env.is_empty() {
-            let mut env: Vec<_> =
-                self.env.iter().map(|(name, template)| (name.clone(), json!(template.text()))).collect();
-            env.sort_by(|one, other| one.0.cmp(&other.0));
-            form.insert("env".to_owned(), Value::Object(env.into_iter().collect()));
+            form.insert("env".to_owned(), named(&self.env));
         }
         if self.exit_codes != [0] {
             form.insert("exit_codes".to_owned(), json!(self.exit_codes));
+        }
+        if !self.files.is_empty() {
+            form.insert("files".to_owned(), named(&self.files));
         }
         form.insert("input".to_owned(), sorted(&Value::Object(self.input.clone())));
         match &self.output {
@@ -48,6 +48,12 @@ impl Program {
         }
         Value::Object(form)
     }
+}
+
+fn named(templates: &[(String, Template)]) -> Value {
+    let mut named: Vec<_> = templates.iter().map(|(name, template)| (name.clone(), json!(template.text()))).collect();
+    named.sort_by(|one, other| one.0.cmp(&other.0));
+    Value::Object(named.into_iter().collect())
 }
 
 fn sorted(value: &Value) -> Value {

@@ -11,7 +11,7 @@ use super::{Part, Program, Slot, SlotKind, Template};
 /// The most arguments of a run: a list may have as many items, and programs copy all of them at start.
 pub const ARGUMENTS_MAX: usize = 10_000;
 
-/// The most bytes of a run's arguments, environment and standard input together: what a call's arguments may have
+/// The most bytes of a run's arguments, environment, standard input and files together: what a call's arguments may have
 /// at most, so that a template that names one of them twice multiplies nothing past it.
 pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
 
@@ -24,6 +24,8 @@ pub struct Invocation {
     pub stdin: Option<String>,
     /// Variables that the call sets; no value holds a NUL.
     pub env: Vec<(String, String)>,
+    /// Files that are there before it runs: where in the guest's tree, and what is in them.
+    pub files: Vec<(String, String)>,
 }
 
 /// Why a call's arguments make no run. The message is for the model.
@@ -46,7 +48,7 @@ pub enum ExpandError {
     #[error("the arguments make more than {ARGUMENTS_MAX} arguments of the program")]
     TooMany,
     /// More bytes than [`INVOCATION_BYTES_MAX`].
-    #[error("the arguments make more than 64MiB of arguments and input of the program")]
+    #[error("the arguments make more than 64MiB of arguments, input and files of the program")]
     TooLarge,
     /// The arguments are no JSON object.
     #[error("the arguments are no JSON object")]
@@ -66,7 +68,7 @@ struct Arguments<'a> {
 enum Place {
     /// An argument or a variable: texts end at a NUL.
     Ended,
-    /// A stream of bytes.
+    /// A stream of bytes, or a file.
     Stream,
 }
 
@@ -84,13 +86,9 @@ impl Program {
             Some(template) => Some(arguments.single(template, Place::Stream)?.unwrap_or_default()),
             None => None,
         };
-        let mut env = Vec::with_capacity(self.env.len());
-        for (name, template) in &self.env {
-            if let Some(value) = arguments.single(template, Place::Ended)? {
-                env.push((name.clone(), value));
-            }
-        }
-        Ok(Invocation { args, stdin, env })
+        let env = arguments.named(&self.env, Place::Ended)?;
+        let files = arguments.named(&self.files, Place::Stream)?;
+        Ok(Invocation { args, stdin, env, files })
     }
 }
 
@@ -109,6 +107,17 @@ impl<'a> Arguments<'a> {
             }
         }
         Ok(args)
+    }
+
+    /// What templates give that have names; those that are left out are not there.
+    fn named(&mut self, templates: &[(String, Template)], place: Place) -> Result<Vec<(String, String)>, ExpandError> {
+        let mut given = Vec::with_capacity(templates.len());
+        for (name, template) in templates {
+            if let Some(text) = self.single(template, place)? {
+                given.push((name.clone(), text));
+            }
+        }
+        Ok(given)
     }
 
     /// The arguments of templates that are given together, and whether options have ended after them; `None` where one is

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, approval, grants, instance, keys, limits, narrow, program, texts, typed};
+use super::{Entry, Problems, Section, approval, grants, hints, instance, keys, limits, narrow, program, texts, typed};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
@@ -170,10 +170,11 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
     let grants = narrow::read(entry.key, &section, inherited.grants, problems);
     let title = section.get("title").and_then(|entry| texts::line(&entry, "tools::text", problems));
     let description = section.get("description").and_then(|entry| texts::lines(&entry, "tools::text", problems));
+    let hints = hints::read(&section, problems);
     let program = program::read(entry, &section, &grants, problems).map(Arc::new);
     let approval = approval::read(&section, inherited.approval, problems);
     let (name, name_span) = (entry.key.to_owned(), entry.key_span.clone());
-    Some(ToolPolicy { name, name_span, title, description, program, limits, grants, approval })
+    Some(ToolPolicy { name, name_span, title, description, hints, program, limits, grants, approval })
 }
 
 fn name_problem(code: &'static str, what: &str, entry: &Entry<'_>, span: &Span, error: NameError) -> Diagnostic {

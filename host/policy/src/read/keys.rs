@@ -197,10 +197,15 @@ pub(crate) const TOOL: Keys = Keys {
     now: &[
         "title",
         "description",
+        "read_only",
+        "destructive",
+        "idempotent",
+        "open_world",
         "input",
         "args",
         "stdin",
         "env",
+        "files",
         "output",
         "output_schema",
         "exit_codes",
@@ -216,7 +221,7 @@ pub(crate) const TOOL: Keys = Keys {
     later: &[],
     other_names: &[
         ("fs", "filesystem"),
-        ("files", "filesystem"),
+        ("input_files", "files"),
         ("environment", "env"),
         ("arguments", "args"),
         ("argv", "args"),
@@ -228,11 +233,16 @@ pub(crate) const TOOL: Keys = Keys {
         ("schema", "output_schema"),
         ("exit_code", "exit_codes"),
         ("stdout", "output"),
+        ("readOnlyHint", "read_only"),
+        ("readonly", "read_only"),
+        ("destructiveHint", "destructive"),
+        ("idempotentHint", "idempotent"),
+        ("openWorldHint", "open_world"),
     ],
 };
 
 /// The keys of a tool that say how its program is run; `env` does as well where it is a table.
-pub(crate) const PROGRAM: [&str; 6] = ["input", "args", "stdin", "output", "output_schema", "exit_codes"];
+pub(crate) const PROGRAM: [&str; 7] = ["input", "args", "stdin", "files", "output", "output_schema", "exit_codes"];
 
 /// What of a run is the answer, where it is bytes.
 pub(crate) const OUTPUT: Keys = Keys {

@@ -1,11 +1,11 @@
-//! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `output`, `output_schema`, `exit_codes`. Must not
-//! hold: what templates give (that is `program`), or whether the component is a program.
+//! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `files`, `output`, `output_schema`, `exit_codes`.
+//! Must not hold: what templates give (that is `program`), where files lie (`scratch`), or whether the component is a program.
 
 use serde_json::{Map, Value};
 
-use super::{Entry, Problems, Section, grants, input, keys, paths};
+use super::{Entry, Problems, Section, grants, input, keys, scratch};
 use crate::diagnostic::Diagnostic;
-use crate::grants::{Grants, Mount, MountKind};
+use crate::grants::Grants;
 use crate::names::did_you_mean;
 use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateError};
 
@@ -22,7 +22,7 @@ const MIME_BYTES_MAX: usize = 255;
 pub(crate) fn read(
     tool: &Entry<'_>,
     section: &Section<'_>,
-    files: &Grants,
+    granted: &Grants,
     problems: &mut Problems,
 ) -> Option<Program> {
     let env = section.get("env").filter(Entry::is_table);
@@ -41,13 +41,17 @@ pub(crate) fn read(
     let args = section.get("args").map(|entry| slots.args(&entry, problems)).unwrap_or_default();
     let stdin = section.get("stdin").and_then(|entry| slots.single(&entry, problems));
     let env = env.map(|entry| slots.env(&entry, problems)).unwrap_or_default();
+    let files = section.get("files").map(|entry| slots.files(&entry, granted, problems)).unwrap_or_default();
     slots.refuse_unused(tool, section, problems);
     let output = section.get("output").and_then(|entry| output(&entry, problems)).unwrap_or_default();
-    check_file(section, &output, files, problems);
+    if let (Output::Media { file: Some(file), .. }, Some(entry)) = (&output, section.get("output")) {
+        scratch::check_answer(file, &entry, granted, problems);
+    }
     let output_schema = section.get("output_schema").and_then(|entry| output_schema(&entry, &output, problems));
     let codes = section.get("exit_codes").and_then(|entry| exit_codes(&entry, problems));
     require_description(tool, section, problems);
-    Some(Program { args, stdin, env, output, output_schema, exit_codes: codes.unwrap_or(vec![0]), ..program })
+    let exit_codes = codes.unwrap_or(vec![0]);
+    Some(Program { args, stdin, env, files, output, output_schema, exit_codes, ..program })
 }
 
 fn require_description(tool: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) {
@@ -87,6 +91,21 @@ impl Slots<'_> {
     fn env(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Template)> {
         let entries = grants::named(entry, problems);
         entries.into_iter().filter_map(|entry| Some((entry.key.to_owned(), self.single(&entry, problems)?))).collect()
+    }
+
+    fn files(&mut self, entry: &Entry<'_>, granted: &Grants, problems: &mut Problems) -> Vec<(String, Template)> {
+        let mut files: Vec<(String, Template)> = Vec::new();
+        for entry in scratch::inputs(entry, problems) {
+            let path = scratch::input_path(&entry, granted, problems);
+            let Some((path, template)) = path.zip(self.single(&entry, problems)) else { continue };
+            if files.iter().any(|(other, _)| *other == path) {
+                let message = format!("the file {path:?} is there twice");
+                problems.add(Diagnostic::error("program::files", message).at(entry.key_span));
+                continue;
+            }
+            files.push((path, template));
+        }
+        files
     }
 
     fn single(&mut self, entry: &Entry<'_>, problems: &mut Problems) -> Option<Template> {
@@ -181,7 +200,7 @@ impl Slots<'_> {
         let span = section.get("input").map_or(tool.key_span.clone(), |entry| entry.key_span);
         for name in properties.keys().filter(|name| self.understood && !all && !self.used.contains(name)) {
             let message = format!("no template takes the argument {name:?}");
-            let hint = format!("write \"{{{name}}}\" in args, stdin or env, or leave it out of `input`");
+            let hint = format!("write \"{{{name}}}\" in args, stdin, env or files, or leave it out of `input`");
             problems.add(Diagnostic::error("program::unused", message).at(span.clone()).hint(hint));
         }
     }
@@ -206,7 +225,7 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     }
     let section = entry.section(problems)?;
     section.check_keys(&keys::OUTPUT, problems);
-    let file = section.get("file").and_then(|entry| file(&entry, problems));
+    let file = section.get("file").and_then(|entry| scratch::answer_path(&entry, problems));
     let Some(mime_type) = section.get("type") else {
         let problem = Diagnostic::error("manifest::missing", "output has no type").at(entry.span.clone());
         problems.add(problem.hint("add type = \"image/png\", or whichever media type the bytes have"));
@@ -219,39 +238,6 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
         return None;
     }
     Some(Output::Media { file, mime_type: written.to_owned() })
-}
-
-/// The path of the file that is the answer.
-fn file(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
-    match paths::guest_path(entry.string(problems)?) {
-        Ok(path) => Some(path),
-        Err(wrong) => {
-            problems.add(Diagnostic::error("program::output", format!("file {wrong}")).at(entry.span.clone()));
-            None
-        }
-    }
-}
-
-/// The file must lie in scratch space: there it is this call's own. In any other folder it could be left from an earlier
-/// call, or come from another one that runs at the same time.
-fn check_file(section: &Section<'_>, output: &Output, grants: &Grants, problems: &mut Problems) {
-    let Output::Media { file: Some(file), .. } = output else { return };
-    let Some(entry) = section.get("output") else { return };
-    let holds = |mount: &&Mount| {
-        let below = file.strip_prefix(mount.guest());
-        mount.guest() == "/" || below.is_some_and(|below| below.starts_with('/'))
-    };
-    let is_scratch = |mount: &&Mount| matches!(mount.kind(), MountKind::Scratch { .. });
-    // The longest path wins.
-    if grants.files().iter().filter(holds).max_by_key(|mount| mount.guest().len()).filter(is_scratch).is_none() {
-        let folder = file.rsplit_once('/').map_or("/", |(folder, _)| if folder.is_empty() { "/" } else { folder });
-        let message = format!("the file {file:?} does not lie in scratch space of the call");
-        problems.add(
-            Diagnostic::error("program::output", message)
-                .at(entry.span)
-                .hint(format!("grant the component some: filesystem = {{ {folder:?} = {{ scratch = \"8MiB\" }} }}")),
-        );
-    }
 }
 
 fn is_media_type(text: &str) -> bool {

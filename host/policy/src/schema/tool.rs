@@ -18,6 +18,19 @@ pub(super) struct RawTool {
     /// What the tool does, for models; wins over what the component says. A program's tools need one.
     #[schemars(extend("examples" = ["Runs a jq filter over a JSON text."]))]
     description: Option<String>,
+    /// The tool only reads; wins over what the component says. Says what clients are told (`readOnlyHint`) and which calls
+    /// `approval = "destructive"` asks about.
+    #[schemars(extend("examples" = [true]))]
+    read_only: Option<bool>,
+    /// The tool may destroy something (`destructiveHint`); where nobody says otherwise, a tool may. Wins over the component's.
+    #[schemars(extend("examples" = [false]))]
+    destructive: Option<bool>,
+    /// A second call with the same arguments changes nothing more (`idempotentHint`). Wins over the component's.
+    #[schemars(extend("examples" = [true]))]
+    idempotent: Option<bool>,
+    /// The tool deals with an open world, such as the web (`openWorldHint`). Wins over the component's.
+    #[schemars(extend("examples" = [false]))]
+    open_world: Option<bool>,
     /// The arguments of a program's tool: each with a description (`city = "where"`), a type and a description
     /// (`days = "integer: how many"`), or a JSON Schema; `"days?"` for one that a call may leave out. With
     /// `type = "object"` the table is a JSON Schema as it is.
@@ -36,6 +49,9 @@ pub(super) struct RawTool {
     /// component's environment variables that this tool has.
     #[schemars(extend("examples" = [{"LANG": "{lang}"}, ["UNITS"]]))]
     env: Option<RawToolEnv>,
+    /// Files that are there before a program runs, by their paths directly in scratch space of the call, each a template.
+    #[schemars(extend("maxProperties" = 32, "propertyNames" = {"pattern": "^/"}, "examples" = [{"/in/table.csv": "{table}"}]))]
+    files: Option<BTreeMap<String, String>>,
     /// What of a program's run is the answer: standard output as text or as one JSON value, or bytes.
     #[schemars(extend("default" = "text", "examples" = ["json", {"file": "/out/chart.png", "type": "image/png"}]))]
     output: Option<RawOutput>,

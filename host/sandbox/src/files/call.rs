@@ -6,7 +6,7 @@ use cap_std::fs::Dir;
 use toolcell_policy::{FileAccess, FilePermit};
 
 use super::bindings::types::ErrorCode;
-use super::handle::{Handle, single};
+use super::handle::{Handle, Position, single};
 use super::ledger::Account;
 use super::mount::{Mount, Place, Source, Spot, What, names, well_formed};
 use super::open::{Asked, open_seen};
@@ -91,18 +91,39 @@ impl Files {
         }
     }
 
+    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on why it cannot be.
+    pub(crate) fn write_own(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        let written = self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, Asked::to_make())? {
+            Descriptor::File(made) => Ok(made.handle.write(bytes, Position::At(0))?),
+            Descriptor::Folder(_) => Err(ErrorCode::IsDirectory.into()),
+        });
+        match written {
+            Ok(()) => Ok(()),
+            Err(Refused::Code(ErrorCode::InsufficientSpace)) => {
+                let length = bytes.len();
+                Err(format!("the file {path}, of {length} bytes, does not fit the scratch space that it goes to"))
+            }
+            Err(_) => Err(format!("the file {path} cannot be made")),
+        }
+    }
+
     fn open_own(&mut self, path: &str) -> Result<std::fs::File, Refused> {
+        let (folder, rest) = self.own(path)?;
+        match self.place(&folder, &rest)? {
+            Place::Spot(spot) => Ok(open_seen(&spot, Asked::to_look(false), Some(&spot.facts(false)?))?.0),
+            Place::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
+        }
+    }
+
+    /// The mount that a path of the guest's tree lies in, and the path from there.
+    fn own(&self, path: &str) -> Result<(Folder, String), Refused> {
         let below = |root: &str| path.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/');
         let roots = self.prepared.preopens().iter();
         let found = roots.filter_map(|(mount, root)| Some((*mount, root.len(), below(root)?)));
         let Some((mount, _, rest)) = found.max_by_key(|(_, length, _)| *length) else {
             return Err(ErrorCode::NoEntry.into());
         };
-        let rest = rest.to_owned();
-        match self.place(&Folder { mount, at: Vec::new(), open: None }, &rest)? {
-            Place::Spot(spot) => Ok(open_seen(&spot, Asked::to_look(false), Some(&spot.facts(false)?))?.0),
-            Place::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
-        }
+        Ok((Folder { mount, at: Vec::new(), open: None }, rest.to_owned()))
     }
 
     pub(super) fn mount(&self, number: usize) -> Result<&Mount, Refused> {

@@ -60,6 +60,13 @@ impl Asked {
         Self { follow, create, directory, exclusive, truncate, read, write, mutate }
     }
 
+    /// To make a file that is not there yet.
+    pub(super) fn to_make() -> Self {
+        let (create, exclusive, write) = (true, true, true);
+        let (follow, directory, truncate, read, mutate) = (false, false, false, false, false);
+        Self { follow, create, directory, exclusive, truncate, read, write, mutate }
+    }
+
     fn access(self) -> FileAccess {
         if self.create {
             FileAccess::Create

@@ -105,6 +105,44 @@ fn list_shows_every_tool() {
 }
 
 #[test]
+fn check_shows_what_each_component_is_and_which_tools_it_has() {
+    let program = "[components.run]\nsource = \"components/preview1.wasm\"\nprefix = \"x_\"\n\
+                   tools.it.description = \"Runs it.\"\n";
+    let folder = Folder::with_manifest(&format!("{}{program}", manifest_of(&["drawings", "smuggle"])));
+    let shown = run(&folder, &["check"]);
+    for line in ["\nsmuggle   contract  ", "\nrun       program   x_it\n", "\ndrawings  typed     "] {
+        assert!(shown.succeeded().contains(line), "no {line:?} in {}", shown.stdout);
+    }
+    let told = run(&folder, &["check", "--json"]).json();
+    let component = |name: &str| {
+        let components = told["components"].as_array().unwrap();
+        components.iter().find(|component| component["name"] == name).unwrap().clone()
+    };
+    assert_eq!((&component("run")["shape"], &component("run")["tools"]), (&json!("program"), &json!(["x_it"])));
+    assert_eq!((&component("run")["adapted"], &component("drawings")["adapted"]), (&json!(true), &json!(false)));
+    assert_eq!(component("smuggle")["shape"], "contract");
+    assert!(component("smuggle")["digest"].as_str().unwrap().starts_with("sha256:"));
+}
+
+#[test]
+fn call_shows_what_a_tool_printed_that_trapped_and_no_other() {
+    let folder = Folder::with_manifest(&manifest_of(&["quitter", "noisy"]));
+    let panicked = run(&folder, &["call", "panic", "{}"]);
+    let said = panicked.failed_with(1);
+    assert!(said.starts_with("the tool trapped: "), "{said}");
+    let (_, printed) = said.split_once("\nit printed:\n").unwrap_or_else(|| panic!("{said}"));
+    assert!(printed.contains("the tool gave up"), "{said}");
+    let told = run(&folder, &["call", "panic", "{}", "--json"]).json();
+    assert!(told["_meta"]["toolcell/printed"].as_str().unwrap().contains("the tool gave up"), "{told}");
+    let silent = run(&folder, &["call", "failed", "{}"]);
+    assert_eq!(silent.failed_with(1), "the printer is out of paper\n");
+    let told = run(&folder, &["call", "failed", "{}", "--json"]).json();
+    assert_eq!(told["_meta"].get("toolcell/printed"), None);
+    let answered = run(&folder, &["call", "stdout_frames", "{}"]);
+    assert_eq!((answered.succeeded(), answered.stderr.contains("it printed")), ("printed\n", false));
+}
+
+#[test]
 fn call_prints_the_answer_for_people_and_for_scripts() {
     let folder = good();
     let finished = run(&folder, &["call", "echo", r#"{"text":"hello"}"#, "--manifest", "toolcell.toml"]);

@@ -59,6 +59,8 @@ fn features_that_are_off_are_not_compiled() {
     for fixture in ["feature_memory64", "feature_shared_memory", "feature_garbage_collected"] {
         says(fixture, &["not a valid component"]);
     }
+    says("feature_maps", &["not a valid component", "Maps require", "write list<tuple<KEY, VALUE>>"]);
+    says("feature_fixed_lists", &["not a valid component", "Fixed-length lists require", "write a list, or a tuple"]);
 }
 
 #[test]

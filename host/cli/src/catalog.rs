@@ -119,7 +119,7 @@ struct Ending {
     usage: Usage,
     detail: String,
     result: CallResult,
-    log_dropped_bytes: u64,
+    printed: Captured,
 }
 
 /// What a measured call came to.
@@ -136,8 +136,8 @@ pub struct Measured {
 
 impl From<Ending> for Measured {
     fn from(ending: Ending) -> Self {
-        let Ending { outcome, usage, result, log_dropped_bytes, .. } = ending;
-        Self { result, outcome, usage, log_dropped_bytes }
+        let Ending { outcome, usage, result, printed, .. } = ending;
+        Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
     }
 }
 
@@ -170,6 +170,11 @@ impl Loaded {
     /// What its calls were denied.
     pub fn denied(&self) -> &Denied {
         &self.denied
+    }
+
+    /// How its exports become tools.
+    pub fn shape(&self) -> ShapeName {
+        self.component.shape()
     }
 
     /// What it is, exports and imports.
@@ -270,19 +275,19 @@ impl Catalog {
         ending.into()
     }
 
-    /// Runs a call that a person makes by hand: it needs no further approval.
-    pub async fn call_by_hand(&self, call: Call) -> CheckedResult {
+    /// Runs a call that a person makes by hand: it needs no further approval. Gives what the tool printed as well.
+    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Captured) {
         self.run(call, true).await
     }
 
-    async fn run(&self, call: Call, by_hand: bool) -> CheckedResult {
+    async fn run(&self, call: Call, by_hand: bool) -> (CheckedResult, Captured) {
         let begun = match self.begin(&call) {
             Ok(begun) => begun,
-            Err(refusal) => return CheckedResult::error(refusal),
+            Err(refusal) => return (CheckedResult::error(refusal), Captured::default()),
         };
         let cancellation = call.context.cancellation.clone();
         let name = tracing::enabled!(tracing::Level::DEBUG).then(|| begun.call_name(&call).kept(begun.name()));
-        let ending = if by_hand {
+        let mut ending = if by_hand {
             run_in_turn(&begun, call).await
         } else {
             // A person is waited for without a place.
@@ -295,6 +300,7 @@ impl Catalog {
                 Err(ending) => ending,
             }
         };
+        let printed = std::mem::take(&mut ending.printed);
         let (mut outcome, usage, detail, result) = ending.checked(begun.tool);
         // Nobody reads what a cancelled call answers, be it that the guest saw it and ended by itself.
         if cancellation.is_cancelled() {
@@ -305,7 +311,7 @@ impl Catalog {
             told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }
         begun.record.end(outcome, usage, &detail);
-        result
+        (result, printed)
     }
 
     /// Numbers the call and records its start. `Err` is what to answer where it must not run.
@@ -540,7 +546,8 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
 impl Ending {
     fn refused(outcome: Outcome, text: String) -> Self {
         let result = CallResult::error(text);
-        Self { outcome, usage: Usage::default(), detail: String::new(), result, log_dropped_bytes: 0 }
+        let (usage, detail, printed) = Default::default();
+        Self { outcome, usage, detail, result, printed }
     }
 
     fn of(name: &CallName<'_>, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
@@ -564,7 +571,7 @@ impl Ending {
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         denials::tell(&denials, redactor, &mut result);
-        Self { outcome, usage, detail, result, log_dropped_bytes: captured.dropped_bytes }
+        Self { outcome, usage, detail, result, printed: captured }
     }
 
     /// Checks the result against the tool's output schema. A result that does not conform was not given.
@@ -614,7 +621,7 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
-        self.run(call, false).await
+        self.run(call, false).await.0
     }
 }
 

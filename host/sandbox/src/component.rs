@@ -92,6 +92,13 @@ impl LoadError {
             Self::TooLarge { .. } => "build it with optimizations and without debug information",
             Self::NotWasm => "`source` must name a built .wasm component",
             Self::CoreModule(why) => why.hint(),
+            // The parser's own words; a fixture has each.
+            Self::Invalid { reason } if reason.contains("component model map feature") => {
+                "maps are no part of WIT's released versions: write list<tuple<KEY, VALUE>>"
+            }
+            Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
+                "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
+            }
             Self::Invalid { .. } => {
                 "threads, 64-bit memories, several memories in a module and garbage collection are off"
             }

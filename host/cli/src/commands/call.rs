@@ -1,4 +1,6 @@
 //! `toolcell call TOOL ARGUMENTS`: one call, through the same catalog and checks as a client's.
+mod printed;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -6,6 +8,7 @@ use anyhow::Context as _;
 use toolcell_mcp::{
     Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
 };
+use toolcell_sandbox::Captured;
 
 use crate::args::CallArgs;
 use crate::catalog::{Catalog, USAGE_KEY};
@@ -22,19 +25,27 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();
-    let result = match tool.check_arguments(&arguments) {
-        Err(problems) => tool.refuse_arguments(&problems),
+    let (mut result, captured) = match tool.check_arguments(&arguments) {
+        Err(problems) => (tool.refuse_arguments(&problems), Captured::default()),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());
-            machine.runtime.block_on(interruptible(&catalog, call, &cancellation)).into_result()
+            let (result, captured) = machine.runtime.block_on(interruptible(&catalog, call, &cancellation));
+            (result.into_result(), captured)
         }
     };
+    let printed = printed::end(&captured);
+    if args.json && !printed.is_empty() {
+        result.meta.insert(printed::KEY.to_owned(), printed.clone().into());
+    }
     show(args, &result)?;
+    if !args.json && result.is_error {
+        terminal::say(&printed::beside(&printed, &result));
+    }
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> CheckedResult {
+async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, Captured) {
     let call = catalog.call_by_hand(call);
     tokio::pin!(call);
     loop {

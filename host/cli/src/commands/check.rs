@@ -1,4 +1,5 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
+mod components;
 mod reach;
 
 use serde_json::json;
@@ -30,6 +31,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         let separator = if project.problems.is_empty() { "" } else { "\n" };
         terminal::print(&format!("{separator}{}\n", sum_up(&project)))?;
         if let Some(ready) = &project.ready {
+            terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
             terminal::print(&reach::table(&ready.catalog, &project.file.source(), terminal::stdout_style()))?;
         }
     }
@@ -53,12 +55,7 @@ fn sum_up(project: &Project) -> String {
 fn report(project: &Project) -> serde_json::Value {
     let source = project.file.source();
     let problems: Vec<_> = project.problems.iter().map(|problem| problem.to_json(&source)).collect();
-    let components: Vec<_> = project
-        .ready
-        .iter()
-        .flat_map(|ready| ready.catalog.components())
-        .map(|component| json!({"name": component.name(), "digest": component.inspection().digest().to_string()}))
-        .collect();
+    let components = project.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
     let tools: Vec<_> = project
         .ready
         .iter()

@@ -1,0 +1,44 @@
+//! What each component is and which tools it has, as a table and as JSON.
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use toolcell_policy::Style;
+
+use crate::catalog::{Catalog, Loaded};
+use crate::terminal::bold;
+
+/// Tools of one component that are named in the table; the rest is counted. `--json` has them all.
+const TOOLS_SHOWN_MAX: usize = 20;
+
+/// A line for each component: its name, its shape and its tools.
+pub fn table(catalog: &Catalog, style: Style) -> String {
+    let components = catalog.components();
+    let width = components.iter().map(|component| component.name().len()).max().unwrap_or(0);
+    let shape_width = components.iter().map(|component| component.shape().as_str().len()).max().unwrap_or(0);
+    let line = |component: &Arc<Loaded>| {
+        let tools = catalog.tools_of(component);
+        let mut shown = tools.iter().take(TOOLS_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+        if tools.len() > TOOLS_SHOWN_MAX {
+            shown.push_str(&format!(" and {} more", tools.len() - TOOLS_SHOWN_MAX));
+        }
+        let name = bold(&format!("{:<width$}", component.name()), style);
+        format!("{name}  {:<shape_width$}  {shown}\n", component.shape().as_str())
+    };
+    let lines: String = components.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+/// Each with `name`, `digest`, `shape`, `adapted` (a preview-1 module that became a component) and `tools`.
+pub fn to_json(catalog: &Catalog) -> Value {
+    let component = |component: &Arc<Loaded>| {
+        let inspection = component.inspection();
+        json!({
+            "name": component.name(),
+            "digest": inspection.digest().to_string(),
+            "shape": component.shape().as_str(),
+            "adapted": inspection.is_adapted(),
+            "tools": catalog.tools_of(component),
+        })
+    };
+    catalog.components().iter().map(component).collect()
+}

@@ -2,3 +2,4 @@
 
 mod figures;
 mod log;
+mod traces;

@@ -24,12 +24,14 @@ mod turns;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{
     ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, NameCollisions, Tool, ToolList,
+    TraceContext,
 };
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
 use toolcell_sandbox::{
@@ -39,6 +41,7 @@ use toolcell_sandbox::{
 
 use crate::observe::Observation;
 use crate::stamp::Stamps;
+use crate::traces::{CallTrace, Subject, Traces};
 use admission::{Admission, Refusal};
 use approval::Approvals;
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
@@ -66,6 +69,7 @@ pub struct Catalog {
     sink: Arc<Sink>,
     calls: Arc<AtomicU64>,
     observation: Option<Arc<Observation>>,
+    traces: Option<Arc<Traces>>,
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
     visible: Visible,
@@ -111,6 +115,8 @@ struct Begun<'a> {
     observation: Option<&'a Arc<Observation>>,
     visible: &'a Visible,
     turns: &'a Turns,
+    /// Where the call is traced.
+    trace: Option<Arc<CallTrace>>,
 }
 
 /// What one call came to, for the audit.
@@ -190,6 +196,12 @@ impl Catalog {
         Self { observation, ..self }
     }
 
+    /// Has its calls traced.
+    #[must_use]
+    pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
+        Self { traces, ..self }
+    }
+
     /// The components, in the manifest's order.
     pub fn components(&self) -> &[Arc<Loaded>] {
         &self.components
@@ -229,8 +241,9 @@ impl Catalog {
         let tools = ToolList::new(self.tools.generation(), tools)?;
         let (visible, turns) = (Visible::new(Arc::clone(self.visible.callers()), rules), Arc::clone(&self.turns));
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-        let (observation, approvals) = (self.observation.clone(), Arc::clone(&self.approvals));
-        Ok(Self { tools, entries, components, sink, calls, tally, observation, approvals, visible, turns })
+        let (observation, traces, approvals) =
+            (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
+        Ok(Self { tools, entries, components, sink, calls, tally, observation, traces, approvals, visible, turns })
     }
 
     /// The component of this name in the manifest.
@@ -265,8 +278,8 @@ impl Catalog {
 
     /// Runs a call that neither waits for a place nor counts against the rate: for commands that measure a tool, and are
     /// its only caller. Every other limit holds.
-    pub async fn measure(&self, call: Call) -> Measured {
-        let begun = match self.begin(&call) {
+    pub async fn measure(&self, mut call: Call) -> Measured {
+        let begun = match self.begin(&mut call) {
             Ok(begun) => begun,
             Err(refusal) => return Ending::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
@@ -280,8 +293,8 @@ impl Catalog {
         self.run(call, true).await
     }
 
-    async fn run(&self, call: Call, by_hand: bool) -> (CheckedResult, Captured) {
-        let begun = match self.begin(&call) {
+    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Captured) {
+        let begun = match self.begin(&mut call) {
             Ok(begun) => begun,
             Err(refusal) => return (CheckedResult::error(refusal), Captured::default()),
         };
@@ -310,21 +323,42 @@ impl Catalog {
         if let Some(name) = name {
             told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }
+        begun.trace.iter().for_each(|trace| trace.end(outcome));
         begun.record.end(outcome, usage, &detail);
         (result, printed)
     }
 
     /// Numbers the call and records its start. `Err` is what to answer where it must not run.
-    fn begin(&self, call: &Call) -> Result<Begun<'_>, &'static str> {
+    fn begin(&self, call: &mut Call) -> Result<Begun<'_>, &'static str> {
+        let trace = self.trace(call).map(|(trace, on)| {
+            call.context.trace = Some(on);
+            Arc::new(trace)
+        });
         let (entry, start) = self.start(call).ok_or("the host has no such tool")?;
+        if let Some(trace) = &trace {
+            trace.is_numbered(start.id);
+        }
         let record = CallRecord::begin(&self.sink, &start, (call, &entry.meters)).map_err(|error| {
             self.tally.count(Outcome::HostError);
+            trace.iter().for_each(|trace| trace.end(Outcome::HostError));
             entry.meters.ended(Outcome::HostError, &Usage::default());
             told!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
-        let (visible, turns) = (&self.visible, self.turns.as_ref());
-        Ok(Begun { entry, tool: start.tool, record, observation: self.observation.as_ref(), visible, turns })
+        let (observation, visible, turns) = (self.observation.as_ref(), &self.visible, self.turns.as_ref());
+        Ok(Begun { entry, tool: start.tool, record, observation, visible, turns, trace })
+    }
+
+    /// Begins the call's trace, where calls are traced.
+    fn trace(&self, call: &Call) -> Option<(CallTrace, TraceContext)> {
+        let traces = self.traces.as_ref()?;
+        let (entry, tool) = self.entries.get(call.tool).zip(self.tools.tools().get(call.tool))?;
+        let subject = Subject {
+            tool: &tool.definition().name,
+            component: entry.component.name(),
+            generation: self.tools.generation(),
+        };
+        traces.begin(&subject, &call.context)
     }
 
     /// Numbers the call. Nothing where its index is not from this catalog's own list.
@@ -349,6 +383,10 @@ impl Catalog {
         if let Some((entry, start)) = self.start(call) {
             told!(debug, start.name(call), "refused: {}", outcome.name());
             entry.meters.ended(outcome, &Usage::default());
+            if let Some((trace, _)) = self.trace(call) {
+                trace.is_numbered(start.id);
+                trace.end(outcome);
+            }
             record::refused(&self.sink, &start, call, outcome, detail);
         }
     }
@@ -505,13 +543,18 @@ impl Entry {
 async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
     let cancellation = call.context.cancellation.clone();
     let caller = call.context.caller.clone();
+    let since = begun.trace.as_ref().map(|_| SystemTime::now());
     let rights = begun.visible.rights(&caller);
     let turn = begun.turns.enter(caller.name(), &rights, &begun.entry.limits, &cancellation).await;
     let _turn = match turn {
         Ok(turn) => turn,
         Err(refusal) => return Ending::refused(refusal.outcome(), refusal.to_string()),
     };
-    match begun.entry.enter(caller.name(), &cancellation).await {
+    let place = begun.entry.enter(caller.name(), &cancellation).await;
+    if let Some((trace, since)) = begun.trace.as_ref().zip(since) {
+        trace.waited(since);
+    }
+    match place {
         Ok(_place) => run_admitted(begun, call).await,
         Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
     }
@@ -527,7 +570,7 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     let source = entry.instances.for_caller(context.caller.name());
     let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
     let caller = McpCaller::new(&entry.limits, context, denials, asks);
-    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()));
+    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()).traced(begun.trace.clone()));
     let input = CallInput {
         tool: &entry.name,
         arguments_json: arguments.get(),
@@ -538,6 +581,7 @@ async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         supply: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
+    begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
     let name = caller.call_name();
     log_captured(&name, &report.captured);
     entry.ended_by_narrowing(Ending::of(&name, report, entry.reach.redactor()))

@@ -21,6 +21,7 @@ mod reload;
 mod secrets;
 mod stamp;
 mod terminal;
+mod traces;
 mod wit;
 mod workers;
 

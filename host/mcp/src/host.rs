@@ -182,6 +182,11 @@ pub trait Outbox: Send + Sync + 'static {
         None
     }
 
+    /// The trace context that the transport carries beside the message, where it does such a thing.
+    fn trace(&self) -> Option<TraceContext> {
+        None
+    }
+
     /// Sends what is queued, as far as that goes without blocking; the rest follows by itself.
     fn flush(&self) {}
 

@@ -1,5 +1,6 @@
 //! The `_meta` of a request: the protocol's own keys (2026-07-28, "General fields"), trace context, the rest.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::asking::Capabilities;
@@ -15,6 +16,9 @@ pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 const PROGRESS_TOKEN: &str = "progressToken";
+const TRACEPARENT: &str = "traceparent";
+const TRACESTATE: &str = "tracestate";
+const BAGGAGE: &str = "baggage";
 
 /// Longest `tracestate` passed on, in bytes (W3C Trace Context section 3.3.1.5 asks for at least 512).
 const TRACESTATE_BYTES_MAX: usize = 512;
@@ -169,17 +173,31 @@ pub(crate) fn missing(keys: &[&str]) -> RpcError {
 }
 
 fn trace(body: &Body<'_>) -> Option<TraceContext> {
-    let text = |key: &str, bytes_max: usize| {
-        let value = scan::string(body.meta(key)?)?;
-        let printable = value.bytes().all(|byte| (0x20..0x7F).contains(&byte));
-        (value.len() <= bytes_max && printable).then(|| value.into_owned())
-    };
-    let traceparent = text("traceparent", TRACESTATE_BYTES_MAX).filter(|value| is_traceparent(value))?;
-    Some(TraceContext {
-        traceparent,
-        tracestate: text("tracestate", TRACESTATE_BYTES_MAX),
-        baggage: text("baggage", BAGGAGE_BYTES_MAX),
-    })
+    TraceContext::of(|key| scan::string(body.meta(key)?))
+}
+
+impl TraceContext {
+    /// Of the headers of a request (W3C Trace Context section 3.2): where its `_meta` has none.
+    pub(crate) fn of_headers(headers: &http::HeaderMap) -> Option<Self> {
+        // One that came twice is none (section 3.2.1, and RFC 9110 section 5.2 for the others).
+        let single = |key: &str| {
+            let mut values = headers.get_all(key).iter();
+            values.next().filter(|_| values.next().is_none())?.to_str().ok().map(Cow::Borrowed)
+        };
+        Self::of(single)
+    }
+
+    /// Of the values of these keys, as far as they are well formed.
+    fn of<'v>(value: impl Fn(&str) -> Option<Cow<'v, str>>) -> Option<Self> {
+        let text = |key: &str, bytes_max: usize| {
+            let value = value(key)?;
+            let printable = value.bytes().all(|byte| (0x20..0x7F).contains(&byte));
+            (value.len() <= bytes_max && printable).then(|| value.into_owned())
+        };
+        let traceparent = text(TRACEPARENT, TRACESTATE_BYTES_MAX).filter(|value| is_traceparent(value))?;
+        let (tracestate, baggage) = (text(TRACESTATE, TRACESTATE_BYTES_MAX), text(BAGGAGE, BAGGAGE_BYTES_MAX));
+        Some(Self { traceparent, tracestate, baggage })
+    }
 }
 
 /// `version-traceid-parentid-flags` in lower-case hex, neither id all zeroes (W3C Trace Context 3.2.2).

@@ -160,6 +160,7 @@ pub(crate) async fn run<T>(
     let answer = {
         let work = async {
             instance.instantiate(component).await?;
+            caller.instantiated();
             let Instance { store, exports, .. } = &mut instance;
             match exports {
                 Some(exports) => export(store, exports).await,

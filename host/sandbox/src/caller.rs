@@ -25,6 +25,8 @@ pub struct Trace {
 pub trait Caller: Send + Sync + 'static {
     /// The guest told how far it has come.
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
+    /// The guest's instance is there, and begins to run: for whoever wants to know what took how long.
+    fn instantiated(&self) {}
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
     fn log(&self, level: LogLevel, message: &str);
     /// Whether a line of this level would reach anybody.

@@ -125,9 +125,21 @@ impl Builder {
                 let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
                 let observation = basis.earlier.first().and_then(|catalog| catalog.observation.clone());
                 let approvals = Arc::clone(&self.approvals);
+                let traces = basis.earlier.first().and_then(|catalog| catalog.traces.clone());
                 let (visible, turns) = (Visible::new(draft.callers, rules), Arc::clone(&self.turns));
-                let catalog =
-                    Catalog { tools, entries, components, sink, calls, tally, observation, approvals, visible, turns };
+                let catalog = Catalog {
+                    tools,
+                    entries,
+                    components,
+                    sink,
+                    calls,
+                    tally,
+                    observation,
+                    traces,
+                    approvals,
+                    visible,
+                    turns,
+                };
                 Built { catalog: Some(catalog), problems }
             }
             Err(collisions) => {

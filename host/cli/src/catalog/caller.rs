@@ -1,7 +1,7 @@
 //! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one call.
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
@@ -12,6 +12,7 @@ use super::asking::Questions;
 use super::rate::Allowance;
 use super::record::{AskRecords, DenialRecords};
 use super::told::{CallName, told};
+use crate::traces::CallTrace;
 
 /// One call's way back to whoever sent it.
 pub struct McpCaller {
@@ -22,17 +23,25 @@ pub struct McpCaller {
     progress: Mutex<Allowance>,
     /// Ends the call as well, where the tool reaches anything.
     narrowed: Option<Cancellation>,
+    /// Where the call is traced.
+    trace: Option<Arc<CallTrace>>,
 }
 
 impl McpCaller {
     pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
         let questions = Questions::new(&context, asks, limits);
-        Self { context, denials, questions, progress: Mutex::new(Allowance::new(limits.progress())), narrowed: None }
+        let progress = Mutex::new(Allowance::new(limits.progress()));
+        Self { context, denials, questions, progress, narrowed: None, trace: None }
     }
 
     /// The same; this ends the call as well.
     pub fn narrowed_by(self, narrowed: Option<Cancellation>) -> Self {
         Self { narrowed, ..self }
+    }
+
+    /// The same; this is told what takes how long.
+    pub fn traced(self, trace: Option<Arc<CallTrace>>) -> Self {
+        Self { trace, ..self }
     }
 }
 
@@ -44,6 +53,10 @@ impl McpCaller {
 }
 
 impl Caller for McpCaller {
+    fn instantiated(&self) {
+        self.trace.iter().for_each(|trace| trace.instantiated());
+    }
+
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if allowance.take(Instant::now()).is_ok() {

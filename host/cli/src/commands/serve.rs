@@ -27,6 +27,7 @@ use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
 use crate::reload::{Current, Journal};
 use crate::terminal;
+use crate::traces::Traces;
 use attendance::{Attendance, Beginning};
 pub use audited::record_components;
 use way::Way;
@@ -43,6 +44,7 @@ struct Serving {
     journal: Arc<Journal>,
     observed: Observed,
     log: LogControl,
+    traces: Option<Arc<Traces>>,
 }
 
 /// What tools try and are denied, where somebody wants to know.
@@ -66,12 +68,14 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     look_at_lock(args, &ready.catalog);
     let Ready { manifest, catalog, machine, sink, builder } = ready;
     let observed = Observed::open(args.observe.as_deref())?;
-    let current = Arc::new(Current::new(catalog.observed(observed.0.clone())));
-    let server = identity::server(&args.manifest.manifest, &manifest, &current)?;
     let way = Way::open(args, &manifest, &machine)?;
+    let traces = manifest.traces().map(|policy| Traces::start(policy, way.transport())).transpose()?;
+    let catalog = catalog.observed(observed.0.clone()).traced(traces.clone());
+    let current = Arc::new(Current::new(catalog));
+    let server = identity::server(&args.manifest.manifest, &manifest, &current)?;
     let bound = Bound::open(args.metrics, manifest.metrics(), args.insecure_public)?;
     let (journal, log) = (Arc::new(Journal::default()), log.control());
-    let serving = Serving { machine, sink, current, server, journal, observed, log };
+    let serving = Serving { machine, sink, current, server, journal, observed, log, traces };
     let metrics = bound.map(|bound| serving.show_metrics(bound, &way, began)).transpose()?;
     let beginning = Beginning { manifest, builder, began };
     let attendance = Attendance::start(args, &serving, beginning, (dev, way.stop()))?;
@@ -126,6 +130,7 @@ impl Serving {
             sink: Arc::clone(&self.sink),
             traffic: way.traffic(),
             log: self.log.clone(),
+            traces: self.traces.as_ref().map(|traces| Arc::clone(traces.sent())),
             started,
         });
         let listening = bound.serve(page, self.machine.runtime.handle()).context("the metrics cannot be served")?;
@@ -144,6 +149,9 @@ impl Serving {
         audited::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
         self.observed.say(args.observe.as_deref());
         drop(self.machine.workers);
+        if let Some(traces) = &self.traces {
+            traces.end();
+        }
         self.machine.runtime.shutdown_timeout(IO_ENDS_WITHIN);
         end?;
         Ok(Exit::Done)

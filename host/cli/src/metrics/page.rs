@@ -20,6 +20,7 @@ use crate::catalog::meters::Spread;
 use crate::catalog::{Catalog, Offer};
 use crate::logging::LogControl;
 use crate::reload::{Current, Journal};
+use crate::traces::Sent;
 
 /// What stands before the name of every figure of this program's own.
 const PREFIX: &str = "toolcell";
@@ -41,6 +42,8 @@ pub struct Sources {
     pub sink: Arc<Sink>,
     /// The transport, where it is HTTP.
     pub traffic: Option<Arc<Traffic>>,
+    /// What became of traces, where calls are traced.
+    pub traces: Option<Arc<Sent>>,
     /// The operator's log.
     pub log: LogControl,
     /// When the process began to serve.
@@ -81,6 +84,7 @@ impl Collector for Sources {
         of_calls(&mut figures, &catalog)?;
         of_load(&mut figures, &catalog, &self.current.held())?;
         of_denials(&mut figures, &catalog)?;
+        self.traces.as_ref().map_or(Ok(()), |sent| of_traces(&mut figures, sent))?;
         self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
     }
 }
@@ -164,6 +168,16 @@ fn of_denials(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
         component.denied().counts().map(move |(capability, count)| ([name, ("capability", capability.name())], count))
     });
     figures.counts("denials", "What guests asked for and no grant allows", denials)
+}
+
+fn of_traces(figures: &mut Figures<'_>, sent: &Sent) -> fmt::Result {
+    let ends = [("taken", sent.taken()), ("dropped", sent.dropped()), ("refused", sent.refused())];
+    figures.counts(
+        "spans",
+        "Spans of traces: taken by the collector, refused by it, or dropped since too many waited",
+        ends.map(|(end, count)| ([("outcome", end)], count)),
+    )?;
+    figures.gauge("spans_waiting", "Spans of traces that wait to be sent", sent.waiting())
 }
 
 fn of_http(figures: &mut Figures<'_>, traffic: &Traffic) -> fmt::Result {

@@ -78,7 +78,7 @@ impl<H: Host> Shared<H> {
             revision: caller.revision,
             caller: self.caller.clone(),
             client: caller.client,
-            trace: meta.trace,
+            trace: meta.trace.or_else(|| reply.outbox().trace()),
             meta_json: meta.rest,
             cancellation: Cancellation::new(),
             events,

@@ -17,7 +17,7 @@ use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Host, Outbox};
-use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
+use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::mirrored::single;
 
 /// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
@@ -46,7 +46,8 @@ pub(super) fn begin<H: Host>(
     }
     let Some(id) = id else { return Err(without_session(&incoming)) };
     let session = find(service, id, &ask.caller, era)?;
-    let mailbox = Arc::new(Mailbox::new(ask.accepted.events, service.limits.unread_bytes_max, None));
+    let mailbox = Mailbox::new(ask.accepted.events, service.limits.unread_bytes_max, None);
+    let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&ask.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     session.connection.take(incoming, &outbox);
     let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: session, _place: ask.place });

@@ -9,11 +9,13 @@ use tokio::time::Instant;
 
 use crate::frame::ErrorCode;
 use crate::host::{Hearing, Outbox};
+use crate::meta::TraceContext;
 use crate::mirrored::Mirrored;
 
 /// Frames for one response.
 pub(super) struct Mailbox {
     mirrored: Option<Mirrored>,
+    trace: Option<TraceContext>,
     /// Whether the client takes events, or the answer alone.
     takes_events: bool,
     bytes_max: usize,
@@ -51,7 +53,12 @@ pub(super) enum Next {
 impl Mailbox {
     /// One that takes events, where the client takes them, until so many bytes are unread.
     pub(super) fn new(takes_events: bool, bytes_max: usize, mirrored: Option<Mirrored>) -> Self {
-        Self { mirrored, takes_events, bytes_max, state: Mutex::default() }
+        Self { mirrored, trace: None, takes_events, bytes_max, state: Mutex::default() }
+    }
+
+    /// The same for a request that came with this trace context.
+    pub(super) fn traced(self, trace: Option<TraceContext>) -> Self {
+        Self { trace, ..self }
     }
 
     pub(super) fn takes_events(&self) -> bool {
@@ -179,6 +186,10 @@ impl Outbox for Mailbox {
 
     fn mirrored(&self) -> Option<&Mirrored> {
         self.mirrored.as_ref()
+    }
+
+    fn trace(&self) -> Option<TraceContext> {
+        self.trace.clone()
     }
 }
 

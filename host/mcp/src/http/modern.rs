@@ -12,7 +12,7 @@ use super::stream::Lease;
 use crate::connection::Connection;
 use crate::frame::{Incoming, Message};
 use crate::host::{Host, Outbox};
-use crate::meta::PROTOCOL_VERSION;
+use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::mirrored::Mirrored;
 
 /// The one method whose response stays open.
@@ -72,8 +72,10 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
         }
         _ => return Err(Refusal::NoSession),
     }
+    let trace = TraceContext::of_headers(&headers);
     let mirrored = Some(Mirrored::of(headers));
-    let mailbox = Arc::new(Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored));
+    let mailbox = Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored);
+    let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     let executor = Arc::clone(&service.executor);
     let connection = Connection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);

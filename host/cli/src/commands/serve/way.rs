@@ -34,6 +34,14 @@ impl Way {
         Ok(Self::Http { opened: Box::new(opened), shutdown: transport::Shutdown::default() })
     }
 
+    /// How clients are connected, as OpenTelemetry names it.
+    pub const fn transport(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "pipe",
+            Self::Http { .. } => "tcp",
+        }
+    }
+
     /// What is counted of it, where it is HTTP.
     pub fn traffic(&self) -> Option<Arc<transport::Traffic>> {
         match self {

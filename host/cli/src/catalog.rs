@@ -13,10 +13,12 @@ mod definition;
 mod denials;
 mod instances;
 pub mod meters;
+mod offer;
 mod program;
 mod rate;
 mod reach;
 mod record;
+mod running;
 mod tally;
 mod told;
 mod turns;
@@ -24,7 +26,6 @@ mod turns;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
 
 use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
@@ -34,10 +35,7 @@ use toolcell_mcp::{
     TraceContext,
 };
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{
-    CallInput, CallReport, Captured, CodeOrigin, Failure, Inspection, Reach, Redactor, ShapeName, ToolComponent,
-    contract,
-};
+use toolcell_sandbox::{Captured, CodeOrigin, Failure, Inspection, Reach, ShapeName, ToolComponent};
 
 use crate::observe::Observation;
 use crate::stamp::Stamps;
@@ -45,21 +43,17 @@ use crate::traces::{CallTrace, Subject, Traces};
 use admission::{Admission, Refusal};
 use approval::Approvals;
 pub use build::{Basis, Builder, Built, PROGRESS_AFTER, folder_of, plain, read_bounded};
-use caller::McpCaller;
 pub use callers::NOBODY;
 use callers::Visible;
 use instances::Instances;
 use meters::{Denied, Meters};
+pub use offer::Offer;
 use record::{CallRecord, Start};
+use running::{Ending, NARROWED, run_admitted, run_in_turn};
+pub use running::{Measured, USAGE_KEY};
 pub use tally::Tally;
 use told::{CallName, told};
 use turns::Turns;
-
-/// What a call is answered with that ended because its tool may reach less from now on.
-const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
-
-/// The key under which a result's `_meta` carries what the call used.
-pub const USAGE_KEY: &str = "toolcell/usage";
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whatever is swapped in meanwhile.
 pub struct Catalog {
@@ -117,34 +111,6 @@ struct Begun<'a> {
     turns: &'a Turns,
     /// Where the call is traced.
     trace: Option<Arc<CallTrace>>,
-}
-
-/// What one call came to, for the audit.
-struct Ending {
-    outcome: Outcome,
-    usage: Usage,
-    detail: String,
-    result: CallResult,
-    printed: Captured,
-}
-
-/// What a measured call came to.
-pub struct Measured {
-    /// As a client would have it, before its structured part is checked.
-    pub result: CallResult,
-    /// As the audit would name it.
-    pub outcome: Outcome,
-    /// What it took.
-    pub usage: Usage,
-    /// What it printed and logged past its limit, beside what `usage` has.
-    pub log_dropped_bytes: u64,
-}
-
-impl From<Ending> for Measured {
-    fn from(ending: Ending) -> Self {
-        let Ending { outcome, usage, result, printed, .. } = ending;
-        Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
-    }
 }
 
 impl Loaded {
@@ -402,72 +368,6 @@ impl Begun<'_> {
     }
 }
 
-/// One tool of a catalog: its definition, and how it fares.
-pub struct Offer<'a> {
-    entry: &'a Arc<Entry>,
-    tool: &'a Arc<Tool>,
-    called_by: Option<Vec<String>>,
-}
-
-impl<'a> Offer<'a> {
-    /// Who may call it, in words; `None`: everybody.
-    pub fn called_by(&self) -> Option<&[String]> {
-        self.called_by.as_deref()
-    }
-
-    /// The definition that clients see.
-    pub fn tool(&self) -> &'a Arc<Tool> {
-        self.tool
-    }
-
-    /// The tool's own name, without prefix.
-    pub fn own_name(&self) -> &'a str {
-        &self.entry.name
-    }
-
-    /// The component that it belongs to.
-    pub fn component(&self) -> &'a Arc<Loaded> {
-        &self.entry.component
-    }
-
-    /// How its program is run; nothing for a tool of any other shape.
-    pub fn program(&self) -> Option<&'a Program> {
-        self.entry.program.as_deref()
-    }
-
-    /// What it may reach.
-    pub fn grants(&self) -> &'a Grants {
-        self.entry.reach.grants()
-    }
-
-    /// Whether a person confirms its calls.
-    pub fn is_confirmed(&self) -> bool {
-        self.entry.approval.is_some()
-    }
-
-    /// Tells its places from those of other tools; generations may share them.
-    pub fn places(&self) -> usize {
-        Arc::as_ptr(&self.entry.admission).addr()
-    }
-
-    /// Calls of it that run, and calls that wait.
-    pub fn load(&self) -> (usize, usize) {
-        self.entry.admission.load()
-    }
-
-    /// What was counted of its calls.
-    pub fn meters(&self) -> &'a Meters {
-        &self.entry.meters
-    }
-
-    /// Ends the calls of it that run or wait: what they may reach was narrowed.
-    pub fn narrow(&self) {
-        if let Some(narrowed) = &self.entry.narrowed {
-            narrowed.cancel();
-        }
-    }
-}
-
 /// The tools of a catalog and what runs them, while they are put together.
 #[derive(Default)]
 struct Parts {
@@ -510,16 +410,6 @@ impl Entry {
         }
     }
 
-    /// What a call that the narrowing of its tool ended is answered with.
-    fn ended_by_narrowing(&self, ending: Ending) -> Ending {
-        let narrowed = self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
-        if !narrowed || ending.outcome != Outcome::Cancelled {
-            return ending;
-        }
-        let (detail, result) = (NARROWED.to_owned(), CallResult::error(NARROWED));
-        Ending { detail, result, ..ending }
-    }
-
     /// Whether its results may embed resources: functions over WIT values never do, programs where the manifest says so.
     fn may_embed(&self) -> bool {
         match self.component.component.shape() {
@@ -536,97 +426,6 @@ impl Entry {
     fn too_large(&self, arguments: &RawValue) -> Option<Failure> {
         let bytes = arguments.get().len() as u64;
         (bytes > self.limits.arguments_bytes()).then(|| Failure::over(Limit::Arguments, &self.limits))
-    }
-}
-
-/// Waits for a place and runs the call.
-async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
-    let cancellation = call.context.cancellation.clone();
-    let caller = call.context.caller.clone();
-    let since = begun.trace.as_ref().map(|_| SystemTime::now());
-    let rights = begun.visible.rights(&caller);
-    let turn = begun.turns.enter(caller.name(), &rights, &begun.entry.limits, &cancellation).await;
-    let _turn = match turn {
-        Ok(turn) => turn,
-        Err(refusal) => return Ending::refused(refusal.outcome(), refusal.to_string()),
-    };
-    let place = begun.entry.enter(caller.name(), &cancellation).await;
-    if let Some((trace, since)) = begun.trace.as_ref().zip(since) {
-        trace.waited(since);
-    }
-    match place {
-        Ok(_place) => run_admitted(begun, call).await,
-        Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
-    }
-}
-
-/// Runs a call that has its place, under the tool's limits.
-async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
-    let entry = begun.entry;
-    let Call { arguments, context, .. } = call;
-    if let Some(failure) = entry.too_large(&arguments) {
-        return Ending::refused(Outcome::LimitExceeded, failure.to_string());
-    }
-    let source = entry.instances.for_caller(context.caller.name());
-    let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
-    let caller = McpCaller::new(&entry.limits, context, denials, asks);
-    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()).traced(begun.trace.clone()));
-    let input = CallInput {
-        tool: &entry.name,
-        arguments_json: arguments.get(),
-        program: entry.program.as_deref(),
-        limits: &entry.limits,
-        reach: &entry.reach,
-        caller: Arc::<McpCaller>::clone(&caller),
-        supply: source.supply(),
-    };
-    let report = entry.component.component.call_tool(input).await;
-    begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
-    let name = caller.call_name();
-    log_captured(&name, &report.captured);
-    entry.ended_by_narrowing(Ending::of(&name, report, entry.reach.redactor()))
-}
-
-impl Ending {
-    fn refused(outcome: Outcome, text: String) -> Self {
-        let result = CallResult::error(text);
-        let (usage, detail, printed) = Default::default();
-        Self { outcome, usage, detail, result, printed }
-    }
-
-    fn of(name: &CallName<'_>, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
-        let CallReport { outcome, mut usage, captured, denials, remains } = report;
-        crate::workers::leave(Box::new(remains));
-        let (outcome, detail, mut result) = match outcome {
-            Ok(answer) => match content::result(answer) {
-                Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
-                Ok(result) => (Outcome::Ok, String::new(), result),
-                Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
-            },
-            Err(failure) => {
-                if !failure.detail().is_empty() {
-                    told!(warn, name, "{failure}: {}", failure.detail());
-                }
-                (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
-            }
-        };
-        if outcome == Outcome::InvalidOutput {
-            usage.output_bytes = 0;
-        }
-        result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
-        denials::tell(&denials, redactor, &mut result);
-        Self { outcome, usage, detail, result, printed: captured }
-    }
-
-    /// Checks the result against the tool's output schema. A result that does not conform was not given.
-    fn checked(mut self, tool: &Tool) -> (Outcome, Usage, String, CheckedResult) {
-        let result = tool.finish(self.result);
-        if let Some(complaint) = result.complaint() {
-            self.outcome = Outcome::InvalidOutput;
-            self.usage.output_bytes = 0;
-            self.detail = complaint.to_owned();
-        }
-        (self.outcome, self.usage, self.detail, result)
     }
 }
 
@@ -666,23 +465,5 @@ impl toolcell_mcp::Catalog for Catalog {
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
         self.run(call, false).await.0
-    }
-}
-
-fn usage_json(usage: &Usage) -> serde_json::Value {
-    serde_json::json!({
-        "fuel": usage.fuel,
-        "memory_peak_bytes": usage.memory_peak_bytes,
-        "duration_us": u64::try_from(usage.duration.as_micros()).unwrap_or(u64::MAX),
-    })
-}
-
-/// What a guest printed goes to the operator's log, line by line, never to the wire.
-fn log_captured(name: &CallName<'_>, captured: &Captured) {
-    for line in captured.text.lines() {
-        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
-    }
-    if captured.dropped_bytes > 0 {
-        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
     }
 }

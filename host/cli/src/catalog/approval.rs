@@ -9,8 +9,9 @@ use toolcell_mcp::{Answer, Ask, AskError, AskTerms, Asked, Call, Question, sanit
 use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
 
+use super::Begun;
 use super::asking::named;
-use super::{Begun, Ending};
+use super::running::Ending;
 
 /// The key of the question. No guest can have it.
 const KEY: &str = "toolcell.approval";

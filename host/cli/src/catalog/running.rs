@@ -1,0 +1,165 @@
+//! A call that is recorded as started, up to what it came to: its turn, its run under the limits of its tool, and what is
+//! made of what the sandbox reports. Must not hold: what a catalog is.
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use toolcell_audit::{Outcome, Usage};
+use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Tool};
+use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
+
+use super::caller::McpCaller;
+use super::told::{CallName, told};
+use super::{Begun, Entry, content, denials};
+
+/// What a call is answered with that ended because its tool may reach less from now on.
+pub(super) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
+
+/// The key under which a result's `_meta` carries what the call used.
+pub const USAGE_KEY: &str = "toolcell/usage";
+
+/// What one call came to, for the audit.
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    pub(super) usage: Usage,
+    pub(super) detail: String,
+    pub(super) result: CallResult,
+    pub(super) printed: Captured,
+}
+
+/// What a measured call came to.
+pub struct Measured {
+    /// As a client would have it, before its structured part is checked.
+    pub result: CallResult,
+    /// As the audit would name it.
+    pub outcome: Outcome,
+    /// What it took.
+    pub usage: Usage,
+    /// What it printed and logged past its limit, beside what `usage` has.
+    pub log_dropped_bytes: u64,
+}
+
+impl From<Ending> for Measured {
+    fn from(ending: Ending) -> Self {
+        let Ending { outcome, usage, result, printed, .. } = ending;
+        Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
+    }
+}
+
+/// Waits for a place and runs the call.
+pub(super) async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
+    let cancellation = call.context.cancellation.clone();
+    let caller = call.context.caller.clone();
+    let since = begun.trace.as_ref().map(|_| SystemTime::now());
+    let rights = begun.visible.rights(&caller);
+    let turn = begun.turns.enter(caller.name(), &rights, &begun.entry.limits, &cancellation).await;
+    let _turn = match turn {
+        Ok(turn) => turn,
+        Err(refusal) => return Ending::refused(refusal.outcome(), refusal.to_string()),
+    };
+    let place = begun.entry.enter(caller.name(), &cancellation).await;
+    if let Some((trace, since)) = begun.trace.as_ref().zip(since) {
+        trace.waited(since);
+    }
+    match place {
+        Ok(_place) => run_admitted(begun, call).await,
+        Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
+    }
+}
+
+/// Runs a call that has its place, under the tool's limits.
+pub(super) async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
+    let entry = begun.entry;
+    let Call { arguments, context, .. } = call;
+    if let Some(failure) = entry.too_large(&arguments) {
+        return Ending::refused(Outcome::LimitExceeded, failure.to_string());
+    }
+    let source = entry.instances.for_caller(context.caller.name());
+    let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
+    let caller = McpCaller::new(&entry.limits, context, denials, asks);
+    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()).traced(begun.trace.clone()));
+    let input = CallInput {
+        tool: &entry.name,
+        arguments_json: arguments.get(),
+        program: entry.program.as_deref(),
+        limits: &entry.limits,
+        reach: &entry.reach,
+        caller: Arc::<McpCaller>::clone(&caller),
+        supply: source.supply(),
+    };
+    let report = entry.component.component.call_tool(input).await;
+    begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
+    let name = caller.call_name();
+    log_captured(&name, &report.captured);
+    Ending::of(&name, report, entry.reach.redactor()).unless_narrowed(entry)
+}
+
+impl Ending {
+    pub(super) fn refused(outcome: Outcome, text: String) -> Self {
+        let result = CallResult::error(text);
+        let (usage, detail, printed) = Default::default();
+        Self { outcome, usage, detail, result, printed }
+    }
+
+    fn of(name: &CallName<'_>, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+        let CallReport { outcome, mut usage, captured, denials, remains } = report;
+        crate::workers::leave(Box::new(remains));
+        let (outcome, detail, mut result) = match outcome {
+            Ok(answer) => match content::result(answer) {
+                Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
+                Ok(result) => (Outcome::Ok, String::new(), result),
+                Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
+            },
+            Err(failure) => {
+                if !failure.detail().is_empty() {
+                    told!(warn, name, "{failure}: {}", failure.detail());
+                }
+                (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
+            }
+        };
+        if outcome == Outcome::InvalidOutput {
+            usage.output_bytes = 0;
+        }
+        result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
+        denials::tell(&denials, redactor, &mut result);
+        Self { outcome, usage, detail, result, printed: captured }
+    }
+
+    /// The same, where it was not the narrowing of its tool that ended the call.
+    fn unless_narrowed(self, entry: &Entry) -> Self {
+        let narrowed = entry.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
+        if !narrowed || self.outcome != Outcome::Cancelled {
+            return self;
+        }
+        let (detail, result) = (NARROWED.to_owned(), CallResult::error(NARROWED));
+        Self { detail, result, ..self }
+    }
+
+    /// Checks the result against the tool's output schema. A result that does not conform was not given.
+    pub(super) fn checked(mut self, tool: &Tool) -> (Outcome, Usage, String, CheckedResult) {
+        let result = tool.finish(self.result);
+        if let Some(complaint) = result.complaint() {
+            self.outcome = Outcome::InvalidOutput;
+            self.usage.output_bytes = 0;
+            self.detail = complaint.to_owned();
+        }
+        (self.outcome, self.usage, self.detail, result)
+    }
+}
+
+fn usage_json(usage: &Usage) -> serde_json::Value {
+    serde_json::json!({
+        "fuel": usage.fuel,
+        "memory_peak_bytes": usage.memory_peak_bytes,
+        "duration_us": u64::try_from(usage.duration.as_micros()).unwrap_or(u64::MAX),
+    })
+}
+
+/// What a guest printed goes to the operator's log, line by line, never to the wire.
+fn log_captured(name: &CallName<'_>, captured: &Captured) {
+    for line in captured.text.lines() {
+        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
+    }
+    if captured.dropped_bytes > 0 {
+        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+    }
+}

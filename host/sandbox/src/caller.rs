@@ -1,8 +1,9 @@
 //! What the sandbox asks of whoever sent a call. No protocol: the composition root puts MCP behind it.
 use std::future::Future;
 use std::pin::Pin;
+use std::time::SystemTime;
 
-use toolcell_policy::Denial;
+use toolcell_policy::{Denial, HttpAsk};
 
 use crate::asking::{Asked, Inquiry, Kind, Refusal};
 
@@ -19,6 +20,17 @@ pub struct Trace {
     pub baggage: Option<String>,
 }
 
+/// An HTTP request of a guest that was permitted, up to the head of its response.
+#[derive(Debug)]
+pub struct Requested<'a> {
+    /// What was asked for, in its normal form.
+    pub ask: &'a HttpAsk,
+    /// When it began, waiting for its turn and connecting included.
+    pub began: SystemTime,
+    /// The status of the response, or the name of the error that the guest has instead.
+    pub came: Result<u16, &'a str>,
+}
+
 /// Whoever sent the call: takes what the guest tells while it runs, and says whether it still wants an answer.
 ///
 /// Every method is called from the guest's worker thread and must not block.
@@ -27,6 +39,14 @@ pub trait Caller: Send + Sync + 'static {
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
     /// The guest's instance is there, and begins to run: for whoever wants to know what took how long.
     fn instantiated(&self) {}
+    /// Whether it wants to be told of HTTP requests.
+    fn notes_requests(&self) -> bool {
+        false
+    }
+    /// The guest made an HTTP request, whose response has begun or will not come.
+    fn requested(&self, request: &Requested<'_>) {
+        let _ = request;
+    }
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
     fn log(&self, level: LogLevel, message: &str);
     /// Whether a line of this level would reach anybody.

@@ -1,9 +1,10 @@
-//! What one call asked for and did not get: told to its caller as it happens, the first of it kept for the report.
+//! What one call asked for and did not get: told to its caller as it happens, the first of it kept for the report. HTTP
+//! requests that it made are told on the same way.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcell_policy::Denial;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Requested};
 
 /// Denials of one call that its report holds: a model reads no more, and the audit has them all.
 const KEPT_MAX: usize = 16;
@@ -42,6 +43,16 @@ impl Denials {
         if log.kept.len() < KEPT_MAX {
             log.kept.push(denial);
         }
+    }
+
+    /// Whether its caller wants to be told of HTTP requests.
+    pub(crate) fn notes_requests(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.notes_requests()
+    }
+
+    /// The guest made an HTTP request.
+    pub(crate) fn requested(&self, request: &Requested<'_>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.requested(request);
     }
 
     /// The first of them, and how many there were.

@@ -55,7 +55,7 @@ pub use background::in_background;
 pub use bindings::contract;
 pub use cache::{CACHE_BYTES_MAX, CacheError, CodeCache};
 pub use call::{CallInput, CallReport, Remains, Supply};
-pub use caller::{Caller, LogLevel, NoCaller, Trace};
+pub use caller::{Caller, LogLevel, NoCaller, Requested, Trace};
 pub use capture::Captured;
 pub use component::{LoadError, ToolComponent};
 pub use digest::Digest;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{Collector, Manner, Span};
+use toolcell_tests::loopback::{Collector, HttpServer, Manner, Span};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Folder, TestHost, manifest_of};
 
@@ -76,6 +76,35 @@ fn a_call_is_a_part_of_its_clients_trace_and_its_parts_are_parts_of_it() {
         host.audit().iter().find_map(|record| record["trace"].as_str().map(str::to_owned)).as_deref(),
         Some(TRACE)
     );
+}
+
+#[test]
+fn what_a_guest_asks_of_others_is_a_part_of_its_call() {
+    let (collector, server) = (Collector::start(Manner::Takes), HttpServer::start());
+    let (url, address) = (server.url("/echo?secret=1"), server.address());
+    let granted =
+        format!("[components.reach_http.network]\nhttp = [\"http://{address}\"]\nprivate = [\"{address}\"]\n");
+    let manifest = format!("{}\n{granted}", manifest(&["reach_http"], &collector.url(), ""));
+    let mut host = TestHost::with_manifest(&manifest);
+    host.call("http", json!({"url": url}));
+    host.call("http", json!({"url": server.url("/status/503")}));
+    host.call("http", json!({"url": server.url("/cut")}));
+    host.call("http", json!({"url": "http://example.com/"}));
+    let spans = collector.spans_when(4 * 4 + 3);
+    let made: Vec<&Span> = spans.iter().filter(|span| span.kind == 3).collect();
+    let requests: BTreeSet<&str> = spans.iter().filter(|span| span.kind == 2).map(|span| &*span.id).collect();
+    assert!(made.iter().all(|span| requests.contains(&*span.parent) && span.name == "GET"), "{made:#?}");
+    let said = |span: &Span| {
+        let keys = ["server.address", "server.port", "http.response.status_code", "error.type"];
+        keys.map(|key| span.attributes.get(key).cloned().unwrap_or_default()).join(" ")
+    };
+    let of = |status: &str| format!("127.0.0.1 {} {status}", server.port());
+    let mut expected = [of("200 "), of("503 503"), of("200 ")];
+    expected.sort();
+    let mut seen: Vec<String> = made.iter().map(|span| said(span)).collect();
+    seen.sort();
+    assert_eq!(seen, expected, "{made:#?}");
+    assert!(!format!("{spans:?}").contains("secret=1"));
 }
 
 #[test]

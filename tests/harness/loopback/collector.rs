@@ -40,7 +40,7 @@ pub struct Span {
     pub state: String,
     /// Its name.
     pub name: String,
-    /// 1: internal, 2: server.
+    /// 1: internal, 2: server, 3: client.
     pub kind: u64,
     /// Nanoseconds since 1970.
     pub started: u64,

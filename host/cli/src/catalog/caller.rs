@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
-use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Trace};
+use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
 
 use super::asking::Questions;
 use super::rate::Allowance;
@@ -55,6 +55,14 @@ impl McpCaller {
 impl Caller for McpCaller {
     fn instantiated(&self) {
         self.trace.iter().for_each(|trace| trace.instantiated());
+    }
+
+    fn notes_requests(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn requested(&self, request: &Requested<'_>) {
+        self.trace.iter().for_each(|trace| trace.requested(request));
     }
 
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {

@@ -10,6 +10,7 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, KeyValue, Value};
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{CallContext, TraceContext};
+use toolcell_sandbox::Requested;
 
 use super::Traces;
 
@@ -92,6 +93,35 @@ impl CallTrace {
     /// Its instance is made: the guest runs from now on.
     pub fn instantiated(&self) {
         let _ = self.instantiated.set(SystemTime::now());
+    }
+
+    /// The guest made an HTTP request. Of its target only the server is told: paths may hold what is nobody's business.
+    pub fn requested(&self, request: &Requested<'_>) {
+        let ask = request.ask;
+        let method = ask.method().to_owned();
+        let mut attributes = vec![
+            KeyValue::new("http.request.method", method.clone()),
+            KeyValue::new("url.scheme", ask.scheme().name()),
+            KeyValue::new("server.address", ask.host().to_string()),
+            KeyValue::new("server.port", i64::from(ask.port())),
+        ];
+        let failed = match request.came {
+            Ok(status) => {
+                attributes.push(KeyValue::new("http.response.status_code", i64::from(status)));
+                (status >= 400).then(|| status.to_string())
+            }
+            Err(kind) => Some(kind.to_owned()),
+        };
+        attributes.extend(failed.clone().map(|kind| KeyValue::new("error.type", kind)));
+        let mut span = SpanBuilder::from_name(method)
+            .with_kind(SpanKind::Client)
+            .with_start_time(request.began)
+            .with_attributes(attributes)
+            .start_with_context(&self.traces.tracer, &self.context);
+        if let Some(kind) = failed {
+            span.set_status(Status::error(kind));
+        }
+        span.end();
     }
 
     /// The guest has answered, or was ended.

@@ -1,7 +1,7 @@
 //! One request and its response, from the permit to the response's body. Must not hold: what is permitted, or how
 //! connections are made.
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, Response, StatusCode, Uri, Version};
@@ -9,7 +9,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming as HyperBody;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolcell_policy::HttpPermit;
+use toolcell_policy::{HttpAsk, HttpPermit};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::connect::Connector;
@@ -17,6 +17,8 @@ use super::incoming::{self, Incoming, Terms};
 use super::links::{Lease, Link, Links, Sender, Server};
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields};
+use crate::caller::Requested;
+use crate::denials::Denials;
 use crate::net::{CallNet, NetLimits};
 
 /// How long the parts of a request may take: the limits, or less where the guest wants less.
@@ -38,6 +40,23 @@ pub(super) struct Exchange {
 
 /// What runs beside a response until its body is dropped.
 pub(super) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+/// A request that the caller is told of.
+struct Noted {
+    denials: Denials,
+    ask: HttpAsk,
+    began: SystemTime,
+}
+
+impl Noted {
+    fn tell(self, came: Result<StatusCode, &Error>) {
+        let failed = came.err().map(|error| format!("{error:?}"));
+        // Without what an error holds: its kind is enough to count by.
+        let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
+        let came = came.map(|status| status.as_u16()).map_err(|_| kind);
+        self.denials.requested(&Requested { ask: &self.ask, began: self.began, came });
+    }
+}
 
 /// A request as it goes out, but for how the connection wants it.
 struct Head {
@@ -64,11 +83,23 @@ impl Exchange {
     /// Makes the request. Ends when the call does.
     pub(super) async fn run(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
         let (net, deadline) = (Arc::clone(&self.connector.net), self.waits.deadline);
-        tokio::select! {
+        let noted = self.noted();
+        let answer = tokio::select! {
             biased;
             () = net.ended() => Err(Error::ConnectionTerminated),
             answer = timeout_at(deadline, self.answer(request)) => answer.unwrap_or(Err(Error::HttpResponseTimeout)),
+        };
+        if let Some(noted) = noted {
+            noted.tell(answer.as_ref().map(|(response, _)| response.status()));
         }
+        answer
+    }
+
+    /// What is told of the request, where somebody wants to know.
+    fn noted(&self) -> Option<Noted> {
+        let denials = &self.connector.denials;
+        let noted = || Noted { denials: denials.clone(), ask: self.permit.ask().clone(), began: SystemTime::now() };
+        denials.notes_requests().then(noted)
     }
 
     async fn answer(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {

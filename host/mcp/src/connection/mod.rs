@@ -7,7 +7,7 @@ mod reply;
 mod resources;
 mod subscriptions;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::asking::{Capabilities, OpenAsks, ReplyText};
@@ -182,8 +182,8 @@ impl<H: Host> Drop for Shared<H> {
 #[derive(Default)]
 struct State {
     session: Option<Session>,
-    /// Requests that are not answered yet.
-    open: HashMap<RequestId, Open>,
+    /// Requests that are not answered yet, in an order that does not change from run to run.
+    open: BTreeMap<RequestId, Open>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     /// Calls whose future has not ended, cancelled ones included.

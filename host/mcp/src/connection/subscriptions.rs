@@ -111,7 +111,7 @@ impl<H: Host> Shared<H> {
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();
-            state.open.extract_if(|_, open| matches!(open, Open::Subscription(_))).collect()
+            state.open.extract_if(.., |_, open| matches!(open, Open::Subscription(_))).collect()
         };
         for (id, open) in ended {
             let Open::Subscription(subscription) = open else { continue };

@@ -9,6 +9,7 @@ mod doors;
 mod ending;
 mod mismatch;
 mod modern;
+mod oauth;
 mod sessions;
 mod tls;
 mod tokens;

@@ -2,6 +2,8 @@
 //! protocol.
 
 mod certificate;
+mod doorkeeper;
+mod oauth;
 mod open;
 mod tokens;
 mod watch;

@@ -53,8 +53,9 @@ pub use limits::{
 };
 pub use manifest::{
     Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ComponentPolicy, DESCRIPTIONS_MAX,
-    Description, Fsync, Hints, HttpLimit, HttpPolicy, InstancePolicy, ListenAddress, Manifest, MetricsPolicy, Rights,
-    Server, SourceRef, TlsFiles, ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy,
+    Description, Fsync, Hints, HttpLimit, HttpPolicy, InstancePolicy, IssuerPolicy, ListenAddress, Manifest,
+    MetricsPolicy, OauthPolicy, Rights, Server, SourceRef, TlsFiles, ToolName, ToolPattern, ToolPolicy, TracesPolicy,
+    TypedPolicy,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

@@ -16,6 +16,7 @@ pub(crate) mod keys;
 pub(crate) mod limits;
 mod narrow;
 mod network;
+mod oauth;
 mod paths;
 mod program;
 mod scratch;

@@ -4,6 +4,7 @@
 
 mod callers;
 mod http;
+mod oauth;
 mod reach;
 mod telemetry;
 mod tool;
@@ -380,7 +381,7 @@ mod tests {
     use super::*;
     use crate::grants::{KeyValue, Mount};
     use crate::limits::{Limit, LoadLimit, Spec, Unit};
-    use crate::manifest::{AuditPolicy, Callers, HttpPolicy, InstancePolicy, Server};
+    use crate::manifest::{AuditPolicy, Callers, HttpPolicy, InstancePolicy, IssuerPolicy, Server};
     use crate::read::keys;
 
     /// The schema of one of the raw types, from the definitions or the root.
@@ -411,6 +412,8 @@ mod tests {
             ("Metrics", &keys::METRICS),
             ("Traces", &keys::TRACES),
             ("Caller", &keys::CALLER),
+            ("Oauth", &keys::OAUTH),
+            ("Issuer", &keys::ISSUER),
         ] {
             let definition = definition(name);
             let in_schema: BTreeSet<&str> =
@@ -428,7 +431,7 @@ mod tests {
     fn schema_and_limits_agree_on_defaults_and_bounds() {
         assert_eq!(keys::LIMITS.now, Limit::ALL.map(|limit| limit.spec().key));
         assert_eq!(keys::LOAD.now, LoadLimit::ALL.map(|limit| limit.spec().key));
-        let specs: [(&str, Vec<&Spec>); 9] = [
+        let specs: [(&str, Vec<&Spec>); 10] = [
             ("Limits", Limit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Load", LoadLimit::ALL.iter().map(|limit| limit.spec()).collect()),
             ("Server", Server::LIMITS.to_vec()),
@@ -438,6 +441,7 @@ mod tests {
             ("Mount", Mount::LIMITS.to_vec()),
             ("Http", HttpPolicy::LIMITS.to_vec()),
             ("Caller", Callers::LIMITS.to_vec()),
+            ("Issuer", IssuerPolicy::LIMITS.to_vec()),
         ];
         for (name, specs) in specs {
             let definition = definition(name);

@@ -43,6 +43,9 @@ fn meaning(manifest: &Manifest) -> String {
     }
     manifest.metrics().iter().for_each(|metrics| writeln!(text, "{metrics:?}").unwrap());
     manifest.traces().iter().for_each(|traces| writeln!(text, "{traces:?}").unwrap());
+    if let Some(oauth) = manifest.http().and_then(|http| http.oauth()) {
+        writeln!(text, "{oauth:?}").unwrap();
+    }
     if manifest.callers().tells_apart() {
         writeln!(text, "callers: {}", manifest.callers().canonical()).unwrap();
     }

@@ -10,9 +10,11 @@ use std::sync::Arc;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 use toolcell_mcp::http::{Certificate, Doors, Gatekeeper, HttpLimits, HttpOptions, Listener, Open};
-use toolcell_policy::{HttpLimit, HttpPolicy, ListenAddress};
+use toolcell_policy::{Callers, HttpLimit, HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
+use super::doorkeeper::Doorkeeper;
+use super::oauth::Oauth;
 use super::tokens::{TokenFile, Tokens};
 use super::watch::Watching;
 use crate::control::remove_if_dead;
@@ -90,12 +92,12 @@ impl Drop for Sockets {
 /// Binds the sockets and sets the transport up. `folder` is the manifest's.
 pub fn open(
     arg: &HttpArg,
-    policy: Option<&HttpPolicy>,
+    manifest: &Manifest,
     insecure_public: bool,
     (folder, runtime): (&Path, &Handle),
 ) -> Result<Opened, Problem> {
     let default = HttpPolicy::default();
-    let policy = policy.unwrap_or(&default);
+    let policy = manifest.http().unwrap_or(&default);
     let addresses = addresses(arg, policy)?;
     refuse_open_doors(&addresses, policy, insecure_public)?;
     let mut watching = Watching::new(runtime);
@@ -103,13 +105,7 @@ pub fn open(
         Some(files) => Some(certificate::open(files, folder, &mut watching).map_err(Problem::new)?),
         None => None,
     };
-    let gatekeeper: Arc<dyn Gatekeeper> = match policy.tokens() {
-        Some(file) => Arc::new(
-            Tokens::open(TokenFile::at(folder.join(file)), &mut watching)
-                .map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?,
-        ),
-        None => Arc::new(Open),
-    };
+    let gatekeeper = gatekeeper(policy, manifest.callers(), (folder, &mut watching))?;
     let mut sockets = Sockets(Vec::new());
     let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
     let _inside = runtime.enter();
@@ -124,8 +120,29 @@ pub fn open(
     let traffic = Arc::default();
     let path = policy.path().to_owned();
     let options = HttpOptions { listeners, path, doors, limits, gatekeeper, traffic };
-    let asks_for_tokens = policy.tokens().is_some();
+    let asks_for_tokens = asks_for_tokens(policy);
     Ok(Opened { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
+}
+
+/// Whether callers have to show who they are.
+fn asks_for_tokens(policy: &HttpPolicy) -> bool {
+    policy.tokens().is_some() || policy.oauth().is_some()
+}
+
+fn gatekeeper(
+    policy: &HttpPolicy,
+    callers: &Callers,
+    (folder, watching): (&Path, &mut Watching),
+) -> Result<Arc<dyn Gatekeeper>, Problem> {
+    if !asks_for_tokens(policy) {
+        return Ok(Arc::new(Open));
+    }
+    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), watching)).transpose();
+    let tokens =
+        tokens.map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?;
+    let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
+    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(Problem::new)?;
+    Ok(Arc::new(Doorkeeper::new(tokens, oauth)))
 }
 
 fn addresses(arg: &HttpArg, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, Problem> {
@@ -142,11 +159,11 @@ fn addresses(arg: &HttpArg, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, P
 /// Anybody who can reach an address may call every tool, unless callers have to show who they are.
 fn refuse_open_doors(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
     let public = addresses.iter().find(|address| address.is_public());
-    let Some(address) = public.filter(|_| policy.tokens().is_none() && !insecure) else { return Ok(()) };
+    let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
     Err(Problem {
         message: format!("{address} can be reached from other machines, and nobody would have to say who they are"),
         hint: Some(
-            "name a file of tokens in the manifest ([http] tokens = \"tokens.jsonl\", see `toolcell token new`), \
+            "name a file of tokens in the manifest ([http] tokens = \"tokens.jsonl\", see `toolcell token new`) or an issuer ([http.oauth]), \
              listen on 127.0.0.1, or type --insecure-public where something else keeps strangers out",
         ),
     })

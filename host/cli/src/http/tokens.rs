@@ -1,16 +1,14 @@
 //! Bearer tokens: a file of their hashes, and who shows which. A token is never written down here, and is never given
 //! to a guest.
 use std::collections::HashMap;
-use std::future::{Future, ready};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
-use toolcell_mcp::Caller;
-use toolcell_mcp::http::{Gatekeeper, Turned};
+use toolcell_mcp::http::{Admitted, Standing};
+use toolcell_mcp::{Caller, Cancellation};
 use toolcell_sandbox::Digest;
 
 use super::watch::Watching;
@@ -23,13 +21,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const TOKEN_BYTES: usize = 32;
 
 /// What every token begins with, for whoever looks for ones that were left lying about.
-const TOKEN_PREFIX: &str = "toolcell_";
-
-/// What a caller is told who shows none.
-const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
-
-/// What a caller is told who shows one that is not known.
-const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
+pub const TOKEN_PREFIX: &str = "toolcell_";
 
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,16 +95,16 @@ pub fn hash(token: &str) -> String {
     Digest::of(token.as_bytes()).to_string()
 }
 
-/// Recognises callers by the token they show.
+/// The tokens of the file, and whose they are.
 pub struct Tokens(Arc<RwLock<Known>>);
 
-/// Callers, by the hash of a token.
-type Known = HashMap<String, Caller>;
+/// By the hash of a token: whose it is, and what is cancelled once that is so no longer.
+type Known = HashMap<String, (Caller, Cancellation)>;
 
 impl Tokens {
     /// Reads the file, and again whenever it changes. `Err` is one sentence.
     pub fn open(file: TokenFile, watching: &mut Watching) -> Result<Self, String> {
-        let known = Arc::new(RwLock::new(known(&file.read()?)));
+        let known = Arc::new(RwLock::new(known(&file.read()?, &mut Known::new())));
         let current = Arc::clone(&known);
         watching.files(vec![file.path().to_owned()], move || {
             // A file that cannot be read may be one that was taken away so that nobody gets in.
@@ -120,33 +112,37 @@ impl Tokens {
                 tracing::error!("no token is known any more: {problem}");
                 Vec::new()
             });
-            *current.write().unwrap_or_else(PoisonError::into_inner) = self::known(&entries);
+            let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+            let mut before = std::mem::take(&mut *current);
+            *current = self::known(&entries, &mut before);
+            drop(current);
+            before.into_values().for_each(|(_, revoked)| revoked.cancel());
         });
         Ok(Self(known))
     }
 
-    fn recognise(&self, headers: &http::HeaderMap) -> Result<Caller, Turned> {
-        let mut shown = headers.get_all(http::header::AUTHORIZATION).iter();
-        let unknown = |challenge: &str| Turned::Unknown { challenge: challenge.to_owned() };
-        let value = shown.next().ok_or_else(|| unknown(CHALLENGE))?;
-        let token = value.to_str().ok().and_then(|value| value.split_once(' '));
-        let token = token.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        let token = token.filter(|_| shown.next().is_none()).ok_or_else(|| unknown(CHALLENGE))?;
+    /// Whoever has this token.
+    pub fn find(&self, token: &str) -> Option<Admitted> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&hash(token)).cloned().ok_or_else(|| unknown(CHALLENGE_UNKNOWN))
+        let (caller, revoked) = known.get(&hash(token))?;
+        let standing = Standing { until: None, revoked: Some(revoked.clone()) };
+        Some(Admitted { caller: caller.clone(), standing })
     }
 }
 
-impl Gatekeeper for Tokens {
-    fn admit<'h>(
-        &'h self,
-        headers: &'h http::HeaderMap,
-    ) -> Pin<Box<dyn Future<Output = Result<Caller, Turned>> + Send + 'h>> {
-        Box::pin(ready(self.recognise(headers)))
-    }
-}
-
-fn known(entries: &[TokenEntry]) -> Known {
-    let caller = |entry: &TokenEntry| Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
-    entries.iter().map(|entry| (entry.hash.clone(), caller(entry))).collect()
+/// What the lines come to. What is as before is taken over; the rest is left there.
+fn known(entries: &[TokenEntry], before: &mut Known) -> Known {
+    let entry = |entry: &TokenEntry| {
+        let caller = Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
+        let kept = before.remove(&entry.hash);
+        let (same, other): (Option<_>, Option<_>) = match kept {
+            Some(kept) if kept.0 == caller => (Some(kept), None),
+            other => (None, other),
+        };
+        if let Some((_, revoked)) = other {
+            revoked.cancel();
+        }
+        (entry.hash.clone(), same.unwrap_or_else(|| (caller, Cancellation::new())))
+    };
+    entries.iter().map(entry).collect()
 }

@@ -13,6 +13,7 @@ use super::room::Place;
 use super::service::{Ask, Begun, Service, Style, events};
 use super::session::{InUse, Line, Session};
 use super::stream::{EventStream, Lease};
+use super::{Admitted, Standing};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, Incoming, Message, RpcError};
@@ -23,13 +24,25 @@ use crate::mirrored::single;
 /// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
 struct OfSession<H: Host> {
     mailbox: Arc<Mailbox>,
+    /// Of the stream; an answer comes whatever becomes of the token meanwhile.
+    standing: Standing,
     _session: InUse<H>,
     _place: Place,
 }
 
 impl<H: Host> Lease for OfSession<H> {
+    fn standing(&self) -> Standing {
+        self.standing.clone()
+    }
+
     fn expire(&self) {
         self.mailbox.end(Ending::Nothing);
+    }
+}
+
+impl<H: Host> OfSession<H> {
+    fn answering(mailbox: &Arc<Mailbox>, session: InUse<H>, place: Place) -> Self {
+        Self { mailbox: Arc::clone(mailbox), standing: Standing::default(), _session: session, _place: place }
     }
 }
 
@@ -50,7 +63,7 @@ pub(super) fn begin<H: Host>(
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&ask.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     session.connection.take(incoming, &outbox);
-    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: session, _place: ask.place });
+    let lease = Box::new(OfSession::answering(&mailbox, session, ask.place));
     Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style: Style::Legacy })
 }
 
@@ -58,9 +71,10 @@ pub(super) fn begin<H: Host>(
 pub(super) fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
-    caller: &Caller,
+    admitted: Admitted,
 ) -> Result<Response<Content>, Refusal> {
-    let session = of_headers(service, headers, caller)?;
+    let Admitted { caller, standing } = admitted;
+    let session = of_headers(service, headers, &caller)?;
     if !Accepted::of(headers).events {
         return Err(Refusal::Accept);
     }
@@ -70,8 +84,8 @@ pub(super) fn listen<H: Host>(
     if service.is_ending() {
         session.line.end();
     }
-    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: session, _place: place });
-    Ok(events(EventStream::new(mailbox, None, &service.limits, lease)))
+    let lease = OfSession { standing, ..OfSession::answering(&mailbox, session, place) };
+    Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
 }
 
 /// Ends a session.
@@ -143,6 +157,6 @@ fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -
         style = Style::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);
-    let lease = Box::new(OfSession { mailbox: Arc::clone(&mailbox), _session: InUse::of(session), _place: ask.place });
+    let lease = Box::new(OfSession::answering(&mailbox, InUse::of(session), ask.place));
     Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style })
 }

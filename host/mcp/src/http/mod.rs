@@ -13,6 +13,7 @@ mod limits;
 mod listener;
 mod mailbox;
 mod modern;
+pub mod oauth;
 mod refusal;
 mod room;
 mod serve;
@@ -25,10 +26,12 @@ mod watch;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Instant;
 
 use http::HeaderMap;
 
 use crate::caller::Caller;
+use crate::cancellation::Cancellation;
 
 pub use doors::{Doors, OriginError};
 pub use limits::HttpLimits;
@@ -40,8 +43,41 @@ pub use traffic::{Load, Traffic};
 /// Finds out who calls.
 pub trait Gatekeeper: Send + Sync + 'static {
     /// Recognises the caller of one request by its headers. Asked before the body is read.
-    fn admit<'h>(&'h self, headers: &'h HeaderMap)
-    -> Pin<Box<dyn Future<Output = Result<Caller, Turned>> + Send + 'h>>;
+    fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h>;
+
+    /// What is at this path for callers who are not known yet: a JSON text that says how to become known.
+    fn metadata(&self, path: &str) -> Option<String> {
+        let _ = path;
+        None
+    }
+}
+
+/// A caller while it is found out who it is.
+pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, Turned>> + Send + 'h>>;
+
+/// A caller that was let in.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// Who it is.
+    pub caller: Caller,
+    /// For how long what it showed holds.
+    pub standing: Standing,
+}
+
+/// For how long what a caller showed holds. Streams that it opened end with it; requests are asked for it anew. Forever
+/// by default.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    /// When it ends by itself.
+    pub until: Option<Instant>,
+    /// Cancelled once it was taken back.
+    pub revoked: Option<Cancellation>,
+}
+
+impl From<Caller> for Admitted {
+    fn from(caller: Caller) -> Self {
+        Self { caller, standing: Standing::default() }
+    }
 }
 
 /// Why a caller is turned away. `challenge` is the value of `WWW-Authenticate`.
@@ -57,6 +93,8 @@ pub enum Turned {
         /// What is missing.
         challenge: String,
     },
+    /// Who calls cannot be found out just now: 503.
+    NotNow,
 }
 
 /// Lets everybody in, as [`Caller::anyone`].
@@ -64,7 +102,7 @@ pub enum Turned {
 pub struct Open;
 
 impl Gatekeeper for Open {
-    fn admit<'h>(&'h self, _: &'h HeaderMap) -> Pin<Box<dyn Future<Output = Result<Caller, Turned>> + Send + 'h>> {
-        Box::pin(std::future::ready(Ok(Caller::anyone())))
+    fn admit<'h>(&'h self, _: &'h HeaderMap) -> Admitting<'h> {
+        Box::pin(std::future::ready(Ok(Caller::anyone().into())))
     }
 }

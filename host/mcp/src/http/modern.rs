@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Standing;
 use super::accept::Accepted;
 use super::headers;
 use super::mailbox::Mailbox;
@@ -21,11 +22,17 @@ const LISTEN: &str = "subscriptions/listen";
 /// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
 struct Alone<H: Host> {
     connection: Connection<H>,
+    /// What ends with it is a subscription; an answer comes whatever becomes of the token meanwhile.
+    standing: Standing,
     _live: LiveOne,
     _place: Place,
 }
 
 impl<H: Host> Lease for Alone<H> {
+    fn standing(&self) -> Standing {
+        self.standing.clone()
+    }
+
     fn expire(&self) {
         self.connection.end_subscriptions();
     }
@@ -53,7 +60,7 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
 
 /// Begins to answer a message of this era.
 pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
-    let Ask { headers, accepted, caller, mut place } = ask;
+    let Ask { headers, accepted, caller, standing, mut place } = ask;
     match &incoming {
         Incoming::One(Ok(Message::Request { id, body })) => {
             let version = body.meta(PROTOCOL_VERSION).unwrap_or_default();
@@ -84,7 +91,7 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
     if service.is_ending() {
         connection.end_subscriptions();
     }
-    let lease = Box::new(Alone { connection, _live: live, _place: place });
+    let lease = Box::new(Alone { connection, standing, _live: live, _place: place });
     Ok(Begun::Answering { mailbox, lease, accepted, style: Style::Modern })
 }
 

@@ -66,7 +66,7 @@ impl Refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             // What follows may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Busy | Self::Stopping => Some((RETRY_AFTER, RETRY_SECONDS)),
+            Self::Busy | Self::Stopping | Self::Turned(Turned::NotNow) => Some((RETRY_AFTER, RETRY_SECONDS)),
             Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }
@@ -89,7 +89,7 @@ impl Refusal {
             Self::Accept => StatusCode::NOT_ACCEPTABLE,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
-            Self::Busy | Self::Stopping => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy | Self::Stopping | Self::Turned(Turned::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Turned(Turned::Unknown { .. }) => StatusCode::UNAUTHORIZED,
             Self::NoHost | Self::Framing | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
             Self::Message(_, error) => status_of(error.code),
@@ -103,6 +103,10 @@ impl Refusal {
                 return (None, RpcError::new(ErrorCode::Internal, "The server is busy: try again in a second"));
             }
             Self::Stopping => return (None, RpcError::new(ErrorCode::Internal, "The server is shutting down")),
+            Self::Turned(Turned::NotNow) => {
+                let text = "Who calls cannot be found out just now: try again in a second";
+                return (None, RpcError::new(ErrorCode::Internal, text));
+            }
             Self::Path => "Nothing is at this path".into(),
             Self::Method(allowed) => format!("The methods here are {allowed}").into(),
             Self::NoHost => "The header Host must name one host".into(),

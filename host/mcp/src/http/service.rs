@@ -13,7 +13,6 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 
-use super::Gatekeeper;
 use super::accept::{Accepted, check_content, check_framing};
 use super::body::{self, Budget, Content};
 use super::doors::Doors;
@@ -25,6 +24,7 @@ use super::room::{Place, Places};
 use super::session::Sessions;
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
+use super::{Admitted, Gatekeeper, Standing};
 use super::{legacy, modern};
 use crate::caller::Caller;
 use crate::connection::Listener;
@@ -63,6 +63,7 @@ pub(super) struct Ask {
     pub(super) headers: HeaderMap,
     pub(super) accepted: Accepted,
     pub(super) caller: Caller,
+    pub(super) standing: Standing,
     pub(super) place: Place,
 }
 
@@ -139,7 +140,7 @@ impl<H: Host> Service<H> {
     {
         self.doors.check(&parts, local)?;
         if parts.uri.path() != self.path {
-            return Err(Refusal::Path);
+            return self.metadata(&parts);
         }
         if parts.method == Method::OPTIONS {
             return Ok(Doors::preflight(&parts.headers));
@@ -154,15 +155,25 @@ impl<H: Host> Service<H> {
         if self.is_ending() {
             return Err(Refusal::Stopping);
         }
-        let caller = self.gatekeeper.admit(&parts.headers).await.map_err(Refusal::Turned)?;
+        let admitted = self.gatekeeper.admit(&parts.headers).await.map_err(Refusal::Turned)?;
         match parts.method {
-            Method::GET => legacy::listen(self, &parts.headers, &caller),
-            Method::DELETE => legacy::end(self, &parts.headers, &caller),
-            _ => self.post(parts.headers, body, caller).await,
+            Method::GET => legacy::listen(self, &parts.headers, admitted),
+            Method::DELETE => legacy::end(self, &parts.headers, &admitted.caller),
+            _ => self.post(parts.headers, body, admitted).await,
         }
     }
 
-    async fn post<B>(&self, headers: HeaderMap, body: B, caller: Caller) -> Result<Response<Content>, Refusal>
+    /// What callers who are not known yet may read.
+    fn metadata(&self, parts: &Parts) -> Result<Response<Content>, Refusal> {
+        let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
+        match parts.method {
+            Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
+            Method::OPTIONS => Ok(Doors::preflight(&parts.headers)),
+            _ => Err(Refusal::Method("GET, HEAD")),
+        }
+    }
+
+    async fn post<B>(&self, headers: HeaderMap, body: B, admitted: Admitted) -> Result<Response<Content>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -173,7 +184,8 @@ impl<H: Host> Service<H> {
         }
         let place = self.requests.take().ok_or(Refusal::Busy)?;
         let body = body::read(body, &self.limits, &self.budget).await?;
-        let begun = self.begin(&body, Ask { headers, accepted, caller, place })?;
+        let begun =
+            self.begin(&body, Ask { headers, accepted, caller: admitted.caller, standing: admitted.standing, place })?;
         drop(body);
         match begun {
             Begun::Taken => Ok(accepted_response()),

@@ -5,16 +5,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::Standing;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 
 /// A line that says nothing, so that nobody takes the stream for dead.
 const BEAT: &[u8] = b":\n\n";
 
+type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What a stream keeps while it is open.
 pub(super) trait Lease: Send + Sync {
+    /// For how long the caller may have the stream open, where that is not for as long as anybody.
+    fn standing(&self) -> Standing {
+        Standing::default()
+    }
+
     /// The stream has been open as long as it may: what it needs to end is put into its mailbox.
     fn expire(&self);
 }
@@ -29,6 +37,8 @@ pub(super) struct EventStream {
     beat_every: std::time::Duration,
     beat: Pin<Box<Sleep>>,
     expires: Pin<Box<Sleep>>,
+    /// Done once what the caller showed was taken back.
+    revoked: Option<Revoked>,
     expired: bool,
     ended: bool,
     lease: Box<dyn Lease>,
@@ -41,13 +51,17 @@ impl EventStream {
         limits: &HttpLimits,
         lease: Box<dyn Lease>,
     ) -> Self {
+        let standing = lease.standing();
+        let ends = Instant::now() + limits.stream_time;
+        let ends = standing.until.map_or(ends, |until| ends.min(until.into()));
         Self {
             mailbox,
             fresh: first.is_none(),
             first,
             beat_every: limits.beat,
             beat: Box::pin(sleep(limits.beat)),
-            expires: Box::pin(sleep(limits.stream_time)),
+            expires: Box::pin(sleep_until(ends)),
+            revoked: standing.revoked.map(|revoked| -> Revoked { Box::pin(async move { revoked.cancelled().await }) }),
             expired: false,
             ended: false,
             lease,
@@ -82,7 +96,7 @@ impl EventStream {
                 }
                 Poll::Pending => {}
             }
-            if !self.expired && self.expires.as_mut().poll(context).is_ready() {
+            if !self.expired && self.is_over(context) {
                 self.expired = true;
                 self.lease.expire();
                 continue;
@@ -93,6 +107,12 @@ impl EventStream {
             }
             return Poll::Pending;
         }
+    }
+
+    /// Whether its time has come, or what the caller showed was taken back.
+    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+        let revoked = self.revoked.as_mut().is_some_and(|revoked| revoked.as_mut().poll(context).is_ready());
+        revoked || self.expires.as_mut().poll(context).is_ready()
     }
 
     fn event(&mut self, frame: &[u8]) -> Poll<Option<Bytes>> {

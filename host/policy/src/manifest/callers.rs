@@ -183,6 +183,12 @@ impl CallerRule {
         &self.name
     }
 
+    /// The scopes that it is for.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
     fn canonical(&self) -> Canonical {
         let sorted = |mut texts: Vec<String>| {
             texts.sort();

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use super::oauth::OauthPolicy;
 use crate::limits::{Spec, Unit};
 
 const KIB: u64 = 1 << 10;
@@ -30,6 +31,7 @@ pub struct HttpPolicy {
     pub(crate) origins: Vec<String>,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) tokens: Option<String>,
+    pub(crate) oauth: Option<OauthPolicy>,
     pub(crate) values: [u64; HttpLimit::ALL.len()],
 }
 
@@ -184,6 +186,12 @@ impl HttpPolicy {
         self.tokens.as_deref()
     }
 
+    /// Whose tokens callers may show beside those; `None`: nobody's.
+    #[must_use]
+    pub const fn oauth(&self) -> Option<&OauthPolicy> {
+        self.oauth.as_ref()
+    }
+
     /// One bound's value: a count, bytes or milliseconds, as its [`Spec::unit`] says.
     #[must_use]
     pub fn get(&self, limit: HttpLimit) -> u64 {
@@ -214,6 +222,7 @@ impl Default for HttpPolicy {
             origins: Vec::new(),
             tls: None,
             tokens: None,
+            oauth: None,
             values: HttpLimit::ALL.map(|limit| limit.spec().default),
         }
     }

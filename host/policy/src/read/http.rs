@@ -1,6 +1,6 @@
 //! Reads `[http]`. Must not hold: what a server does with it.
 
-use super::{Entry, Problems, Section, keys, limits, paths};
+use super::{Entry, Problems, Section, keys, limits, oauth, paths};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 
@@ -23,6 +23,7 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Option<HttpPo
     http.origins = section.get("origins").map(|entry| named(&entry, &ORIGINS, problems)).unwrap_or_default();
     http.tls = tls(&section, problems);
     http.tokens = section.get("tokens").and_then(|entry| paths::host_path(&entry, problems));
+    http.oauth = oauth::read(&section, problems);
     for (limit, value) in HttpLimit::ALL.into_iter().zip(&mut http.values) {
         let read = section.get(limit.spec().key).and_then(|entry| limits::value(&entry, limit.spec(), problems));
         *value = read.unwrap_or(*value);

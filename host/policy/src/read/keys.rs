@@ -47,6 +47,7 @@ pub(crate) const HTTP: Keys = Keys {
         "certificate",
         "key",
         "tokens",
+        "oauth",
         "body",
         "bodies",
         "head",
@@ -86,6 +87,30 @@ pub(crate) const TRACES: Keys = Keys {
     now: &["endpoint", "sample", "service"],
     later: &[],
     other_names: &[("url", "endpoint"), ("address", "endpoint"), ("ratio", "sample"), ("name", "service")],
+};
+
+/// The server as a resource of OAuth.
+pub(crate) const OAUTH: Keys = Keys {
+    now: &["resource", "scopes", "issuers"],
+    later: &[],
+    other_names: &[("url", "resource"), ("scope", "scopes"), ("issuer", "issuers"), ("audience", "resource")],
+};
+
+/// One issuer of tokens.
+pub(crate) const ISSUER: Keys = Keys {
+    now: &["issuer", "jwks", "audience", "algorithms", "leeway", "fresh", "refresh", "outage"],
+    later: &[],
+    other_names: &[
+        ("iss", "issuer"),
+        ("url", "issuer"),
+        ("aud", "audience"),
+        ("audiences", "audience"),
+        ("jwks_uri", "jwks"),
+        ("jwks_url", "jwks"),
+        ("keys", "jwks"),
+        ("cache", "fresh"),
+        ("skew", "leeway"),
+    ],
 };
 
 pub(crate) const DEFAULTS: Keys = Keys { now: &["limits", "load"], later: &[], other_names: &[] };

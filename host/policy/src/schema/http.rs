@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 
+use super::oauth::RawOauth;
 use super::{RawDuration, RawSize};
 
 /// How the server is reached over HTTP: with `serve --http`.
@@ -29,6 +30,8 @@ pub(super) struct RawHttp {
     /// The file of the tokens that callers have to show (`toolcell token new`), relative to this file.
     #[schemars(length(min = 1), extend("examples" = ["tokens.jsonl"]))]
     tokens: Option<String>,
+    /// The server as a resource of OAuth 2.1: whose tokens callers may show, beside those of `tokens`.
+    oauth: Option<RawOauth>,
     /// The longest body of a request: `4KiB` to `256MiB`.
     #[schemars(extend("default" = "16MiB", "examples" = ["4MiB"]))]
     body: Option<RawSize>,

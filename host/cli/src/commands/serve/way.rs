@@ -29,7 +29,7 @@ impl Way {
         };
         let folder = folder_of(&args.manifest.manifest);
         let at = (folder.as_path(), machine.runtime.handle());
-        let opened = http::open(arg, manifest.http(), args.insecure_public, at)
+        let opened = http::open(arg, manifest, args.insecure_public, at)
             .map_err(|problem| AtFault::new(problem.message).hint_if(problem.hint))?;
         Ok(Self::Http { opened: Box::new(opened), shutdown: transport::Shutdown::default() })
     }

@@ -1,0 +1,146 @@
+//! Fetching what issuers publish: over https, or from loopback, without redirects and within bounds.
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode, Url};
+use serde::Deserialize;
+
+/// The longest answer, in bytes. Sets of keys with their certificates have some twenty kilobytes.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// How long one answer may take. Callers wait for it.
+const TAKES_MAX: Duration = Duration::from_secs(5);
+
+/// How long a connection may take.
+const CONNECTS_MAX: Duration = Duration::from_secs(3);
+
+/// Where metadata of authorization servers lie (RFC 8414 section 3), and those of OpenID providers.
+const METADATA: &str = "/.well-known/oauth-authorization-server";
+const OPENID: &str = "/.well-known/openid-configuration";
+
+/// Fetches. Cheap to clone.
+#[derive(Clone)]
+pub struct Fetcher(Client);
+
+impl Fetcher {
+    /// `Err` is one sentence.
+    pub fn new() -> Result<Self, String> {
+        // Whoever else has set one has set the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .no_proxy()
+            .timeout(TAKES_MAX)
+            .connect_timeout(CONNECTS_MAX)
+            .user_agent(concat!("toolcell/", env!("CARGO_PKG_VERSION")))
+            .build();
+        client.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {}", root(&error)))
+    }
+
+    /// What is at this address. `Err` is one sentence.
+    pub async fn text(&self, address: &str) -> Result<Vec<u8>, String> {
+        let url =
+            Url::parse(address).ok().filter(is_safe).ok_or_else(|| format!("{address} is not reached over https"))?;
+        let wrong = |error: reqwest::Error| format!("{address}: {}", root(&error));
+        let mut response = self.0.get(url).header("accept", "application/json").send().await.map_err(wrong)?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("{address} answers with status {}", response.status().as_u16()));
+        }
+        let mut text = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(wrong)? {
+            if text.len() + chunk.len() > BYTES_MAX {
+                return Err(format!("{address} answers with more than {BYTES_MAX} bytes"));
+            }
+            text.extend_from_slice(&chunk);
+        }
+        Ok(text)
+    }
+
+    /// Where an issuer says that its keys are. `Err` is one sentence.
+    pub async fn keys_of(&self, issuer: &str) -> Result<String, String> {
+        #[derive(Deserialize)]
+        struct Metadata {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let mut last = String::new();
+        for address in metadata_of(issuer) {
+            let text = match self.text(&address).await {
+                Ok(text) => text,
+                Err(problem) => {
+                    last = problem;
+                    continue;
+                }
+            };
+            let metadata: Metadata =
+                serde_json::from_slice(&text).map_err(|_| format!("{address}: no metadata of an issuer"))?;
+            if metadata.issuer != issuer {
+                return Err(format!("{address} is of another issuer"));
+            }
+            return Ok(metadata.jwks_uri);
+        }
+        Err(last)
+    }
+}
+
+/// Where an issuer's metadata may be: between host and path, or behind the path.
+fn metadata_of(issuer: &str) -> Vec<String> {
+    let Ok(url) = Url::parse(issuer) else { return Vec::new() };
+    let path = url.path().trim_end_matches('/').to_owned();
+    let at = |path: String| {
+        let mut url = url.clone();
+        url.set_path(&path);
+        url.to_string()
+    };
+    vec![at(format!("{METADATA}{path}")), at(format!("{path}{OPENID}"))]
+}
+
+/// Nobody on the way can change what comes.
+fn is_safe(url: &Url) -> bool {
+    let loopback = match url.host_str().unwrap_or_default() {
+        "localhost" => true,
+        host => host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback()),
+    };
+    url.scheme() == "https" || (url.scheme() == "http" && loopback)
+}
+
+/// The innermost cause: what is around it only says that something failed.
+fn root(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_lie_between_host_and_path_or_behind_it() {
+        let at = |issuer: &str| metadata_of(issuer);
+        let host = "https://login.example.com";
+        assert_eq!(at(host), [format!("{host}{METADATA}"), format!("{host}{OPENID}")]);
+        assert_eq!(at("https://login.example.com/"), at(host));
+        assert_eq!(
+            at("https://login.example.com/tenant"),
+            [format!("{host}{METADATA}/tenant"), format!("{host}/tenant{OPENID}")]
+        );
+    }
+
+    #[test]
+    fn only_https_and_loopback_are_fetched_from() {
+        for (address, safe) in [
+            ("https://login.example.com/keys", true),
+            ("http://127.0.0.1:9/keys", true),
+            ("http://localhost/keys", true),
+            ("http://[::1]:9/keys", true),
+            ("http://login.example.com/keys", false),
+            ("http://127.0.0.1.example.com/keys", false),
+            ("file:///etc/passwd", false),
+        ] {
+            assert_eq!(is_safe(&Url::parse(address).unwrap()), safe, "{address}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The keys of an issuer (RFC 7517), as far as tokens can be checked with them. Must not hold: where they come from.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
+use serde_json::value::RawValue;
+
+/// Keys of one set. Issuers have two to ten.
+const KEYS_MAX: usize = 100;
+
+/// Bytes of an RSA modulus: what is shorter is broken, what is longer takes too long to check (2,048 to 8,192 bits).
+const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
+
+/// The longest name of a key, in bytes.
+const KID_BYTES_MAX: usize = 512;
+
+/// The keys of one issuer.
+#[derive(Clone, Debug, Default)]
+pub struct KeySet(Vec<Key>);
+
+#[derive(Clone, Debug)]
+struct Key {
+    kid: Option<String>,
+    /// The one algorithm that it is for, where it says so.
+    only: Option<Algorithm>,
+    kind: Kind,
+    key: DecodingKey,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rsa,
+    P256,
+    P384,
+    Ed25519,
+}
+
+/// Why a text is no set of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeySetError {
+    /// It is not JSON with a list `keys`.
+    #[error("this is no set of keys in JSON")]
+    Form,
+    /// There are more than anybody needs.
+    #[error("the set has more than {KEYS_MAX} keys")]
+    TooMany,
+    /// None of them is for signatures that are known.
+    #[error("the set has no key that a token can be checked with")]
+    Empty,
+}
+
+impl KeySet {
+    /// Reads a set. Keys for something else, or of kinds that are not known, are left out.
+    ///
+    /// # Errors
+    /// It is none, or has no key that can be used.
+    pub fn parse(json: &[u8]) -> Result<Self, KeySetError> {
+        #[derive(serde::Deserialize)]
+        struct Set<'s> {
+            #[serde(borrow)]
+            keys: Vec<&'s RawValue>,
+        }
+        let set: Set<'_> = serde_json::from_slice(json).map_err(|_| KeySetError::Form)?;
+        if set.keys.len() > KEYS_MAX {
+            return Err(KeySetError::TooMany);
+        }
+        let read = |text: &&RawValue| Key::of(&serde_json::from_str(text.get()).ok()?);
+        let keys: Vec<Key> = set.keys.iter().filter_map(read).collect();
+        if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
+    }
+
+    /// The key that a token names, or the only one for its algorithm where it names none.
+    pub(super) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&DecodingKey> {
+        let mut fitting =
+            self.0.iter().filter(|key| key.takes(algorithm) && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid)));
+        let found = fitting.next()?;
+        // Trying one after the other would let anybody ask for as many checks as there are keys.
+        if fitting.next().is_some() { None } else { Some(&found.key) }
+    }
+}
+
+impl Key {
+    fn of(jwk: &Jwk) -> Option<Self> {
+        let common = &jwk.common;
+        if common.public_key_use.as_ref().is_some_and(|usage| *usage != PublicKeyUse::Signature) {
+            return None;
+        }
+        if common.key_id.as_ref().is_some_and(|kid| kid.len() > KID_BYTES_MAX) {
+            return None;
+        }
+        let kind = match &jwk.algorithm {
+            AlgorithmParameters::RSA(rsa) => {
+                let modulus = URL_SAFE_NO_PAD.decode(rsa.n.trim_end_matches('=')).ok()?;
+                RSA_BYTES.contains(&modulus.len()).then_some(Kind::Rsa)?
+            }
+            AlgorithmParameters::EllipticCurve(point) => match point.curve {
+                EllipticCurve::P256 => Kind::P256,
+                EllipticCurve::P384 => Kind::P384,
+                _ => return None,
+            },
+            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Kind::Ed25519,
+            // A shared key is nothing that a server checks tokens of others with.
+            _ => return None,
+        };
+        let only = match common.key_algorithm {
+            Some(named) => Some(algorithm_of(named)?),
+            None => None,
+        };
+        let key = Self { kid: common.key_id.clone(), only, kind, key: DecodingKey::from_jwk(jwk).ok()? };
+        only.is_none_or(|only| key.takes(only)).then_some(key)
+    }
+
+    fn takes(&self, algorithm: Algorithm) -> bool {
+        use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
+        let kind = match algorithm {
+            RS256 | RS384 | RS512 | PS256 | PS384 | PS512 => Kind::Rsa,
+            ES256 => Kind::P256,
+            ES384 => Kind::P384,
+            EdDSA => Kind::Ed25519,
+            _ => return false,
+        };
+        self.kind == kind && self.only.is_none_or(|only| only == algorithm)
+    }
+}
+
+fn algorithm_of(named: KeyAlgorithm) -> Option<Algorithm> {
+    Some(match named {
+        KeyAlgorithm::RS256 => Algorithm::RS256,
+        KeyAlgorithm::RS384 => Algorithm::RS384,
+        KeyAlgorithm::RS512 => Algorithm::RS512,
+        KeyAlgorithm::PS256 => Algorithm::PS256,
+        KeyAlgorithm::PS384 => Algorithm::PS384,
+        KeyAlgorithm::PS512 => Algorithm::PS512,
+        KeyAlgorithm::ES256 => Algorithm::ES256,
+        KeyAlgorithm::ES384 => Algorithm::ES384,
+        KeyAlgorithm::EdDSA => Algorithm::EdDSA,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: &str = "MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4";
+    const Y: &str = "4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM";
+    const ED: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+
+    fn ec(more: &str) -> String {
+        format!(r#"{{"kty":"EC","crv":"P-256","x":"{X}","y":"{Y}"{more}}}"#)
+    }
+
+    fn set(keys: &[String]) -> Result<KeySet, KeySetError> {
+        KeySet::parse(format!(r#"{{"keys":[{}]}}"#, keys.join(",")).as_bytes())
+    }
+
+    #[test]
+    fn keys_that_no_token_may_be_checked_with_are_left_out() {
+        let short = URL_SAFE_NO_PAD.encode([0xff; 128]);
+        for (what, key) in [
+            ("a shared key", r#"{"kty":"oct","k":"AAAA","kid":"a"}"#.to_owned()),
+            ("one for encryption", ec(r#","use":"enc""#)),
+            ("one for another algorithm", ec(r#","alg":"RS256""#)),
+            ("one for a shared key's algorithm", ec(r#","alg":"HS256""#)),
+            ("a curve that is not known", r#"{"kty":"EC","crv":"P-521","x":"AA","y":"AA"}"#.to_owned()),
+            ("a short modulus", format!(r#"{{"kty":"RSA","n":"{short}","e":"AQAB"}}"#)),
+            ("no base64", r#"{"kty":"RSA","n":"%","e":"AQAB"}"#.to_owned()),
+            ("an unknown kind", r#"{"kty":"AKP","pub":"AA"}"#.to_owned()),
+            ("no key", "7".to_owned()),
+        ] {
+            assert_eq!(set(&[key.clone()]).unwrap_err(), KeySetError::Empty, "{what}");
+            assert_eq!(set(&[key, ec("")]).unwrap().0.len(), 1, "{what}");
+        }
+        assert_eq!(KeySet::parse(b"{}").unwrap_err(), KeySetError::Form);
+        assert_eq!(KeySet::parse(b"<html>").unwrap_err(), KeySetError::Form);
+        assert_eq!(set(&vec![ec(""); 101]).unwrap_err(), KeySetError::TooMany);
+    }
+
+    #[test]
+    fn a_token_that_names_no_key_is_checked_where_only_one_fits() {
+        let ed = format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{ED}","kid":"b"}}"#);
+        let two = set(&[ec(r#","kid":"a""#), ed.clone()]).unwrap();
+        for (kid, algorithm, found) in [
+            (Some("a"), Algorithm::ES256, true),
+            (Some("a"), Algorithm::EdDSA, false),
+            (Some("b"), Algorithm::EdDSA, true),
+            (Some("c"), Algorithm::ES256, false),
+            (None, Algorithm::ES256, true),
+            (None, Algorithm::RS256, false),
+            (None, Algorithm::HS256, false),
+        ] {
+            assert_eq!(two.find(kid, algorithm).is_some(), found, "{kid:?} {algorithm:?}");
+        }
+        let several = set(&[ec(r#","kid":"a""#), ec(r#","kid":"c""#), ed]).unwrap();
+        assert!(several.find(None, Algorithm::ES256).is_none() && several.find(Some("c"), Algorithm::ES256).is_some());
+    }
+}

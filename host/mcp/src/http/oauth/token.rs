@@ -1,0 +1,258 @@
+//! One JSON Web Token (RFC 7519, RFC 9068): whose it says it is, and whether that holds. The checks are `jsonwebtoken`'s;
+//! what is asked of it here is to accept nothing that was not named.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::errors::ErrorKind;
+use jsonwebtoken::{Algorithm, Validation, decode};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::keys::KeySet;
+
+/// The longest token, in bytes. 16 KiB: those with every group of a large directory have about ten.
+pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
+
+/// The longest subject, in bytes: OpenID Connect has 255 characters at most.
+const SUBJECT_BYTES_MAX: usize = 255;
+
+/// Scopes of one token. Nobody has as many rights.
+const SCOPES_MAX: usize = 256;
+
+/// The algorithms that tokens may be signed with, by name. None has a shared key, and there is no `none`.
+pub const ALGORITHMS: [(&str, Algorithm); 9] = [
+    ("RS256", Algorithm::RS256),
+    ("RS384", Algorithm::RS384),
+    ("RS512", Algorithm::RS512),
+    ("PS256", Algorithm::PS256),
+    ("PS384", Algorithm::PS384),
+    ("PS512", Algorithm::PS512),
+    ("ES256", Algorithm::ES256),
+    ("ES384", Algorithm::ES384),
+    ("EdDSA", Algorithm::EdDSA),
+];
+
+/// What must hold of the tokens of one issuer.
+#[derive(Clone, Debug)]
+pub struct Issuer {
+    /// What they say as `iss`.
+    pub issuer: String,
+    /// One of what they say as `aud`.
+    pub audiences: Vec<String>,
+    /// The names of the algorithms they may be signed with, of [`ALGORITHMS`].
+    pub algorithms: Vec<&'static str>,
+    /// By how much clocks may differ.
+    pub leeway: Duration,
+}
+
+/// What a token says of itself. None of it is known to be true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Who is said to have made it.
+    pub issuer: String,
+    algorithm: String,
+    kid: Option<String>,
+}
+
+/// What holds of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Whose it is.
+    pub subject: String,
+    /// What its holder has rights to.
+    pub scopes: Vec<String>,
+    /// Until when it holds, in seconds since 1970, leeway not included.
+    pub expires: u64,
+}
+
+/// Why a token does not hold. The message is for the client, as `error_description` (RFC 6750 section 3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// Longer than [`TOKEN_BYTES_MAX`].
+    #[error("The token is too long")]
+    TooLong,
+    /// Not three parts of base64 with JSON objects in the first two.
+    #[error("The token is no JSON Web Token")]
+    Malformed,
+    /// `none`, one with a shared key, or another one that is not taken.
+    #[error("The token is signed with an algorithm that is not accepted")]
+    Algorithm,
+    /// It is none that this server gave, or was revoked.
+    #[error("The token is not known, or was revoked")]
+    Unknown,
+    /// `crit`: it must not be taken by whoever does not know what it names.
+    #[error("The token needs an extension that is not known")]
+    Extension,
+    /// `iss` is nobody who is known.
+    #[error("The token is of an issuer that is not accepted")]
+    Issuer,
+    /// No key of the issuer has this name, or several could be meant.
+    #[error("The token names no key that its issuer has")]
+    Key,
+    /// It was changed, or signed with another key.
+    #[error("The signature of the token does not hold")]
+    Signature,
+    /// `exp` has passed.
+    #[error("The token has expired")]
+    Expired,
+    /// `nbf` has not come.
+    #[error("The token is not valid yet")]
+    NotYet,
+    /// `aud` is somebody else.
+    #[error("The token is meant for another audience")]
+    Audience,
+    /// `exp`, `aud`, `iss` or `sub` is missing, or something is of another type.
+    #[error("The token lacks a claim, or has one of another type")]
+    Claims,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    kid: Option<String>,
+    crit: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+    #[serde(rename = "exp")]
+    expires: f64,
+    #[serde(default)]
+    scope: Option<String>,
+    #[serde(default)]
+    scp: Option<Scopes>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scopes {
+    Text(String),
+    List(Vec<String>),
+}
+
+/// What a token says of itself, so that the issuer's keys can be looked for.
+///
+/// # Errors
+/// It is none, or nobody should take it.
+pub fn seen(token: &str) -> Result<Seen, TokenFault> {
+    #[derive(Deserialize)]
+    struct Body {
+        iss: String,
+    }
+    if token.len() > TOKEN_BYTES_MAX {
+        return Err(TokenFault::TooLong);
+    }
+    let mut parts = token.split('.');
+    let (Some(header), Some(body), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+        return Err(TokenFault::Malformed);
+    };
+    let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed);
+    let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| TokenFault::Malformed)?;
+    if header.crit.is_some() {
+        return Err(TokenFault::Extension);
+    }
+    if !ALGORITHMS.iter().any(|(name, _)| *name == header.alg) {
+        return Err(TokenFault::Algorithm);
+    }
+    let body = decoded(body)?;
+    let body: Body = serde_json::from_slice(&body).map_err(|_| TokenFault::Claims)?;
+    Ok(Seen { issuer: body.iss, algorithm: header.alg, kid: header.kid })
+}
+
+impl Issuer {
+    /// Checks a token that says it is of this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
+    ///
+    /// # Errors
+    /// It does not hold.
+    pub fn verify(&self, token: &str, seen: &Seen, keys: &KeySet) -> Result<Verified, TokenFault> {
+        if !self.algorithms.contains(&seen.algorithm.as_str()) {
+            return Err(TokenFault::Algorithm);
+        }
+        let algorithm = ALGORITHMS.iter().find(|(name, _)| *name == seen.algorithm);
+        let (_, algorithm) = *algorithm.ok_or(TokenFault::Algorithm)?;
+        let key = keys.find(seen.kid.as_deref(), algorithm).ok_or(TokenFault::Key)?;
+        let mut validation = Validation::new(algorithm);
+        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        validation.set_issuer(&[&self.issuer]);
+        validation.set_audience(&self.audiences);
+        validation.validate_nbf = true;
+        validation.leeway = self.leeway.as_secs();
+        let claims = decode::<Claims>(token, key, &validation).map_err(|error| fault(error.kind()))?.claims;
+        claims.verified()
+    }
+}
+
+impl Claims {
+    fn verified(self) -> Result<Verified, TokenFault> {
+        let plain = !self.sub.is_empty()
+            && self.sub.len() <= SUBJECT_BYTES_MAX
+            && !self.sub.contains(|c: char| c.is_control() || c.is_whitespace());
+        if !plain || !self.expires.is_finite() || self.expires < 0.0 {
+            return Err(TokenFault::Claims);
+        }
+        let split = |text: String| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let mut scopes = self.scope.map(split).unwrap_or_default();
+        match self.scp {
+            Some(Scopes::Text(text)) => scopes.extend(split(text)),
+            Some(Scopes::List(list)) => scopes.extend(list),
+            None => {}
+        }
+        if scopes.len() > SCOPES_MAX {
+            return Err(TokenFault::Claims);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
+        Ok(Verified { subject: self.sub, scopes, expires: self.expires as u64 })
+    }
+}
+
+fn fault(kind: &ErrorKind) -> TokenFault {
+    match kind {
+        ErrorKind::ExpiredSignature => TokenFault::Expired,
+        ErrorKind::ImmatureSignature => TokenFault::NotYet,
+        ErrorKind::InvalidAudience => TokenFault::Audience,
+        ErrorKind::InvalidIssuer => TokenFault::Issuer,
+        ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) | ErrorKind::Json(_) => {
+            TokenFault::Claims
+        }
+        ErrorKind::InvalidAlgorithm | ErrorKind::UnsupportedAlgorithm => TokenFault::Algorithm,
+        _ => TokenFault::Signature,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(header: &str, body: &str) -> String {
+        format!("{}.{}.AA", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(body))
+    }
+
+    #[test]
+    fn what_nobody_should_take_is_refused_before_a_key_is_looked_for() {
+        let body = r#"{"iss":"i"}"#;
+        for (token, fault) in [
+            (String::new(), TokenFault::Malformed),
+            ("a.b".to_owned(), TokenFault::Malformed),
+            ("a.b.c.d.e".to_owned(), TokenFault::Malformed),
+            ("%.%.%".to_owned(), TokenFault::Malformed),
+            (text("[]", body), TokenFault::Malformed),
+            (text("{}", body), TokenFault::Malformed),
+            (text(r#"{"alg":"none"}"#, body), TokenFault::Algorithm),
+            (text(r#"{"alg":"None"}"#, body), TokenFault::Algorithm),
+            (text(r#"{"alg":"HS256"}"#, body), TokenFault::Algorithm),
+            (text(r#"{"alg":"RS256","crit":["b64"]}"#, body), TokenFault::Extension),
+            (text(r#"{"alg":"RS256","alg":"none"}"#, body), TokenFault::Malformed),
+            (text(r#"{"alg":"RS256"}"#, "{}"), TokenFault::Claims),
+            (text(r#"{"alg":"RS256"}"#, r#"{"iss":["i"]}"#), TokenFault::Claims),
+            (text(r#"{"alg":"RS256"}"#, r#"{"iss":"i","iss":"j"}"#), TokenFault::Claims),
+            ("a".repeat(TOKEN_BYTES_MAX + 1), TokenFault::TooLong),
+        ] {
+            assert_eq!(seen(&token), Err(fault), "{token:.60}");
+        }
+        let said = seen(&text(r#"{"alg":"RS256","kid":"k","jku":"https://evil.example.com"}"#, body)).unwrap();
+        assert_eq!((said.issuer.as_str(), said.kid.as_deref()), ("i", Some("k")));
+    }
+}

@@ -1,0 +1,405 @@
+//! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each that does not hold, keys that change, an issuer
+//! that is gone, and streams that end with the token.
+
+use jsonwebtoken::Algorithm;
+use serde_json::{Value, json};
+use toolcell_tests::loopback::{HttpServer, Issuer, SigningKey, seconds_from_now};
+use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
+use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
+
+/// The server, as clients know it.
+const RESOURCE: &str = "https://tools.example.com/mcp";
+
+/// What a challenge says of it.
+const CHALLENGE: &str =
+    "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\", scope=\"tools\"";
+
+/// One issuer with one key, and a host that takes its tokens beside those of a file.
+struct Scene {
+    issuer: Issuer,
+    key: SigningKey,
+    host: WebHost,
+    /// What a caller with a token of the file shows.
+    beside: String,
+}
+
+impl Scene {
+    fn of(algorithm: Algorithm, times: &str, more: &str) -> Self {
+        let key = SigningKey::new("first", algorithm);
+        let issuer = Issuer::start(&[&key]);
+        Self::with(issuer, key, times, more)
+    }
+
+    fn with(issuer: Issuer, key: SigningKey, times: &str, more: &str) -> Self {
+        let manifest = format!(
+            "{}\n[http]\ntokens = \"tokens.jsonl\"\n[http.oauth]\nresource = \"{RESOURCE}\"\nscopes = [\"tools\"]\n\
+             [http.oauth.issuers.corp]\nissuer = \"{}\"\n{times}\n{more}",
+            manifest_of(&["good", "nosy", "reach_http"]),
+            issuer.name(),
+        );
+        let folder = Folder::with_manifest(&manifest);
+        let token = Command::in_folder(&folder, &["token", "new", "beside"]).run();
+        let beside = token.succeeded().trim().to_owned();
+        let options = ["--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--log", "debug"];
+        let host = WebHost::in_folder(folder, &options);
+        Self { issuer, key, host, beside }
+    }
+
+    fn claims(&self) -> Value {
+        self.issuer.claims("ann", RESOURCE, "tools other")
+    }
+
+    /// A token that holds.
+    fn good(&self) -> String {
+        self.key.token(&self.claims())
+    }
+
+    /// The same with this claim.
+    fn saying(&self, claim: &str, value: Value) -> String {
+        let mut claims = self.claims();
+        claims[claim] = value;
+        self.key.token(&claims)
+    }
+
+    /// The same without this claim.
+    fn silent_on(&self, claim: &str) -> String {
+        let mut claims = self.claims();
+        claims.as_object_mut().unwrap().remove(claim);
+        self.key.token(&claims)
+    }
+
+    fn ask(&self, token: &str) -> Reply {
+        self.host.ask(&shown(token, echo()))
+    }
+
+    /// Asks until the answer has this status; how often is for the machine to say.
+    fn will_be(&self, token: &str, status: u16) {
+        let end = std::time::Instant::now() + PATIENCE;
+        loop {
+            let reply = self.ask(token);
+            if reply.status() == status {
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "still {reply:?}");
+        }
+    }
+
+    fn others_go_on(&self) {
+        let reply = self.ask(&self.beside);
+        assert_eq!(reply.frame()["result"]["content"][0]["text"], "x", "{reply:?}");
+    }
+}
+
+fn echo() -> Ask {
+    Ask::call("echo", json!({"text": "x"}))
+}
+
+fn shown(token: &str, ask: Ask) -> Ask {
+    ask.with("authorization", &format!("Bearer {token}"))
+}
+
+fn invalid(description: &str) -> String {
+    format!("Bearer error=\"invalid_token\", error_description=\"{description}\", {CHALLENGE}")
+}
+
+#[test]
+fn a_token_of_an_issuer_lets_its_caller_in_however_it_is_signed() {
+    for algorithm in [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA] {
+        let scene = Scene::of(algorithm, "", "");
+        let reply = scene.ask(&scene.good());
+        assert_eq!(reply.frame()["result"]["content"][0]["text"], "x", "{algorithm:?}: {reply:?}");
+        let started = scene.host.process().recorded("a call", |record| record["event"] == "call.started");
+        assert_eq!(started["caller"], "corp:ann");
+        scene.others_go_on();
+    }
+}
+
+#[test]
+fn each_token_that_does_not_hold_has_its_exact_answer() {
+    let scene =
+        Scene::of(Algorithm::ES256, "refresh = \"1h\"\nleeway = \"0ms\"\nalgorithms = [\"ES256\", \"RS256\"]", "");
+    let stranger = SigningKey::new("first", Algorithm::ES256);
+    let (good, claims) = (scene.good(), scene.claims());
+    let parts: Vec<&str> = good.split('.').collect();
+    let other = scene.saying("sub", json!("root"));
+    let tampered = format!("{}.{}.{}", parts[0], other.split('.').nth(1).unwrap(), parts[2]);
+    // {"alg":"none"}
+    let none = format!("eyJhbGciOiJub25lIn0.{}.", parts[1]);
+    let algorithm = "The token is signed with an algorithm that is not accepted";
+    let claim = "The token lacks a claim, or has one of another type";
+    for (what, token, said) in [
+        (
+            "another audience",
+            scene.saying("aud", json!("https://other.example.com")),
+            "The token is meant for another audience",
+        ),
+        ("other audiences", scene.saying("aud", json!(["a", "b"])), "The token is meant for another audience"),
+        ("no audience", scene.silent_on("aud"), claim),
+        (
+            "another issuer",
+            scene.saying("iss", json!("https://evil.example.com")),
+            "The token is of an issuer that is not accepted",
+        ),
+        ("no issuer", scene.silent_on("iss"), claim),
+        ("no signature", none, algorithm),
+        ("the public key as a secret", scene.key.confused().token(&claims), algorithm),
+        ("an algorithm that is not taken", SigningKey::new("first", Algorithm::EdDSA).token(&claims), algorithm),
+        (
+            "a key of another kind",
+            SigningKey::new("first", Algorithm::RS256).token(&claims),
+            "The token names no key that its issuer has",
+        ),
+        ("expired", scene.saying("exp", json!(seconds_from_now(-2))), "The token has expired"),
+        ("no expiry", scene.silent_on("exp"), claim),
+        ("an expiry that is no number", scene.saying("exp", json!("4102444800")), claim),
+        ("the future", scene.saying("nbf", json!(seconds_from_now(3_600))), "The token is not valid yet"),
+        ("no subject", scene.silent_on("sub"), claim),
+        ("a subject that is none", scene.saying("sub", json!("a b")), claim),
+        ("an unknown key", scene.key.named("second").token(&claims), "The token names no key that its issuer has"),
+        ("a stranger's key", stranger.token(&claims), "The signature of the token does not hold"),
+        ("tampered with", tampered, "The signature of the token does not hold"),
+        ("cut", good[..good.len() - 6].to_owned(), "The signature of the token does not hold"),
+        ("no token", "a.b.c".to_owned(), "The token is no JSON Web Token"),
+        ("no token at all", "0123456789".to_owned(), "The token is no JSON Web Token"),
+        ("huge", format!("{good}{}", "A".repeat(17_000)), "The token is too long"),
+        ("of the file, and unknown", "toolcell_00".to_owned(), "The token is not known, or was revoked"),
+    ] {
+        let reply = scene.ask(&token);
+        assert_eq!(reply.error(), (401, -32600), "{what}");
+        assert_eq!(reply.field("www-authenticate"), Some(invalid(said).as_str()), "{what}");
+        assert_eq!(scene.ask(&good).status(), 200, "after {what}");
+    }
+    scene.others_go_on();
+    assert_eq!(scene.issuer.asked(), 1, "a token of a key that is unknown has it asked no sooner than it may be");
+}
+
+#[test]
+fn who_shows_no_token_or_several_is_told_how_to_get_one() {
+    let scene = Scene::of(Algorithm::ES256, "", "");
+    let good = format!("Bearer {}", scene.good());
+    for (what, ask) in [
+        ("none", echo()),
+        ("two", echo().with("authorization", &good).and("authorization", &good)),
+        ("another scheme", echo().with("authorization", &good.replace("Bearer", "Basic"))),
+        ("nothing behind the scheme", echo().with("authorization", "Bearer ")),
+    ] {
+        let reply = scene.host.ask(&ask);
+        assert_eq!(reply.error(), (401, -32600), "{what}");
+        assert_eq!(reply.field("www-authenticate"), Some(format!("Bearer {CHALLENGE}").as_str()), "{what}");
+    }
+    let huge = scene.ask(&"A".repeat(40_000));
+    assert_eq!(huge.status(), 431, "past what a head may have");
+    scene.others_go_on();
+    assert_eq!(scene.issuer.asked(), 0);
+}
+
+#[test]
+fn a_token_without_a_scope_that_is_needed_is_told_which() {
+    let scene = Scene::of(Algorithm::ES256, "", "");
+    let token = scene.saying("scope", json!("other"));
+    let reply = scene.ask(&token);
+    assert_eq!(reply.error(), (403, -32600));
+    let metadata = CHALLENGE.split(", ").next().unwrap();
+    let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"tools\", {metadata}");
+    assert_eq!(reply.field("www-authenticate"), Some(challenge.as_str()));
+    let mut claims = scene.claims();
+    claims["scope"].take();
+    for scopes in [json!(["tools"]), json!("x tools")] {
+        claims["scp"] = scopes;
+        assert_eq!(scene.ask(&scene.key.token(&claims)).status(), 200, "{claims}");
+    }
+    scene.others_go_on();
+}
+
+#[test]
+fn metadata_say_without_a_token_who_gives_tokens() {
+    let rules = "[callers.adders]\nscopes = [\"add\"]\ntools = [\"add\"]\n";
+    let scene = Scene::of(Algorithm::ES256, "", rules);
+    let expected = json!({
+        "resource": RESOURCE, "authorization_servers": [scene.issuer.name()],
+        "bearer_methods_supported": ["header"], "scopes_supported": ["tools", "add"],
+    });
+    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
+        let reply = scene.host.ask(&Ask::bare("GET", path));
+        assert_eq!((reply.status(), reply.field("content-type")), (200, Some("application/json")), "{path}");
+        assert_eq!(reply.frame(), expected, "{path}");
+        let reply = scene.host.ask(&Ask::bare("POST", path));
+        assert_eq!((reply.status(), reply.field("allow")), (405, Some("GET, HEAD")), "{path}");
+    }
+    for path in ["/.well-known/oauth-protected-resource/other", "/.well-known/oauth-authorization-server"] {
+        assert_eq!(scene.host.ask(&Ask::bare("GET", path)).status(), 404, "{path}");
+    }
+    let elsewhere = Ask::bare("GET", "/.well-known/oauth-protected-resource").with("host", "evil.example.com");
+    assert_eq!(scene.host.ask(&elsewhere).status(), 403);
+}
+
+#[test]
+fn scopes_of_a_token_say_which_tools_its_caller_sees() {
+    let rules = "[callers.adders]\nscopes = [\"add\"]\ntools = [\"add\"]\n\
+                 [callers.bob]\nnames = [\"corp:bob\"]\ntools = [\"echo\"]\n";
+    let scene = Scene::of(Algorithm::ES256, "", rules);
+    let sees = |subject: &str, scope: &str| {
+        let token = scene.key.token(&scene.issuer.claims(subject, RESOURCE, scope));
+        let reply = scene.host.ask(&shown(&token, Ask::modern(1, "tools/list", json!({}))));
+        let tools = reply.frame()["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(sees("ann", "tools add"), ["add"]);
+    assert_eq!(sees("ann", "tools"), [""; 0]);
+    assert_eq!(sees("bob", "tools add"), ["echo"]);
+}
+
+#[test]
+fn a_token_that_names_no_key_holds_where_only_one_could_be_meant() {
+    let scene = Scene::of(Algorithm::ES256, "refresh = \"100ms\"\nfresh = \"100ms\"", "");
+    let token = scene.key.anonymous_token(&scene.claims());
+    assert_eq!(scene.ask(&token).status(), 200);
+    let second = SigningKey::new("second", Algorithm::ES256);
+    scene.issuer.publishes(&[&scene.key, &second]);
+    scene.will_be(&token, 401);
+    let said = scene.ask(&token);
+    assert_eq!(said.field("www-authenticate"), Some(invalid("The token names no key that its issuer has").as_str()));
+    assert_eq!(scene.ask(&scene.good()).status(), 200);
+}
+
+#[test]
+fn keys_that_an_issuer_changes_are_followed() {
+    let scene = Scene::of(Algorithm::ES256, "refresh = \"100ms\"\nfresh = \"100ms\"", "");
+    let (old, second) = (scene.good(), SigningKey::new("second", Algorithm::RS256));
+    assert_eq!(scene.ask(&old).status(), 200);
+    scene.issuer.publishes(&[&scene.key, &second]);
+    let new = second.token(&scene.claims());
+    scene.will_be(&new, 200);
+    assert_eq!(scene.ask(&old).status(), 200, "both are taken");
+    scene.issuer.publishes(&[&second]);
+    scene.will_be(&old, 401);
+    assert_eq!(scene.ask(&new).status(), 200, "what was signed with a key that is gone holds no longer");
+    scene.others_go_on();
+}
+
+#[test]
+fn an_issuer_that_is_gone_from_the_start_is_waited_for() {
+    let key = SigningKey::new("first", Algorithm::ES256);
+    let issuer = Issuer::start(&[&key]);
+    issuer.answers(false);
+    let scene = Scene::with(issuer, key, "refresh = \"100ms\"", "");
+    let reply = scene.ask(&scene.good());
+    assert_eq!((reply.error(), reply.field("retry-after")), ((503, -32603), Some("1")));
+    assert_eq!(reply.field("www-authenticate"), None, "nothing is wrong with the token");
+    scene.others_go_on();
+    scene.issuer.answers(true);
+    scene.will_be(&scene.good(), 200);
+}
+
+#[test]
+fn known_keys_go_on_through_an_outage_and_no_longer_than_they_may() {
+    for (outage, lasts) in [("1h", true), ("0ms", false)] {
+        let times = format!("refresh = \"100ms\"\nfresh = \"100ms\"\noutage = \"{outage}\"");
+        let scene = Scene::of(Algorithm::ES256, &times, "");
+        let (good, unknown) = (scene.good(), SigningKey::new("second", Algorithm::ES256).token(&scene.claims()));
+        assert_eq!(scene.ask(&good).status(), 200);
+        scene.issuer.answers(false);
+        // Whether a key that is not known is one of the issuer's, nobody can say now.
+        scene.will_be(&unknown, 503);
+        if lasts {
+            assert_eq!(scene.ask(&good).status(), 200);
+            let also = scene.saying("sub", json!("bob"));
+            assert_eq!(scene.ask(&also).status(), 200, "tokens that were never seen as well");
+        } else {
+            scene.will_be(&good, 503);
+        }
+        scene.others_go_on();
+        scene.issuer.answers(true);
+        scene.will_be(&good, 200);
+        scene.will_be(&unknown, 401);
+    }
+}
+
+#[test]
+fn a_token_reaches_no_guest_no_server_no_log_and_no_record() {
+    let upstream = HttpServer::start();
+    let private = format!(
+        "[components.reach_http.network]\nhttp = [\"{}/*\"]\nprivate = [\"{}\"]\n",
+        upstream.url(""),
+        upstream.address()
+    );
+    let scene = Scene::of(Algorithm::ES256, "", &private);
+    let token = scene.good();
+    let secret = token.rsplit('.').next().unwrap().to_owned();
+    let calls = [
+        ("request", json!({})),
+        ("clocks", json!({})),
+        ("environment", json!({})),
+        ("http", json!({"url": upstream.url("/echo")})),
+    ];
+    for (tool, arguments) in calls {
+        let reply = scene.host.ask(&shown(&token, Ask::call(tool, arguments)));
+        let said = String::from_utf8_lossy(reply.body()).into_owned();
+        assert!(!said.contains(&secret) && !said.to_lowercase().contains("bearer"), "{tool}: {said}");
+    }
+    assert!(!upstream.seen().is_empty(), "a guest has asked");
+    for seen in upstream.seen() {
+        assert!(!seen.head.contains(&secret) && !seen.head.to_lowercase().contains("authorization"), "{seen:?}");
+    }
+    let process = scene.host.process();
+    let _ = process.recorded("a call", |record| record["event"] == "call.finished");
+    for (what, text) in [("log", process.said()), ("audit", process.folder().read("audit.jsonl"))] {
+        assert!(!text.contains(&secret), "the {what} has it");
+    }
+}
+
+/// A stream of a legacy session, open.
+fn session_stream(host: &WebHost, token: &str) -> Wire {
+    let opened = host.ask(&shown(token, Ask::initialize("2025-11-25")));
+    let id = opened.field("mcp-session-id").unwrap().to_owned();
+    let ready = Ask::post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).of_session(&id);
+    assert_eq!(host.ask(&shown(token, ready)).status(), 202);
+    let mut wire = host.connect();
+    wire.send(&shown(token, Ask::bare("GET", "/mcp").of_session(&id)).bytes());
+    assert_eq!(wire.head().status(), 200);
+    wire
+}
+
+fn subscription(host: &WebHost, token: &str) -> Wire {
+    let mut wire = host.connect();
+    wire.send(&shown(token, Ask::listen(5)).bytes());
+    assert_eq!(wire.head().status(), 200);
+    assert_eq!(wire.event().unwrap()["method"], "notifications/subscriptions/acknowledged");
+    wire
+}
+
+/// Both streams of a caller end by themselves, as they should.
+fn both_end(mut modern: Wire, mut legacy: Wire) {
+    assert_eq!(modern.event().unwrap()["result"]["resultType"], "complete");
+    assert_eq!(modern.event(), None);
+    assert_eq!(legacy.event(), None);
+}
+
+#[test]
+fn streams_end_when_the_token_does() {
+    let scene = Scene::of(Algorithm::ES256, "leeway = \"0ms\"", "");
+    let token = scene.saying("exp", json!(seconds_from_now(5)));
+    let (modern, legacy) = (subscription(&scene.host, &token), session_stream(&scene.host, &token));
+    let mut lasting = subscription(&scene.host, &scene.good());
+    both_end(modern, legacy);
+    assert_eq!(scene.ask(&token).status(), 401);
+    scene.host.process().terminate();
+    assert_eq!(lasting.event().unwrap()["result"]["resultType"], "complete", "others stay to the end");
+}
+
+#[test]
+fn streams_end_when_the_token_is_revoked() {
+    let scene = Scene::of(Algorithm::ES256, "", "");
+    let folder = scene.host.process().folder();
+    let second = Command::in_folder(folder, &["token", "new", "second"]).run().succeeded().trim().to_owned();
+    scene.will_be(&second, 200);
+    let (modern, legacy) = (subscription(&scene.host, &second), session_stream(&scene.host, &second));
+    let mut lasting = subscription(&scene.host, &scene.beside);
+    let revoked = Command::in_folder(folder, &["token", "revoke", "second"]).run();
+    assert_eq!(revoked.succeeded(), "the token of second is revoked\n");
+    both_end(modern, legacy);
+    assert_eq!(scene.ask(&second).status(), 401);
+    scene.others_go_on();
+    scene.host.process().terminate();
+    assert_eq!(lasting.event().unwrap()["result"]["resultType"], "complete", "others stay to the end");
+}

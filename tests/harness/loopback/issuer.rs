@@ -1,0 +1,208 @@
+//! An authorization server, as far as a resource server meets one: metadata, keys, and tokens of any kind, right or wrong.
+//! It can stop answering and answer again, and change its keys.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use serde_json::{Value, json};
+
+/// Keys for tests, which protect nothing: those that cannot be made here.
+const RSA: &[u8] = include_bytes!("keys/rsa.der");
+const ED25519: &[u8] = include_bytes!("keys/ed25519.der");
+
+/// A key that signs tokens.
+#[derive(Clone)]
+pub struct SigningKey {
+    kid: String,
+    algorithm: Algorithm,
+    key: EncodingKey,
+}
+
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningKey").field("kid", &self.kid).field("algorithm", &self.algorithm).finish()
+    }
+}
+
+/// A running issuer.
+#[derive(Debug)]
+pub struct Issuer {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: Mutex<Vec<Value>>,
+    is_down: AtomicBool,
+    is_over: AtomicBool,
+    asked: AtomicUsize,
+}
+
+/// Seconds since 1970, so much later.
+#[must_use]
+pub fn seconds_from_now(later: i64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    i64::try_from(now).unwrap() + later
+}
+
+impl SigningKey {
+    /// A key of this name for this algorithm: new for `ES256` and `ES384`, always the same for the others.
+    ///
+    /// # Panics
+    /// Where there is none.
+    #[must_use]
+    pub fn new(kid: &str, algorithm: Algorithm) -> Self {
+        let made = |of| KeyPair::generate_for(of).unwrap().serialize_der();
+        let key = match algorithm {
+            Algorithm::ES256 => EncodingKey::from_ec_der(&made(&PKCS_ECDSA_P256_SHA256)),
+            Algorithm::ES384 => EncodingKey::from_ec_der(&made(&PKCS_ECDSA_P384_SHA384)),
+            Algorithm::EdDSA => EncodingKey::from_ed_der(ED25519),
+            Algorithm::HS256 => EncodingKey::from_secret(b"a secret that both know"),
+            _ => EncodingKey::from_rsa_der(RSA),
+        };
+        Self { kid: kid.to_owned(), algorithm, key }
+    }
+
+    /// A key that signs with a shared secret which is the public part of this one, under its name.
+    #[must_use]
+    pub fn confused(&self) -> Self {
+        let public = self.public()["x"].as_str().unwrap_or_default().to_owned();
+        Self { kid: self.kid.clone(), algorithm: Algorithm::HS256, key: EncodingKey::from_secret(public.as_bytes()) }
+    }
+
+    /// The same key under another name.
+    #[must_use]
+    pub fn named(&self, kid: &str) -> Self {
+        Self { kid: kid.to_owned(), ..self.clone() }
+    }
+
+    /// Its public part, as issuers publish it.
+    ///
+    /// # Panics
+    /// Where it has none.
+    #[must_use]
+    pub fn public(&self) -> Value {
+        let mut public = serde_json::to_value(Jwk::from_encoding_key(&self.key, self.algorithm).unwrap()).unwrap();
+        public["kid"] = self.kid.clone().into();
+        public["use"] = "sig".into();
+        public
+    }
+
+    /// A token that says this and names the key.
+    ///
+    /// # Panics
+    /// Where it cannot be signed.
+    #[must_use]
+    pub fn token(&self, claims: &Value) -> String {
+        let header = Header { kid: Some(self.kid.clone()), ..Header::new(self.algorithm) };
+        jsonwebtoken::encode(&header, claims, &self.key).unwrap()
+    }
+
+    /// The same, naming no key.
+    ///
+    /// # Panics
+    /// Where it cannot be signed.
+    #[must_use]
+    pub fn anonymous_token(&self, claims: &Value) -> String {
+        jsonwebtoken::encode(&Header::new(self.algorithm), claims, &self.key).unwrap()
+    }
+}
+
+impl Issuer {
+    /// One on 127.0.0.1 with these keys.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    #[must_use]
+    pub fn start(keys: &[&SigningKey]) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if shared.is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                // Whoever goes away in between is the test's affair.
+                let _ = answer(&stream, address, &shared);
+            }
+        });
+        let issuer = Self { address, state };
+        issuer.publishes(keys);
+        issuer
+    }
+
+    /// What its tokens say as `iss`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// From now on its keys are these.
+    ///
+    /// # Panics
+    /// Where a thread panicked.
+    pub fn publishes(&self, keys: &[&SigningKey]) {
+        *self.state.keys.lock().unwrap() = keys.iter().map(|key| key.public()).collect();
+    }
+
+    /// From now on it answers, or closes each connection without an answer.
+    pub fn answers(&self, answers: bool) {
+        self.state.is_down.store(!answers, Ordering::SeqCst);
+    }
+
+    /// How often it was asked for its keys.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.state.asked.load(Ordering::SeqCst)
+    }
+
+    /// What a token of it says that holds for five minutes: whose it is, whom it is for, and its scopes.
+    #[must_use]
+    pub fn claims(&self, subject: &str, audience: &str, scope: &str) -> Value {
+        json!({
+            "iss": self.name(), "sub": subject, "aud": audience, "scope": scope,
+            "iat": seconds_from_now(0), "exp": seconds_from_now(300),
+        })
+    }
+}
+
+impl Drop for Issuer {
+    fn drop(&mut self) {
+        self.state.is_over.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn answer(mut stream: &TcpStream, address: SocketAddr, state: &State) -> std::io::Result<()> {
+    if state.is_down.load(Ordering::SeqCst) {
+        return Ok(());
+    }
+    let mut lines = BufReader::new(stream).lines();
+    let target = lines.next().transpose()?.unwrap_or_default();
+    for line in lines {
+        if line?.is_empty() {
+            break;
+        }
+    }
+    let name = format!("http://{address}");
+    let (status, body) = match target.split(' ').nth(1).unwrap_or_default() {
+        "/keys" => {
+            state.asked.fetch_add(1, Ordering::SeqCst);
+            ("200 OK", json!({"keys": *state.keys.lock().unwrap()}))
+        }
+        "/.well-known/openid-configuration" => ("200 OK", json!({"issuer": name, "jwks_uri": format!("{name}/keys")})),
+        _ => ("404 Not Found", json!({})),
+    };
+    let body = body.to_string();
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+}

@@ -77,8 +77,8 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     let (journal, log) = (Arc::new(Journal::default()), log.control());
     let serving = Serving { machine, sink, current, server, journal, observed, log, traces };
     let metrics = bound.map(|bound| serving.show_metrics(bound, &way, began)).transpose()?;
-    let beginning = Beginning { manifest, builder, began };
-    let attendance = Attendance::start(args, &serving, beginning, (dev, way.stop()))?;
+    let beginning = Beginning { manifest, builder, began, dev };
+    let attendance = Attendance::start(args, &serving, beginning, way.stop())?;
     let end = way.serve(&serving);
     drop(attendance);
     drop(metrics);

@@ -25,6 +25,8 @@ pub struct Beginning {
     pub builder: Builder,
     /// When it began to be read.
     pub began: SystemTime,
+    /// The project that is built meanwhile, and how it looked when it was built last.
+    pub dev: Option<(Job, Option<Look>)>,
 }
 
 /// All of it. What is named first ends first, when this is dropped: each gives orders to what is named after it.
@@ -41,10 +43,10 @@ impl Attendance {
         args: &ServeArgs,
         serving: &Serving,
         beginning: Beginning,
-        (dev, stop): (Option<(Job, Option<Look>)>, Box<dyn FnOnce() + Send>),
+        stop: Box<dyn FnOnce() + Send>,
     ) -> anyhow::Result<Self> {
         let (files, others) = Files::new().context("no pipe for the files that are watched")?;
-        let Beginning { manifest, builder, began } = beginning;
+        let Beginning { manifest, builder, began, dev } = beginning;
         let setup = setup(args, serving, (manifest, builder), &files);
         let base = folder_of(&args.manifest.manifest);
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };

@@ -18,7 +18,10 @@ pub struct Figures {
 }
 
 /// A sample's name and labels, the labels in the order of their names.
-type Series = (String, Vec<(String, String)>);
+type Series = (String, Labels);
+
+/// Labels with their values, in the order of their names.
+type Labels = Vec<(String, String)>;
 
 impl TestHost {
     /// Where it serves its metrics.
@@ -174,7 +177,7 @@ impl Figures {
     /// Buckets grow, end without bound, and their last is the count.
     fn spreads_add_up(&self) {
         for family in self.families.iter().filter(|(_, kind)| *kind == "histogram").map(|(name, _)| name) {
-            let mut buckets: BTreeMap<Vec<(String, String)>, Vec<(f64, f64)>> = BTreeMap::new();
+            let mut buckets: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
             for ((name, labels), value) in &self.samples {
                 if *name == format!("{family}_bucket") {
                     let (bound, rest): (Vec<_>, Vec<_>) = labels.iter().cloned().partition(|(key, _)| key == "le");
@@ -197,8 +200,8 @@ impl Figures {
 }
 
 /// `key="value",…`; the labels of this program need no escapes.
-fn labels(text: &str) -> Vec<(String, String)> {
-    let mut labels: Vec<(String, String)> = text
+fn labels(text: &str) -> Labels {
+    let mut labels: Labels = text
         .split("\",")
         .map(|label| {
             let (key, value) = label.split_once("=\"").unwrap_or_else(|| panic!("no label: {text}"));

@@ -134,8 +134,7 @@ fn calls_that_wait_are_seen_waiting_and_how_long_they_waited() {
 
 #[test]
 fn a_reload_keeps_the_counts_of_tools_that_stay_and_drops_those_of_tools_that_go() {
-    let manifest = format!("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
-    let folder = Folder::with_manifest(&manifest);
+    let folder = Folder::with_manifest("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
     folder.write("components/tool.wasm", fixture_bytes("versioned_c"));
     let mut host = TestHost::with_options(folder, &METRICS);
     host.call("version", json!({}));

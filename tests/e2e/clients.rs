@@ -201,7 +201,7 @@ fn python(mode: &str) {
 }
 
 /// One of the Python clients, installed.
-fn python_client(program: &str) -> Command {
+pub(crate) fn python_client(program: &str) -> Command {
     static INSTALLED: OnceLock<Result<Vec<String>, String>> = OnceLock::new();
     let paths = INSTALLED.get_or_init(|| install("python")).as_ref().unwrap_or_else(|problem| panic!("{problem}"));
     let mut client = Command::new(&paths[0]);
@@ -236,7 +236,12 @@ fn install(language: &str) -> Result<Vec<String>, String> {
 
 /// Lets a client talk to toolcell; fails with all it said unless it is content.
 fn talk(client: &mut Command, mode: &str) {
-    client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")).args(["--mode", mode]);
+    converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
+}
+
+/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is content.
+pub(crate) fn converse(client: &mut Command, mode: &str) {
+    client.args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);
     let said = String::from_utf8_lossy(&done.stdout);
     let complained = String::from_utf8_lossy(&done.stderr);

@@ -10,6 +10,7 @@ mod ending;
 mod mismatch;
 mod modern;
 mod oauth;
+mod proxied;
 mod sessions;
 mod tls;
 mod tokens;

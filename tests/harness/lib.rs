@@ -27,6 +27,7 @@ mod frames;
 mod host;
 pub mod http2;
 pub mod loopback;
+pub mod nginx;
 mod readings;
 mod saving;
 mod watch;

@@ -50,6 +50,14 @@ pub enum Goal {
     FetchOnNew,
     /// The same on a connection that carried others.
     FetchOnKept,
+    /// Calls of a Rust guest over HTTP with 64 connections, in requests/s.
+    HttpCalls,
+    /// The same, p99 in ms.
+    HttpCallsP99,
+    /// Lists over HTTP, as many times as of a server of the official SDK.
+    HttpListBesideSdk,
+    /// Resident memory that 1,000 open streams take, in MB.
+    HttpStreams,
     /// A fresh call of the example in this language, p50 in ms, in process.
     RustCall,
     /// The same in C.
@@ -130,6 +138,14 @@ impl Goal {
             }
             Self::Decision => ("decision on a request, 100 HTTP rules", Bound::AtMost(2.0), "µs"),
             Self::FetchOnNew => ("HTTP request of a guest, new connection, beside hyper's", Bound::AtMost(1.3), "×"),
+            Self::HttpCalls => {
+                ("tools/call over HTTP, Rust guest, 64 connections", Bound::AtLeast(15_000.0), "requests/s")
+            }
+            Self::HttpCallsP99 => ("  the same, p99", Bound::AtMost(10.0), "ms"),
+            Self::HttpListBesideSdk => {
+                ("tools/list over HTTP, 64 connections, beside rmcp's", Bound::AtLeast(2.0), "×")
+            }
+            Self::HttpStreams => ("resident memory of 1,000 open listen streams", Bound::AtMost(40.0), "MB"),
             Self::RustCall => ("fresh call in process: Rust", Bound::AtMost(0.02), "ms"),
             Self::CCall => ("fresh call in process: C", Bound::AtMost(0.06), "ms"),
             Self::JavaScriptCall => ("fresh call in process: JavaScript", Bound::AtMost(1.0), "ms"),

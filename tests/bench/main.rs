@@ -12,6 +12,7 @@ mod granted;
 mod lane;
 mod languages;
 mod link;
+mod load;
 mod loops;
 mod machine;
 mod memory;
@@ -26,11 +27,13 @@ mod reload;
 mod report;
 mod samples;
 mod saturation;
+mod sdk;
 mod serial;
 mod serving;
 mod start;
 mod stream;
 mod subject;
+mod web;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -42,7 +45,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and what makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 13] = [
+const MEASUREMENTS: [Measurement; 14] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -54,6 +57,7 @@ const MEASUREMENTS: [Measurement; 13] = [
     ("granted", granted::measure),
     ("decision", decision::measure),
     ("fetch", fetch::measure),
+    ("http", web::measure),
     ("languages", languages::measure),
     ("peers", peers::measure),
 ];

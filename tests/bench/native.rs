@@ -6,6 +6,8 @@ use rustix::io::{read, write};
 use rustix::stdio::{stdin, stdout};
 use toolcell_tests::loopback::HttpServer;
 
+use crate::sdk;
+
 /// What a pipe holds.
 const BLOCK_BYTES: usize = 64 * 1024;
 
@@ -18,6 +20,8 @@ pub enum Native {
     Once,
     /// Says its port in a line, and answers HTTP there until its input ends.
     Server,
+    /// Reads definitions of tools from a line, says its port in another, and serves them as the official SDK does.
+    Sdk,
 }
 
 impl Native {
@@ -27,12 +31,13 @@ impl Native {
             Self::Echo => "--native-echo",
             Self::Once => "--native-once",
             Self::Server => "--native-server",
+            Self::Sdk => "--native-sdk",
         }
     }
 
     /// What this flag means.
     pub fn from_flag(flag: &str) -> Option<Self> {
-        [Self::Echo, Self::Once, Self::Server].into_iter().find(|native| native.flag() == flag)
+        [Self::Echo, Self::Once, Self::Server, Self::Sdk].into_iter().find(|native| native.flag() == flag)
     }
 
     /// Is the child.
@@ -40,6 +45,11 @@ impl Native {
     /// # Errors
     /// Its input or output fails.
     pub fn run(self) -> anyhow::Result<()> {
+        if matches!(self, Self::Sdk) {
+            let mut definitions = String::new();
+            std::io::stdin().read_line(&mut definitions)?;
+            return sdk::serve(&definitions, |port| write_all(format!("{port}\n").as_bytes()));
+        }
         let server = matches!(self, Self::Server).then(HttpServer::start);
         if let Some(server) = &server {
             write_all(format!("{}\n", server.port()).as_bytes())?;

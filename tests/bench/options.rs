@@ -8,14 +8,14 @@ use crate::native::Native;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
-Measures toolcell over stdio, beside a bare pipe and a spawned process.
+Measures toolcell over stdio and HTTP, beside a bare pipe, a spawned process and a server of the official SDK.
 
 Usage: make bench
        cargo run --release -p toolcell-tests --bin toolcell-bench -- [OPTIONS]
 
   --quick          few rounds: shows that everything runs, judges nothing
   --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory,
-                   reload, granted, decision, fetch, languages, peers
+                   reload, granted, decision, fetch, http, languages, peers
   --json           one JSON object on stdout instead of tables
   --help           this
 

@@ -22,6 +22,11 @@ impl Samples {
         self.0.extend_from_slice(&other.0);
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// The value that this share, from 0 to 1, of all values does not exceed. `None` of nothing.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let mut sorted = self.0.clone();

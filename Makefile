@@ -74,7 +74,7 @@ endif
 soak: build fixtures ## Drive one host with good, hostile and cancelled calls for a time (SECONDS=600, ARGS=--json)
 	$(CARGO) run $(tests) --bin toolcell-soak -- --seconds $(or $(SECONDS),600) $(ARGS)
 
-fuzz: ## Look for inputs that break the decoder, the transport, the manifest or the schemas (SECONDS=300 each; TARGET=manifest: only that)
+fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas or the conversion of values (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
 fuzz-smoke: ## The same, 20 seconds each

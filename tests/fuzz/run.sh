@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 time_each_s=${1:?how many seconds for each target?}
 shift
-if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions); fi
+if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values); fi
 
 # One input may take this long. The slowest of the seeds takes a few milliseconds; busy machines are slow.
 input_time_max_s=10
@@ -22,12 +22,8 @@ fi
 # A folder of its own, also where the caller's is kept elsewhere: the flags below would have everything built anew.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
-flags='-Cpasses=sancov-module'
-for coverage in level=4 inline-8bit-counters pc-table trace-compares; do
-    flags+=" -Cllvm-args=-sanitizer-coverage-$coverage"
-done
-# With a target named, build scripts and macros go without the flags.
-RUSTFLAGS=$flags cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" --bins
+# With a target named, build scripts and macros are told apart, which go without coverage.
+RUSTC_WRAPPER=$here/covered.sh cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" --bins
 
 dictionary() {
     case $1 in

@@ -75,10 +75,9 @@ impl Reading<'_> {
         Err(E::custom("does not convert"))
     }
 
-    /// Counts a value and what it holds.
-    fn charge<E: serde::de::Error>(&self, path: &Path<'_>, more_bytes: usize) -> Result<(), E> {
-        let bytes = (size_of::<Val>() + more_bytes) as u64;
-        let left = self.bytes_left.borrow().checked_sub(bytes);
+    /// Counts what a value, or part of one, takes.
+    fn charge<E: serde::de::Error>(&self, path: &Path<'_>, bytes: usize) -> Result<(), E> {
+        let left = self.bytes_left.borrow().checked_sub(bytes as u64);
         match left {
             Some(left) => {
                 *self.bytes_left.borrow_mut() = left;
@@ -101,7 +100,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
     type Value = Val;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Val, D::Error> {
-        self.reading.charge::<D::Error>(&self.path, 0)?;
+        self.reading.charge::<D::Error>(&self.path, size_of::<Val>())?;
         deserializer.deserialize_any(self)
     }
 }
@@ -161,8 +160,16 @@ impl Seed<'_, '_> {
         converted.map_or_else(|| self.expected(), Ok)
     }
 
-    fn some<E>(&self, value: Result<Val, E>) -> Result<Val, E> {
+    /// The option around what it holds, which is a value of its own.
+    fn some<E: serde::de::Error>(&self, value: Result<Val, E>) -> Result<Val, E> {
+        self.reading.charge(&self.path, size_of::<Val>())?;
         value.map(|value| Val::Option(Some(Box::new(value))))
+    }
+
+    /// A name of the type that a value repeats.
+    fn name<E: serde::de::Error>(&self, name: &str) -> Result<String, E> {
+        self.reading.charge(&self.path, name.len())?;
+        Ok(name.to_owned())
     }
 
     /// The seed of what an option holds, where it stands without a wrapper.
@@ -204,9 +211,9 @@ impl Seed<'_, '_> {
                 Some(value) => Ok(Val::Float64(value)),
                 None => self.expected(),
             },
-            Ty::Enum(labels) if labels.iter().any(|label| label == text) => Ok(Val::Enum(text.to_owned())),
+            Ty::Enum(labels) if labels.iter().any(|label| label == text) => self.name(text).map(Val::Enum),
             Ty::Variant(cases) => match cases.iter().find(|case| case.name == text) {
-                Some(Case { payload: None, .. }) => Ok(Val::Variant(text.to_owned(), None)),
+                Some(Case { payload: None, .. }) => Ok(Val::Variant(self.name(text)?, None)),
                 Some(_) => self.fail(format!("expected an object: the case {text:?} has a value")),
                 None => self.expected(),
             },
@@ -362,6 +369,7 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                     cases.iter().find(|case| case.name == key && case.payload.is_some()).map(|case| case.payload)
                 };
                 let (case, payload) = self.tagged(map, payload_of)?;
+                self.reading.charge(&self.path, case.len())?;
                 Ok(Val::Variant(case, payload.map(Box::new)))
             }
             Ty::Result(ok, err) => {
@@ -423,10 +431,13 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
         }
         let mut values = Vec::with_capacity(self.fields.len());
         for (field, value) in self.fields.iter().zip(found) {
-            self.reading.charge::<A::Error>(&self.path, field.wit_name.len())?;
+            self.reading.charge::<A::Error>(&self.path, size_of::<String>() + field.wit_name.len())?;
             let value = match value {
                 Some(value) => value,
-                None if self.reading.types.is_optional(field.ty) => Val::Option(None),
+                None if self.reading.types.is_optional(field.ty) => {
+                    self.reading.charge::<A::Error>(&self.path, size_of::<Val>())?;
+                    Val::Option(None)
+                }
                 None => return self.reading.fail(&self.path.key(&field.name), "is missing"),
             };
             values.push((field.wit_name.clone(), value));
@@ -524,7 +535,7 @@ impl<'de> DeserializeSeed<'de> for Label<'_, '_, '_> {
         let label = serde_json::Value::deserialize_in(deserializer)?;
         match label.filter(|label| self.labels.contains(label)) {
             Some(label) => {
-                self.seed.reading.charge::<D::Error>(&path, label.len())?;
+                self.seed.reading.charge::<D::Error>(&path, size_of::<String>() + label.len())?;
                 Ok(label)
             }
             None => {

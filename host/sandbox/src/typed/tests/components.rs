@@ -8,7 +8,8 @@ use toolcell_policy::Limits;
 
 use super::super::ty::{Int, Ty, TyId, Types};
 use super::super::{Descriptions, encode};
-use super::{Dice, any_type, any_value, spoil};
+use super::generate::{any_type, any_value, spoil};
+use super::{Dice, Random};
 use crate::{CallInput, Failure, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
 
 /// Functions of one component.
@@ -41,7 +42,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn any(dice: &mut Dice) -> Self {
+    fn any(dice: &mut impl Dice) -> Self {
         let mut types = Types::default();
         let mut roots = Vec::new();
         while roots.len() < FUNCTIONS {
@@ -169,7 +170,7 @@ impl Loaded {
 #[tokio::test]
 async fn values_survive_generated_components_and_what_the_schema_refuses_is_refused_by_its_path() {
     let sandbox = Sandbox::new(SandboxOptions { calls_max: 4, ..SandboxOptions::default() }).unwrap();
-    let mut dice = Dice(0xd1b5_4a32_d192_ed03);
+    let mut dice = Random(0xd1b5_4a32_d192_ed03);
     let (mut same, mut refused) = (0, 0);
     for _ in 0..250 {
         let plan = Plan::any(&mut dice);

@@ -131,6 +131,26 @@ fn texts_that_are_replaced_are_another_list_over_the_same_code() {
 }
 
 #[test]
+fn texts_that_are_no_wit_any_more_are_said_and_the_old_ones_serve_on() {
+    let wit = include_str!("../fixtures/guests/wit/typed/drawings.wit");
+    let folder = Folder::with_manifest(&format!("{}wit = \"wit/\"\n", manifest_of(&["drawings"])));
+    folder.write("wit/drawings.wit", wit);
+    let mut host = TestHost::recording_in(folder, &[]);
+    host.initialize("2025-11-25");
+    let said = |host: &mut TestHost| {
+        let tools = host.list();
+        tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()
+    };
+    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large.").replace("func(", "fun("));
+    host.will_say("not reloaded: component \"drawings\": wit/drawings.wit:");
+    assert_eq!(said(&mut host), "The area of a shape.");
+    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large."));
+    host.serves_generation(2);
+    assert_eq!(said(&mut host), "How large.");
+    assert_eq!(host.list_changes(), 1);
+}
+
+#[test]
 fn other_components_are_left_as_they_are() {
     let server = HttpServer::start();
     let folder = with_secret(&server);

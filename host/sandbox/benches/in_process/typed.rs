@@ -1,4 +1,5 @@
-//! Functions over WIT values: what converting a scalar costs, both ways, and what a long text costs.
+//! Functions over WIT values: what converting a scalar costs, both ways, and what a long text and long bytes cost, there and
+//! back, beside what reading, copying and writing the same text costs without a guest.
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput};
@@ -14,6 +15,9 @@ const FIELDS: usize = 8;
 /// Bytes of the text: a mebibyte.
 const TEXT_BYTES: usize = 1 << 20;
 
+/// Bytes of the list of bytes: as values of the engine, each takes 32 bytes of `host_data`.
+const LIST_BYTES: usize = 256 << 10;
+
 /// Functions that give back where their argument is, be it a text or a list.
 const SAME: &str = r#"(component
   (core module $m
@@ -24,6 +28,15 @@ const SAME: &str = r#"(component
       (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
       (global.set $next (i32.add (local.get $at) (local.get 3)))
       (local.get $at))
+    (func (export "takes") (param i32 i32) (result i32) (local.get 1))
+    (func (export "fills") (param i32) (result i32)
+      (memory.fill (i32.const 65536) (i32.const 0x78) (local.get 0))
+      (local.get 0))
+    (func (export "gives") (param i32) (result i32)
+      (memory.fill (i32.const 65536) (i32.const 0x78) (local.get 0))
+      (i32.store (i32.const 8) (i32.const 65536))
+      (i32.store (i32.const 12) (local.get 0))
+      (i32.const 8))
     (func (export "same") (param i32 i32) (result i32)
       (i32.store (i32.const 8) (local.get 0))
       (i32.store (i32.const 12) (local.get 1))
@@ -35,11 +48,23 @@ const SAME: &str = r#"(component
   (func $text (param "it" string) (result string)
     (canon lift (core func $i "same") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
   (export "text" (func $text))
+  (func $bytes (param "it" (list u8)) (result (list u8))
+    (canon lift (core func $i "same") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
+  (export "bytes" (func $bytes))
+  (func $takes (param "it" string) (result u32)
+    (canon lift (core func $i "takes") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
+  (export "takes" (func $takes))
+  (func $fills (param "length" u32) (result u32) (canon lift (core func $i "fills")))
+  (export "fills" (func $fills))
+  (func $gives (param "length" u32) (result string)
+    (canon lift (core func $i "gives") (memory (core memory $i "memory"))))
+  (export "gives" (func $gives))
   (func $rows (param "it" (list $row)) (result (list $row))
     (canon lift (core func $i "same") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
   (export "rows" (func $rows)))"#;
 
-/// Measures a call with nothing to convert, one with 8,000 scalars each way, and one with a mebibyte of text each way.
+/// Measures a call with nothing to convert, one with 8,000 scalars each way, and ones with a mebibyte of text each way, to the
+/// guest and from it, and with a list of bytes each way.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), runtime());
     let (limits, reach) = (Limits::default(), Reach::sealed("bench"));
@@ -51,6 +76,10 @@ pub fn measure(criterion: &mut Criterion) {
         ("nothing", "text", r#"{"it":""}"#.to_owned(), 0),
         ("8,000 scalars both ways", "rows", format!("{{\"it\":[{rows}]}}"), RECORDS * FIELDS),
         ("1 MiB of text both ways", "text", format!("{{\"it\":\"{text}\"}}"), 0),
+        ("1 MiB of text to the guest", "takes", format!("{{\"it\":\"{text}\"}}"), 0),
+        ("1 MiB of text from the guest", "gives", format!("{{\"length\":{}}}", text.len()), 0),
+        ("1 MiB filled by the guest, and none of it given", "fills", format!("{{\"length\":{}}}", text.len()), 0),
+        ("256 KiB of bytes both ways", "bytes", format!("{{\"it\":\"{}\"}}", "AAAA".repeat(LIST_BYTES / 3)), 0),
     ];
     let mut group = criterion.benchmark_group("call over WIT values");
     for (name, tool, arguments, scalars) in cases {
@@ -67,5 +96,16 @@ pub fn measure(criterion: &mut Criterion) {
             });
         });
     }
+    let arguments = format!("{{\"it\":\"{text}\"}}");
+    group.bench_function("1 MiB of text read, copied in and out, and written, without a guest", |bencher| {
+        let mut memory = vec![0_u8; TEXT_BYTES];
+        bencher.iter(|| {
+            let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&arguments).unwrap();
+            let text = read["it"].as_str().unwrap();
+            memory[..text.len()].copy_from_slice(text.as_bytes());
+            let back = String::from_utf8(memory[..text.len()].to_vec()).unwrap();
+            serde_json::to_string(&serde_json::Map::from_iter([("result".to_owned(), back.into())])).unwrap()
+        });
+    });
     group.finish();
 }

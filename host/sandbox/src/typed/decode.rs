@@ -1,5 +1,5 @@
 //! JSON → component values, driven by the types: no JSON tree in between. Must not hold: the other way.
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 use base64::Engine as _;
@@ -32,7 +32,7 @@ pub(crate) fn arguments(
     json: &str,
     bytes_max: u64,
 ) -> Result<Vec<Val>, ConvertError> {
-    let reading = Reading { types, problem: RefCell::default(), bytes_left: RefCell::new(bytes_max) };
+    let reading = Reading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
     let fields = Fields { reading: &reading, fields: parameters, path: Path::ROOT };
     let named = finish(&reading, json, |json| fields.deserialize(json))?;
     Ok(named.into_iter().map(|(_, value)| value).collect())
@@ -44,7 +44,7 @@ pub(crate) fn arguments(
 /// As [`arguments`].
 #[cfg(test)]
 pub(crate) fn value(types: &Types, ty: TyId, json: &str, bytes_max: u64) -> Result<Val, ConvertError> {
-    let reading = Reading { types, problem: RefCell::default(), bytes_left: RefCell::new(bytes_max) };
+    let reading = Reading { types, problem: RefCell::default(), bytes_left: Cell::new(bytes_max) };
     finish(&reading, json, |json| Seed { reading: &reading, ty, path: Path::ROOT }.deserialize(json))
 }
 
@@ -66,7 +66,7 @@ struct Reading<'a> {
     types: &'a Types,
     /// What went wrong, where our own texts say it better than the parser's.
     problem: RefCell<Option<ConvertError>>,
-    bytes_left: RefCell<u64>,
+    bytes_left: Cell<u64>,
 }
 
 impl Reading<'_> {
@@ -77,10 +77,9 @@ impl Reading<'_> {
 
     /// Counts what a value, or part of one, takes.
     fn charge<E: serde::de::Error>(&self, path: &Path<'_>, bytes: usize) -> Result<(), E> {
-        let left = self.bytes_left.borrow().checked_sub(bytes as u64);
-        match left {
+        match self.bytes_left.get().checked_sub(bytes as u64) {
             Some(left) => {
-                *self.bytes_left.borrow_mut() = left;
+                self.bytes_left.set(left);
                 Ok(())
             }
             None => self.fail(path, "the values take more of the host's memory than the limit \"host_data\""),
@@ -416,10 +415,14 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found: Vec<Option<Val>> = vec![None; self.fields.len()];
+        let mut found: Vec<(String, Option<Val>)> = Vec::with_capacity(self.fields.len());
+        for field in self.fields {
+            self.reading.charge::<A::Error>(&self.path, size_of::<String>() + field.wit_name.len())?;
+            found.push((field.wit_name.clone(), None));
+        }
         let mut next = 0;
         while let Some(position) = map.next_key_seed(Key { fields: self, next })? {
-            let Some((field, slot)) = self.fields.get(position).zip(found.get_mut(position)) else {
+            let Some((field, (_, slot))) = self.fields.get(position).zip(found.get_mut(position)) else {
                 return self.no_object();
             };
             let path = self.path.key(&field.name);
@@ -429,20 +432,16 @@ impl<'de> Visitor<'de> for Fields<'_, '_> {
             *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
             next = position + 1;
         }
-        let mut values = Vec::with_capacity(self.fields.len());
-        for (field, value) in self.fields.iter().zip(found) {
-            self.reading.charge::<A::Error>(&self.path, size_of::<String>() + field.wit_name.len())?;
-            let value = match value {
-                Some(value) => value,
-                None if self.reading.types.is_optional(field.ty) => {
-                    self.reading.charge::<A::Error>(&self.path, size_of::<Val>())?;
-                    Val::Option(None)
-                }
-                None => return self.reading.fail(&self.path.key(&field.name), "is missing"),
-            };
-            values.push((field.wit_name.clone(), value));
-        }
-        Ok(values)
+        // In the place of what was found: both take the same room.
+        let whole = found.into_iter().zip(self.fields).map(|((name, value), field)| match value {
+            Some(value) => Ok((name, value)),
+            None if self.reading.types.is_optional(field.ty) => {
+                self.reading.charge::<A::Error>(&self.path, size_of::<Val>())?;
+                Ok((name, Val::Option(None)))
+            }
+            None => self.reading.fail(&self.path.key(&field.name), "is missing"),
+        });
+        whole.collect()
     }
 
     fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {

@@ -7,7 +7,7 @@ use wasmtime::component::Val;
 use super::ty::{Field, Int, Ty, TyId, Types};
 
 /// The greatest integer up to which every JSON parser keeps numbers exactly: 2^53 - 1.
-const EXACT_MAX: i128 = (1 << 53) - 1;
+const EXACT_MAX: u64 = (1 << 53) - 1;
 
 /// Why a value has no JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +90,8 @@ impl Writer<'_> {
             return Err(EncodeError::TooLong);
         }
         if is_plain(text) {
+            // At once, as a long text would else be moved where there is room for what follows.
+            self.text.reserve(text.len() + 2);
             self.push("\"")?;
             self.push(text)?;
             return self.push("\"");
@@ -160,21 +162,25 @@ impl Writer<'_> {
     }
 
     fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {
-        let value: i128 = match value {
-            Val::S8(value) => (*value).into(),
-            Val::U8(value) => (*value).into(),
-            Val::S16(value) => (*value).into(),
-            Val::U16(value) => (*value).into(),
-            Val::S32(value) => (*value).into(),
-            Val::U32(value) => (*value).into(),
-            Val::S64(value) => (*value).into(),
-            Val::U64(value) => (*value).into(),
+        // Most are small and signed or not: one type takes them, which is written in a fraction of a wider one's time.
+        let (small, magnitude) = match value {
+            Val::S8(value) => (i64::from(*value), 0),
+            Val::U8(value) => (i64::from(*value), 0),
+            Val::S16(value) => (i64::from(*value), 0),
+            Val::U16(value) => (i64::from(*value), 0),
+            Val::S32(value) => (i64::from(*value), 0),
+            Val::U32(value) => (i64::from(*value), 0),
+            Val::S64(value) => (*value, value.unsigned_abs()),
+            Val::U64(value) => match i64::try_from(*value) {
+                Ok(small) => (small, *value),
+                Err(_) => return self.push_shown(format_args!("\"{value}\"")),
+            },
             _ => return Err(EncodeError::Mismatch),
         };
-        if int.is_wide() && value.abs() > EXACT_MAX {
-            return self.string(&value.to_string());
+        if int.is_wide() && magnitude > EXACT_MAX {
+            return self.push_shown(format_args!("\"{small}\""));
         }
-        self.push_shown(value)
+        self.push_shown(small)
     }
 
     /// `shortest` is the text of an f32: as an f64 it would have digits that it does not mean.
@@ -209,7 +215,9 @@ impl Writer<'_> {
     fn array<'v>(&mut self, items: impl Iterator<Item = (TyId, &'v Val)>) -> Result<(), EncodeError> {
         self.push("[")?;
         for (at, (ty, value)) in items.enumerate() {
-            self.push(if at == 0 { "" } else { "," })?;
+            if at > 0 {
+                self.push(",")?;
+            }
             self.value(ty, value)?;
         }
         self.push("]")
@@ -223,10 +231,11 @@ impl Writer<'_> {
             if matches!(value, Val::Option(None)) {
                 continue;
             }
-            self.push(if is_first { "" } else { "," })?;
+            // Names of WIT are letters, digits and hyphens: nothing in them is escaped.
+            self.push(if is_first { "\"" } else { ",\"" })?;
             is_first = false;
-            self.string(&field.name)?;
-            self.push(":")?;
+            self.push(&field.name)?;
+            self.push("\":")?;
             self.value(field.ty, value)?;
         }
         self.push("}")

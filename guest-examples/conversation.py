@@ -181,8 +181,9 @@ class Server:
         version = params.get("_meta", {}).get("io.modelcontextprotocol/protocolVersion")
         if version:
             headers.update({"MCP-Protocol-Version": version, "Mcp-Method": message["method"]})
-            if message["method"] == "tools/call":
-                headers["Mcp-Name"] = params["name"]
+            name = params.get("name") or params.get("uri")
+            if message["method"] in ("tools/call", "resources/read"):
+                headers["Mcp-Name"] = name
         elif self.session:
             headers.update({"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": self.session})
         return headers
@@ -376,6 +377,10 @@ def notes(server):
     resource = piece(call(server, "notebook_read", {"note": link["uri"]}), "resource")["resource"]
     expect(resource["uri"] == link["uri"], "it is the note that was asked for")
     expect("text" in resource, "the note is text")
+
+    heading("The same as a client does it: what the manifest says is read by a call of that tool")
+    contents = server.request("resources/read", modern(uri=link["uri"]))["contents"]
+    expect(contents[0] == resource, "it is the same note")
 
 
 def grants(server):

@@ -25,6 +25,10 @@ MANIFEST = '''version = 1
 name = "conformance"
 [components.conformance]
 source = "conformance.wasm"
+[components.conformance.resources]
+"test://static-text" = { tool = "read_resource" }
+"test://static-binary" = { tool = "read_resource", mime_type = "image/png" }
+"test://template/{id}/data" = { tool = "read_resource", mime_type = "application/json" }
 '''
 MORE = '''[components.more]
 source = "conformance.wasm"

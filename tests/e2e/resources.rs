@@ -1,5 +1,5 @@
-//! What tools embed in their results can be read once more: by whoever got it, for as long as it is kept, and by nobody
-//! else.
+//! Resources: what tools embed in their results can be read once more, by whoever got it, for as long as it is kept, and by
+//! nobody else; what the manifest declares is read by calls of tools.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
@@ -110,6 +110,130 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     assert_eq!(open.ask(&embedding()).status(), 200);
     assert_eq!(open.ask(&reading(NOTE)).error(), (200, -32602), "who is not told from others has none");
     assert_eq!(uris(&open.ask(&list).frame()), [""; 0]);
+}
+
+/// The fixture of the conformance suite, with resources that one of its tools reads. `more`: further lines.
+fn declaring(more: &str) -> String {
+    format!(
+        "{}prefix = \"my_\"\n[components.conformance.resources]\n\
+         \"test://static-text\" = {{ tool = \"read_resource\", title = \"A text\", description = \"As it is.\" }}\n\
+         \"test://static-binary\" = {{ tool = \"read_resource\", name = \"pixel\", mime_type = \"image/png\" }}\n\
+         \"test://template/{{id}}/data\" = {{ tool = \"read_resource\", mime_type = \"application/json\" }}\n{more}",
+        manifest_of(&["conformance"])
+    )
+}
+
+#[test]
+fn what_the_manifest_declares_is_listed_and_read_by_a_call_of_its_tool() {
+    for revision in LEGACY_REVISIONS.into_iter().chain([MODERN_REVISION]) {
+        let mut host = TestHost::recording(&declaring(""));
+        if revision != MODERN_REVISION {
+            host.initialize(revision);
+        }
+        let listed = host.request("resources/list", json!({}));
+        assert_eq!(uris(&listed), ["test://static-text", "test://static-binary"]);
+        let titled = ["2025-06-18", "2025-11-25", MODERN_REVISION].contains(&revision);
+        let mut expected =
+            json!({"uri": "test://static-text", "name": "static-text", "title": "A text", "description": "As it is."});
+        if !titled {
+            expected.as_object_mut().unwrap().remove("title");
+        }
+        assert_eq!(listed["result"]["resources"][0], expected, "{revision}");
+        let templates = host.request("resources/templates/list", json!({}))["result"]["resourceTemplates"].clone();
+        let template =
+            json!({"uriTemplate": "test://template/{id}/data", "name": "data", "mimeType": "application/json"});
+        assert_eq!(templates, json!([template]), "{revision}");
+        let mut read = |uri: &str| host.request("resources/read", json!({"uri": uri}));
+        let text = "This is the content of the static text resource.";
+        let piece = json!({"uri": "test://static-text", "mimeType": "text/plain", "text": text});
+        assert_eq!(read("test://static-text")["result"]["contents"], json!([piece]), "a text");
+        let pixel = read("test://static-binary")["result"]["contents"][0].clone();
+        assert_eq!((&pixel["uri"], &pixel["mimeType"]), (&json!("test://static-binary"), &json!("image/png")));
+        assert!(pixel["blob"].as_str().unwrap().starts_with("iVBORw0KGgo"), "a picture: {pixel}");
+        let data = read("test://template/7/data")["result"]["contents"][0].clone();
+        assert_eq!((&data["uri"], &data["mimeType"]), (&json!("test://template/7/data"), &json!("application/json")));
+        assert!(data["text"].as_str().unwrap().contains("\"id\":\"7\""), "what it embeds: {data}");
+        let code = if revision == MODERN_REVISION { -32602 } else { -32002 };
+        assert_eq!(read("test://template/7/8/data")["error"]["code"], code, "no template stands for it");
+        let calls = host.audit().iter().filter(|record| record["event"] == "call.finished").count();
+        assert_eq!(calls, 3, "each read is a call, in the audit as any other");
+    }
+}
+
+#[test]
+fn a_tool_that_fails_to_read_says_why_and_its_limits_hold() {
+    let none = "\"other:{+x}\" = { tool = \"read_resource\" }\n[components.conformance.limits]\nrate = \"2/min\"\n";
+    let mut host = TestHost::with_manifest(&declaring(none));
+    let mut read = |uri: &str| host.request("resources/read", json!({"uri": uri}))["error"].clone();
+    let refused = read("other:thing");
+    assert_eq!((&refused["code"], &refused["data"]["uri"]), (&json!(-32602), &json!("other:thing")));
+    assert_eq!(refused["message"], "Resource cannot be read: there is no such resource");
+    let _ = read("other:thing");
+    assert!(read("other:thing")["message"].as_str().unwrap().contains("rate"), "the tool's own limits");
+}
+
+#[test]
+fn resources_that_no_tool_reads_are_load_errors() {
+    let base = manifest_of(&["conformance"]);
+    for (lines, words) in [
+        ("\"test://x\" = { tool = \"read_resorce\" }", "did you mean \"read_resource\"?"),
+        ("\"test://x\" = { tool = \"read_resource\", argument = \"url\" }", "takes no argument \"url\""),
+        ("\"test://x\" = {}", "nothing says which tool reads test://x"),
+        ("\"x\" = { tool = \"read_resource\" }", "must begin with a scheme"),
+        ("\"test://{x\" = { tool = \"read_resource\" }", "has a { without a }"),
+        ("\"test://{x*}\" = { tool = \"read_resource\" }", "has a variable other than {name} and {+name}"),
+        ("\"test://x\" = { tool = \"read_resource\", mime_type = \"text\" }", "is no MIME type"),
+    ] {
+        let manifest = format!("{base}\n[components.conformance.resources]\n{lines}\n");
+        let checked = Command::in_folder(&Folder::with_manifest(&manifest), &["check"]).run();
+        assert!(checked.failed_with(1).contains(words), "no {words:?} in {checked:?}");
+    }
+}
+
+#[test]
+fn any_replica_reads_what_is_declared_and_only_for_callers_of_the_tool() {
+    let rules = "[http]\ntokens = \"tokens.jsonl\"\n[callers.readers]\nnames = [\"ann\"]\ntools = [\"my_read_resource\"]\n\
+                 [callers.others]\nnames = [\"bob\"]\ntools = [\"my_test_simple_text\"]\n";
+    let folder = Folder::with_manifest(&declaring(rules));
+    let bearer = |name: &str| {
+        let made = Command::in_folder(&folder, &["token", "new", name]).run();
+        format!("Bearer {}", made.succeeded().trim())
+    };
+    let (ann, bob) = (bearer("ann"), bearer("bob"));
+    let list = Ask::modern(4, "resources/list", json!({}));
+    for _ in 0..2 {
+        let host = WebHost::in_folder(folder.clone(), &["--http", "127.0.0.1:0", "--control", "off"]);
+        let read = host.ask(&reading("test://static-text").with("authorization", &ann)).frame();
+        assert_eq!(read["result"]["contents"][0]["mimeType"], "text/plain", "{read}");
+        assert_eq!(uris(&host.ask(&list.clone().with("authorization", &ann)).frame()).len(), 2);
+        let refused = host.ask(&reading("test://static-text").with("authorization", &bob));
+        assert_eq!(refused.error(), (200, -32602), "who may not call the tool may not read by it");
+        assert_eq!(uris(&host.ask(&list.clone().with("authorization", &bob)).frame()), [""; 0]);
+        let other = reading("test://static-text").with("mcp-name", "test://static-binary");
+        assert_eq!(host.ask(&other.with("authorization", &ann)).error(), (400, -32020));
+    }
+}
+
+#[test]
+fn a_read_that_a_person_confirms_asks_in_both_eras() {
+    let confirmed = declaring("").replace("prefix = ", "approval = \"always\"\nprefix = ");
+    let mut host = TestHost::with_manifest(&confirmed);
+    let capable = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let mut params = json!({"uri": "test://static-text", "_meta": capable});
+    let asked = host.request("resources/read", params.clone());
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"] = json!({"toolcell.approval": {"action": "accept", "content": {}}});
+    let read = host.request("resources/read", params);
+    assert_eq!(read["result"]["contents"][0]["uri"], "test://static-text", "{read}");
+    let mut host = TestHost::with_manifest(&confirmed);
+    host.initialize_declaring("2025-11-25", json!({"elicitation": {}}));
+    let id = host.start("resources/read", json!({"uri": "test://static-text"}));
+    let question = host.next_of("elicitation/create");
+    host.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}}));
+    let refused = host.reply_to(&id);
+    assert_eq!(refused["error"]["code"], -32002);
+    assert!(refused["error"]["message"].as_str().unwrap().contains("the person declined"), "{refused}");
 }
 
 #[test]

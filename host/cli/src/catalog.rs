@@ -18,6 +18,7 @@ mod program;
 mod rate;
 mod reach;
 mod record;
+mod resources;
 mod running;
 mod tally;
 mod told;
@@ -31,8 +32,8 @@ use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
 use toolcell_audit::{Outcome, Sink, Usage};
 use toolcell_mcp::{
-    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, NameCollisions, Tool, ToolList,
-    TraceContext,
+    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, DeclaredResource, NameCollisions, Tool,
+    ToolList, TraceContext,
 };
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
 use toolcell_sandbox::{Captured, CodeOrigin, Failure, Inspection, Reach, ShapeName, ToolComponent};
@@ -49,6 +50,7 @@ use instances::Instances;
 use meters::{Denied, Meters};
 pub use offer::Offer;
 use record::{CallRecord, Start};
+use resources::Declared;
 use running::{Ending, NARROWED, run_admitted, run_in_turn};
 pub use running::{Measured, USAGE_KEY};
 pub use tally::Tally;
@@ -58,6 +60,7 @@ use turns::Turns;
 /// An immutable generation. Calls hold it by `Arc` until they end, whatever is swapped in meanwhile.
 pub struct Catalog {
     tools: ToolList,
+    resources: Declared,
     entries: Vec<Arc<Entry>>,
     components: Vec<Arc<Loaded>>,
     sink: Arc<Sink>,
@@ -209,7 +212,21 @@ impl Catalog {
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
         let (observation, traces, approvals) =
             (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
-        Ok(Self { tools, entries, components, sink, calls, tally, observation, traces, approvals, visible, turns })
+        let resources = Declared::of(&entries, &tools);
+        Ok(Self {
+            tools,
+            entries,
+            components,
+            sink,
+            calls,
+            tally,
+            observation,
+            traces,
+            approvals,
+            visible,
+            turns,
+            resources,
+        })
     }
 
     /// The component of this name in the manifest.
@@ -443,7 +460,15 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn offers_resources(&self) -> bool {
-        self.entries.iter().any(|entry| entry.may_embed())
+        !self.resources.all().is_empty() || self.entries.iter().any(|entry| entry.may_embed())
+    }
+
+    fn resources(&self) -> &[DeclaredResource] {
+        self.resources.all()
+    }
+
+    fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
+        self.resources.reader(uri)
     }
 
     fn asks(&self, tool: usize) -> Option<String> {

@@ -14,6 +14,7 @@ use crate::events::CallEvents;
 use crate::frame::ErrorCode;
 use crate::meta::{ClientInfo, TraceContext};
 use crate::mirrored::Mirrored;
+use crate::resources::DeclaredResource;
 use crate::revision::Revision;
 use crate::schema::ArgumentProblems;
 use crate::tool::{CheckedResult, ToolList};
@@ -49,6 +50,17 @@ pub trait Catalog: Send + Sync + 'static {
     /// resources are not offered.
     fn offers_resources(&self) -> bool {
         false
+    }
+
+    /// Resources that a call of a tool reads.
+    fn resources(&self) -> &[DeclaredResource] {
+        &[]
+    }
+
+    /// How an address is read: one of [`resources`](Self::resources).
+    fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
+        let _ = uri;
+        None
     }
 
     /// What a call of a tool runs, beside what its definition says, such as the digest of its code: what was asked for

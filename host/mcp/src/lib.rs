@@ -47,6 +47,7 @@ pub use frame::{ErrorCode, RequestId, RpcError};
 pub use host::{Call, CallContext, Catalog, Executor, Hearing, Host, Outbox, Work};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use mirrored::Mirrored;
+pub use resources::DeclaredResource;
 pub use revision::Revision;
 pub use schema::{ArgumentProblem, ArgumentProblems};
 pub use server::{Server, ServerInfo, ServerOptions};

@@ -28,6 +28,27 @@ const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 /// What a resource takes beside its text.
 const ENTRY_BYTES: usize = 256;
 
+/// Resources that a call of a tool reads, as whoever runs the server declares them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeclaredResource {
+    /// The address, or a template of addresses (RFC 6570).
+    pub uri: String,
+    /// Whether it is a template.
+    pub is_template: bool,
+    /// A name for programs.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// What kind of data it is.
+    pub mime_type: Option<String>,
+    /// The tool, as it is listed.
+    pub tool: String,
+    /// The argument of the tool that is given the address.
+    pub argument: String,
+}
+
 /// Whose a resource is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {

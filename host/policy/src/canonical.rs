@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
-use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ToolPolicy};
+use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, ToolPolicy};
 
 /// The version of the text's form; changes whenever the same policy would give another text.
 const FORM: u32 = 5;
@@ -38,8 +38,26 @@ struct Canonical<'a> {
     /// Nothing where no call is confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<Confirmed>,
+    /// Resources that its tools read, by address; none are not written.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    resources: BTreeMap<&'a str, Resource<'a>>,
     /// Only the tools that differ from the component.
     tools: BTreeMap<&'a str, Tool>,
+}
+
+/// How resources are read.
+#[derive(Serialize)]
+struct Resource<'a> {
+    tool: &'a str,
+    argument: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mime_type: Option<&'a str>,
 }
 
 /// What a tool has otherwise than its component.
@@ -120,6 +138,7 @@ impl ComponentPolicy {
             prewarm: self.prewarm(),
             grants,
             approval: (self.approval().policy() != ApprovalPolicy::Never).then(|| confirmed(self.approval())),
+            resources: self.resources().iter().map(|rule| (rule.uri().as_str(), resource(rule))).collect(),
             tools,
         };
         // Maps with text keys, integers and texts always serialize.
@@ -139,6 +158,11 @@ fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &To
     let Tool { title, description, hints, program, limits, grants, approval } = &tool;
     let says = title.is_some() || description.is_some() || !hints.is_empty() || program.is_some();
     (says || limits.is_some() || grants.is_some() || approval.is_some()).then_some(tool)
+}
+
+fn resource(rule: &ResourceRule) -> Resource<'_> {
+    let (tool, argument, name, title) = (rule.tool(), rule.argument(), rule.name(), rule.title());
+    Resource { tool, argument, name, title, description: rule.description(), mime_type: rule.mime_type() }
 }
 
 fn confirmed(approval: Approval) -> Confirmed {

@@ -8,6 +8,7 @@ pub(crate) mod hints;
 pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod oauth;
+mod resources;
 pub(crate) mod server;
 pub(crate) mod telemetry;
 pub(crate) mod typed;
@@ -27,6 +28,7 @@ pub use hints::Hints;
 pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use oauth::{IssuerPolicy, OauthPolicy};
+pub use resources::{RESOURCES_MAX, ResourceRule, UriTemplate};
 pub use server::Server;
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
@@ -59,6 +61,7 @@ pub struct ComponentPolicy {
     pub(crate) prewarm: usize,
     pub(crate) grants: Arc<Grants>,
     pub(crate) approval: Approval,
+    pub(crate) resources: Vec<ResourceRule>,
     pub(crate) tools: Vec<ToolPolicy>,
 }
 
@@ -241,6 +244,12 @@ impl ComponentPolicy {
     #[must_use]
     pub fn tool_approval(&self, tool: &str) -> Approval {
         self.tool(tool).map_or(self.approval, |tool| tool.approval)
+    }
+
+    /// Resources that its tools read, in the order of the file.
+    #[must_use]
+    pub fn resources(&self) -> &[ResourceRule] {
+        &self.resources
     }
 
     /// What the component may reach; its tools may reach no more.

@@ -19,6 +19,7 @@ mod network;
 mod oauth;
 mod paths;
 mod program;
+mod resources;
 mod scratch;
 mod secrets;
 mod section;

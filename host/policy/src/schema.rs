@@ -161,6 +161,31 @@ struct RawDefaults {
     load: Option<RawLoad>,
 }
 
+/// How the resources of one address are read: by a call of a tool.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Resource")]
+struct RawResource {
+    /// The tool that reads them, by its own name, without prefix. What it embeds, or else its texts, pictures and sounds, is
+    /// what they hold.
+    #[schemars(regex(pattern = "^[A-Za-z0-9_-]{1,64}$"), extend("examples" = ["notebook_read"]))]
+    tool: String,
+    /// The argument of the tool that is given the address.
+    #[schemars(length(min = 1, max = 128), extend("default" = "uri", "examples" = ["note"]))]
+    argument: Option<String>,
+    /// A name for programs; the last part of the address by default.
+    #[schemars(length(min = 1, max = 128), extend("examples" = ["index"]))]
+    name: Option<String>,
+    /// A name for people.
+    #[schemars(length(min = 1, max = 128), extend("examples" = ["Index of the notes"]))]
+    title: Option<String>,
+    /// What it is.
+    #[schemars(extend("examples" = ["All notes, with a line on each."]))]
+    description: Option<String>,
+    /// What kind of data it is.
+    #[schemars(length(max = 127), extend("examples" = ["text/markdown"]))]
+    mime_type: Option<String>,
+}
+
 /// One component: a WebAssembly file whose tools are served.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Component")]
@@ -230,6 +255,10 @@ struct RawComponent {
     /// where the key is missing. Only with `approval`.
     #[schemars(extend("examples" = ["10m"]))]
     remember: Option<RawDuration>,
+    /// Resources that clients may list and read, by address, or by a template of addresses: `{name}` stands for one or more
+    /// characters but `/`, `?` and `#`, `{+name}` for any.
+    #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties" = 64))]
+    resources: Option<BTreeMap<String, RawResource>>,
     /// Single tools, by the tool's own name, without prefix.
     #[schemars(extend("propertyNames" = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}))]
     tools: Option<BTreeMap<String, RawTool>>,

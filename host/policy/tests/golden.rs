@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{
-    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, Source, Style, TypedPolicy, json_schema,
-    parse, render_all,
+    AuditPolicy, Grants, Limit, Limits, LoadLimit, LoadLimits, Manifest, ResourceRule, Source, Style, TypedPolicy,
+    json_schema, parse, render_all,
 };
 
 fn here() -> PathBuf {
@@ -36,6 +36,11 @@ fn said_of(source: &Source<'_>) -> String {
     }
 }
 
+fn resource(text: &mut String, rule: &ResourceRule) {
+    let about = (rule.name(), rule.title(), rule.description(), rule.mime_type());
+    writeln!(text, "  resource {}: {}({}) {about:?}", rule.uri().as_str(), rule.tool(), rule.argument()).unwrap();
+}
+
 fn meaning(manifest: &Manifest) -> String {
     let mut text = format!("{:#?}\n", manifest.server());
     if *manifest.audit() != AuditPolicy::default() {
@@ -58,6 +63,7 @@ fn meaning(manifest: &Manifest) -> String {
         typed(&mut text, component.typed());
         reach(&mut text, component.grants());
         writeln!(text, "  instance: {:?} prewarm {}", component.instance(), component.prewarm()).unwrap();
+        component.resources().iter().for_each(|rule| resource(&mut text, rule));
         for tool in component.tools() {
             let name = component.exposed_name(tool.name()).unwrap();
             writeln!(text, "  {name}: {}", changed(component.tool_limits(tool.name()))).unwrap();

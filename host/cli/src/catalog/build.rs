@@ -24,6 +24,7 @@ use super::approval::Approvals;
 use super::callers::Visible;
 use super::instances::{Instances, KeptByCaller, Warming};
 use super::reach::{Reaches, Site};
+use super::resources::{self, Declared};
 use super::turns::Turns;
 use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, program};
 use crate::machine::Machine;
@@ -127,8 +128,10 @@ impl Builder {
                 let approvals = Arc::clone(&self.approvals);
                 let traces = basis.earlier.first().and_then(|catalog| catalog.traces.clone());
                 let (visible, turns) = (Visible::new(draft.callers, rules), Arc::clone(&self.turns));
+                let resources = Declared::of(&entries, &tools);
                 let catalog = Catalog {
                     tools,
+                    resources,
                     entries,
                     components,
                     sink,
@@ -399,6 +402,7 @@ impl Draft<'_> {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         problems.extend(program::check(policy, component.shape()));
+        problems.extend(resources::check(policy, &tools));
         let tools_max = policy.load().tools();
         if tools.len() > tools_max {
             let (name, listed) = (policy.name(), tools.len());

@@ -9,6 +9,7 @@ use std::task::Poll;
 use serde_json::value::RawValue;
 
 use super::reply::Reply;
+use super::resources::Reading;
 use super::{Open, Shared, State, text_param};
 use crate::asking::{Asking, Capabilities, Given, Round, Rounds};
 use crate::cancellation::Cancellation;
@@ -33,12 +34,23 @@ pub(super) struct Caller {
     pub(super) given: Given,
 }
 
+/// Which call.
+pub(super) struct Wanted {
+    /// The tool, as it is listed.
+    pub(super) name: String,
+    /// A JSON object.
+    pub(super) arguments: Box<RawValue>,
+    /// The resource that the result is to be, where it is one.
+    pub(super) reads: Option<Reading>,
+}
+
 /// A call that was read and has not begun.
 pub(super) struct Waiting {
     id: RequestId,
     sequence: u64,
     name: String,
     arguments: Box<RawValue>,
+    reads: Option<Reading>,
     context: CallContext,
     reply: Reply,
     capabilities: Capabilities,
@@ -70,6 +82,18 @@ impl<H: Host> Shared<H> {
         }
         let arguments = RawValue::from_string(arguments.to_owned())
             .map_err(|_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept"))?;
+        self.start((id, body), reply, caller, Wanted { name, arguments, reads: None })
+    }
+
+    /// The same for a call whose tool and arguments are known.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        (id, body): (&RequestId, &Body<'_>),
+        reply: &Reply,
+        caller: Caller,
+        wanted: Wanted,
+    ) -> Result<(), RpcError> {
+        let Wanted { name, arguments, reads } = wanted;
         let meta = RequestMeta::read(body)?;
         let outbox = Arc::clone(reply.outbox());
         let events = CallEvents::new(outbox, caller.revision, meta.progress_token, caller.log_level);
@@ -88,7 +112,7 @@ impl<H: Host> Shared<H> {
         let (capabilities, given) = (caller.capabilities, caller.given);
         let bytes = WAITING_BYTES + arguments.get().len() + context.meta_json.len() + name.len() + given.bytes();
         let (id, reply) = (id.clone(), reply.clone());
-        let waiting = Waiting { id, sequence: 0, name, arguments, context, reply, capabilities, given, bytes };
+        let waiting = Waiting { id, sequence: 0, name, arguments, reads, context, reply, capabilities, given, bytes };
         if let Some(waiting) = self.admit(waiting) {
             self.begin(waiting);
         }
@@ -128,7 +152,7 @@ impl<H: Host> Shared<H> {
 
     /// Begins one call that holds a permit.
     fn begin(self: &Arc<Self>, waiting: Waiting) {
-        let Waiting { id, sequence, name, arguments, mut context, reply, capabilities, given, .. } = waiting;
+        let Waiting { id, sequence, name, arguments, reads, mut context, reply, capabilities, given, .. } = waiting;
         let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
         let catalog = self.server.host.snapshot();
         let view = catalog.view(&context.caller);
@@ -137,8 +161,9 @@ impl<H: Host> Shared<H> {
             let frame = error_frame(Some(&slot.id), &error);
             return slot.settle(frame);
         };
-        if let Err(error) = slot.reply.outbox().mirrored().map_or(Ok(()), |mirrored| tool.compare(mirrored, &arguments))
-        {
+        // Whoever reads a resource repeats its address, not the arguments of the tool behind it.
+        let mirrored = slot.reply.outbox().mirrored().filter(|_| reads.is_none());
+        if let Err(error) = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &arguments)) {
             return slot.refuse(&error);
         }
         let tool = Arc::clone(tool);
@@ -149,7 +174,7 @@ impl<H: Host> Shared<H> {
             Err(error) => return slot.refuse(&error),
         }
         let call = Call { tool: place, arguments, context };
-        self.executor.run(Box::pin(run(slot, catalog, tool, call)));
+        self.executor.run(Box::pin(run(slot, catalog, (tool, reads), call)));
     }
 
     /// How a call asks: a legacy client by requests, a modern one in rounds, of which this may be a further one.
@@ -299,19 +324,28 @@ impl<H: Host> Drop for Slot<H> {
 }
 
 /// One call from its arguments to its reply.
-async fn run<H: Host>(slot: Slot<H>, catalog: Arc<H::Catalog>, tool: Arc<Tool>, call: Call) {
+async fn run<H: Host>(
+    slot: Slot<H>,
+    catalog: Arc<H::Catalog>,
+    (tool, reads): (Arc<Tool>, Option<Reading>),
+    call: Call,
+) {
     let shared = Arc::clone(&slot.shared);
-    let features = call.context.revision.features();
+    let revision = call.context.revision;
+    let features = revision.features();
     let asking = call.context.asking.clone();
     let work = async {
         let result = perform(catalog, tool, call).await;
-        shared.keep_resources(&result);
+        if reads.is_none() {
+            shared.keep_resources(&result);
+        }
         let (id, identity) = (&slot.id, &shared.server.identity);
-        match asking.ending() {
-            None => Ok(result_frame(id, |out| push_result(out, &result, features, identity))),
+        match (asking.ending(), &reads) {
+            (None, Some(reading)) => shared.read(id, reading, result, revision),
+            (None, None) => Ok(result_frame(id, |out| push_result(out, &result, features, identity))),
             // What it has asked its client in rounds is the answer.
-            Some(Ok(required)) => Ok(result_frame(id, |out| required.push(out, identity))),
-            Some(Err(error)) => Err(error),
+            (Some(Ok(required)), _) => Ok(result_frame(id, |out| required.push(out, identity))),
+            (Some(Err(error)), _) => Err(error),
         }
     };
     let internal = || Ok(error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error")));

@@ -56,14 +56,17 @@ impl<H: Host> Shared<H> {
                 Ok(())
             }
             "tools/list" => self.list(id, body, reply, revision),
-            "tools/call" => {
+            "subscriptions/listen" => self.listen(id, body, reply),
+            _ => {
                 let ModernMeta { client, log_level, capabilities } = meta;
                 let given = Given::read(body)?;
                 let caller = Caller { revision, client, log_level, capabilities, given };
-                self.call(id, body, reply, caller)
+                if method == "tools/call" {
+                    self.call(id, body, reply, caller)
+                } else {
+                    self.resources(id, body, reply, caller)
+                }
             }
-            "subscriptions/listen" => self.listen(id, body, reply),
-            _ => self.resources(id, body, reply, revision),
         }
     }
 
@@ -81,11 +84,7 @@ impl<H: Host> Shared<H> {
         match body.method.as_ref() {
             "ping" => {}
             "tools/list" => return self.list(id, body, reply, session.revision),
-            "tools/call" => {
-                let Session { revision, client, log_level, capabilities, .. } = session;
-                let (client, given) = (Some(client), Given::default());
-                return self.call(id, body, reply, Caller { revision, client, log_level, capabilities, given });
-            }
+            "tools/call" => return self.call(id, body, reply, session.caller()),
             "logging/setLevel" => {
                 let level = body.param("level").ok_or_else(|| RpcError::params("params.level is missing"))?;
                 let level = LogLevel::parse(level, "params.level")?;
@@ -93,7 +92,7 @@ impl<H: Host> Shared<H> {
                     session.log_level = Some(level);
                 }
             }
-            method if self.is_of_resources(method) => return self.resources(id, body, reply, session.revision),
+            method if self.is_of_resources(method) => return self.resources(id, body, reply, session.caller()),
             method => return Err(RpcError::method(method)),
         }
         reply.send(Some(id), result_frame(id, |out| out.extend_from_slice(b"{}")));
@@ -147,6 +146,13 @@ impl<H: Host> Shared<H> {
             }),
         );
         Ok(())
+    }
+}
+
+impl Session {
+    fn caller(self) -> Caller {
+        let Self { revision, client, log_level, capabilities, .. } = self;
+        Caller { revision, client: Some(client), log_level, capabilities, given: Given::default() }
     }
 }
 

@@ -1,18 +1,34 @@
-//! `resources/list` and `resources/read`: what tools embedded in their results, for whoever got it (2026-07-28, Resources).
+//! `resources/list`, `resources/templates/list` and `resources/read` (2026-07-28, Resources): what is declared, which a call
+//! of a tool reads, and what tools embedded in their results, for whoever got it.
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
+use super::calls::{Caller, Wanted};
 use super::reply::Reply;
 use super::{Shared, text_param};
-use crate::content::{CallResult, Content, ContentKind};
-use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, push_number, result_frame};
+use crate::content::{CallResult, Content, ContentKind, ResourceBody};
+use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
 use crate::host::{Catalog as _, Host};
 use crate::meta::SERVER_INFO;
-use crate::resources::{Holder, Kept};
-use crate::revision::{Revision, push_resource, push_resource_contents};
+use crate::resources::{DeclaredResource, Holder, Kept};
+use crate::revision::{Revision, push_declared, push_resource, push_resource_contents};
 
 /// The methods there are.
 pub(super) const METHODS: [&str; 3] = ["resources/list", "resources/templates/list", "resources/read"];
+
+/// What kind of data a tool's text is, where nobody says.
+const TEXT: &str = "text/plain";
+
+/// A resource that a call is to read.
+pub(super) struct Reading {
+    uri: String,
+    mime_type: Option<String>,
+}
+
+/// One member of `contents`.
+type Piece<'a> = (&'a str, Option<&'a str>, &'a ResourceBody);
 
 impl<H: Host> Shared<H> {
     /// Whether resources are offered now.
@@ -20,40 +36,60 @@ impl<H: Host> Shared<H> {
         self.server.host.snapshot().offers_resources()
     }
 
-    /// Answers one of [`METHODS`].
+    /// Answers one of [`METHODS`], or begins to.
     pub(super) fn resources(
-        &self,
+        self: &Arc<Self>,
         id: &RequestId,
         body: &Body<'_>,
         reply: &Reply,
-        revision: Revision,
+        caller: Caller,
     ) -> Result<(), RpcError> {
-        match body.method.as_ref() {
-            "resources/read" => {
-                let uri = text_param(body, "uri")?;
-                let holder = self.holder();
-                let found = holder.and_then(|holder| self.server.resources.find(&holder, &uri));
-                let found = found.ok_or_else(|| not_found(&uri, revision))?;
-                reply.send(Some(id), self.contents(id, &found, revision));
+        let revision = caller.revision;
+        if body.method != "resources/read" {
+            if body.param("cursor").is_some() {
+                return Err(RpcError::params("params.cursor is not one that this server gave out"));
             }
-            method => {
-                if body.param("cursor").is_some() {
-                    return Err(RpcError::params("params.cursor is not one that this server gave out"));
-                }
-                let kept = match self.holder() {
-                    Some(holder) if method == "resources/list" => self.server.resources.of(&holder),
-                    _ => Vec::new(),
-                };
-                reply.send(Some(id), self.listed(id, method, &kept, revision));
-            }
+            reply.send(Some(id), self.listed(id, body.method == "resources/templates/list", revision));
+            return Ok(());
         }
+        let uri = text_param(body, "uri")?;
+        let catalog = self.server.host.snapshot();
+        if let Some(declared) = catalog.reader(&uri).filter(|declared| self.sees(&catalog, declared)) {
+            return self.start((id, body), reply, caller, wanted(declared, &uri)?);
+        }
+        let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
+        let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
+        let pieces = found.parts.iter().map(|part| (found.uri.as_str(), part.mime_type.as_deref(), &part.body));
+        reply.send(Some(id), self.contents(id, pieces, revision));
         Ok(())
+    }
+
+    /// The result of a call, as the resource that it reads: what it embeds, or else its texts, pictures and sounds.
+    pub(super) fn read(
+        &self,
+        id: &RequestId,
+        reading: &Reading,
+        result: CallResult,
+        revision: Revision,
+    ) -> Result<Vec<u8>, RpcError> {
+        let said = |content: &Content| match &content.kind {
+            ContentKind::Text(text) => Some(echo(text).into_owned()),
+            _ => None,
+        };
+        if result.is_error {
+            let why = result.content.iter().find_map(said).unwrap_or_default();
+            return Err(not_found(&reading.uri, format!("Resource cannot be read: {why}"), revision));
+        }
+        let embeds = result.content.iter().any(is_embedded);
+        let pieces: Vec<_> =
+            result.content.into_iter().filter_map(|content| reading.piece(content.kind, embeds)).collect();
+        let pieces = pieces.iter().map(|(uri, mime_type, body)| (uri.as_str(), mime_type.as_deref(), body));
+        Ok(self.contents(id, pieces, revision))
     }
 
     /// Keeps what a result embeds, for whoever gets it.
     pub(super) fn keep_resources(&self, result: &CallResult) {
-        let embeds = |content: &Content| matches!(content.kind, ContentKind::EmbeddedResource { .. });
-        if result.content.iter().any(embeds)
+        if result.content.iter().any(is_embedded)
             && let Some(holder) = self.holder()
         {
             self.server.resources.keep(&holder, result);
@@ -61,37 +97,53 @@ impl<H: Host> Shared<H> {
     }
 
     /// Whose what this connection's calls embed is; nobody's where the caller is anybody.
-    pub(super) fn holder(&self) -> Option<Holder> {
+    fn holder(&self) -> Option<Holder> {
         match self.number.get() {
             Some(number) => Some(Holder::Connection(*number)),
             None => self.caller.is_recognised().then(|| Holder::Caller(self.caller.name().into())),
         }
     }
 
-    fn listed(&self, id: &RequestId, method: &str, kept: &[Arc<Kept>], revision: Revision) -> Vec<u8> {
-        let key = if method == "resources/list" { "resources" } else { "resourceTemplates" };
+    /// Whether this caller may call the tool behind it.
+    fn sees(&self, catalog: &H::Catalog, declared: &DeclaredResource) -> bool {
+        let view = catalog.view(&self.caller);
+        view.as_deref().unwrap_or_else(|| catalog.tools()).find(&declared.tool).is_some()
+    }
+
+    fn listed(&self, id: &RequestId, templates: bool, revision: Revision) -> Vec<u8> {
+        let catalog = self.server.host.snapshot();
+        let seen = |declared: &&DeclaredResource| declared.is_template == templates && self.sees(&catalog, declared);
+        let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(seen).collect();
+        let mut kept: Vec<Arc<Kept>> = match self.holder() {
+            Some(holder) if !templates => self.server.resources.of(&holder),
+            _ => Vec::new(),
+        };
+        kept.retain(|kept| declared.iter().all(|declared| declared.uri != kept.uri));
         self.cacheable(id, revision, |result| {
-            let out = result.key(key);
+            let out = result.key(if templates { "resourceTemplates" } else { "resources" });
+            let features = revision.features();
+            let mut separate = separator();
             out.push(b'[');
-            for (place, kept) in kept.iter().enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                push_resource(out, kept, revision.features());
+            for declared in declared {
+                separate(out);
+                push_declared(out, declared, features);
+            }
+            for kept in kept {
+                separate(out);
+                push_resource(out, &kept, features);
             }
             out.push(b']');
         })
     }
 
-    fn contents(&self, id: &RequestId, kept: &Kept, revision: Revision) -> Vec<u8> {
+    fn contents<'a>(&self, id: &RequestId, pieces: impl Iterator<Item = Piece<'a>>, revision: Revision) -> Vec<u8> {
         self.cacheable(id, revision, |result| {
             let out = result.key("contents");
+            let mut separate = separator();
             out.push(b'[');
-            for (place, part) in kept.parts.iter().enumerate() {
-                if place > 0 {
-                    out.push(b',');
-                }
-                push_resource_contents(out, &kept.uri, part.mime_type.as_deref(), &part.body);
+            for (uri, mime_type, body) in pieces {
+                separate(out);
+                push_resource_contents(out, uri, mime_type, body);
             }
             out.push(b']');
         })
@@ -118,15 +170,56 @@ impl<H: Host> Shared<H> {
     }
 }
 
+impl Reading {
+    /// A piece of a result as a piece of the resource; nothing where it is none.
+    fn piece(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
+        let own = |mime_type: Option<String>, body| Some((self.uri.clone(), mime_type, body));
+        match kind {
+            ContentKind::EmbeddedResource { uri, mime_type, body } => Some((uri, mime_type, body)),
+            ContentKind::Text(text) if !embeds => {
+                own(Some(self.mime_type.clone().unwrap_or_else(|| TEXT.to_owned())), ResourceBody::Text(text))
+            }
+            ContentKind::Image { data, mime_type } | ContentKind::Audio { data, mime_type } if !embeds => {
+                own(Some(mime_type), ResourceBody::Blob(data))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_embedded(content: &Content) -> bool {
+    matches!(content.kind, ContentKind::EmbeddedResource { .. })
+}
+
+/// The call that reads an address.
+fn wanted(declared: &DeclaredResource, uri: &str) -> Result<Wanted, RpcError> {
+    let arguments = serde_json::Map::from_iter([(declared.argument.clone(), uri.into())]);
+    let arguments = RawValue::from_string(serde_json::Value::Object(arguments).to_string())
+        .map_err(|_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept"))?;
+    let reading = Reading { uri: uri.to_owned(), mime_type: declared.mime_type.clone() };
+    Ok(Wanted { name: declared.tool.clone(), arguments, reads: Some(reading) })
+}
+
+/// Puts commas between what it is called before.
+fn separator() -> impl FnMut(&mut Vec<u8>) {
+    let mut first = true;
+    move |out| {
+        if !std::mem::take(&mut first) {
+            out.push(b',');
+        }
+    }
+}
+
+const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
+     is kept";
+
 /// The answer to whoever asks for what is not there, or is somebody else's (2026-07-28, Resources, "Error Handling"; before
 /// it a code of its own).
-fn not_found(uri: &str, revision: Revision) -> RpcError {
+fn not_found(uri: &str, text: String, revision: Revision) -> RpcError {
     let code = if revision.is_modern() { ErrorCode::InvalidParams } else { ErrorCode::ResourceNotFound };
     let mut data = Vec::new();
     let mut object = Object::open(&mut data);
-    object.text("uri", &crate::frame::echo(uri));
+    object.text("uri", &echo(uri));
     object.close();
-    let text =
-        "Resource not found: there is what tools embedded in their results for this client, for as long as it is kept";
     RpcError { data: String::from_utf8(data).ok(), ..RpcError::new(code, text) }
 }

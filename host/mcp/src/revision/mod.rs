@@ -19,7 +19,7 @@ use std::fmt;
 
 pub(crate) use definition::{push_definition, push_implementation};
 pub(crate) use features::{Features, Structured};
-pub(crate) use resource::{push_resource, push_resource_contents};
+pub(crate) use resource::{push_declared, push_resource, push_resource_contents};
 pub(crate) use result::push_result;
 
 /// One published revision of the Model Context Protocol.

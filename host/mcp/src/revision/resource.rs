@@ -2,12 +2,23 @@
 
 use crate::content::ResourceBody;
 use crate::frame::Object;
-use crate::resources::Kept;
+use crate::resources::{DeclaredResource, Kept};
 
 use super::Features;
 use super::result::{push_annotations, push_body};
 
-/// Appends one entry of `resources/list`.
+/// Appends one entry of `resources/list` or `resources/templates/list`, of what is declared.
+pub(crate) fn push_declared(out: &mut Vec<u8>, declared: &DeclaredResource, features: &Features) {
+    let mut entry = Object::open(out);
+    entry.text(if declared.is_template { "uriTemplate" } else { "uri" }, &declared.uri);
+    entry.text("name", &declared.name);
+    entry.text_if("title", declared.title.as_deref().filter(|_| features.titles));
+    entry.text_if("description", declared.description.as_deref());
+    entry.text_if("mimeType", declared.mime_type.as_deref());
+    entry.close();
+}
+
+/// Appends one entry of `resources/list`, of what was embedded.
 pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &Kept, features: &Features) {
     let mut entry = Object::open(out);
     entry.text("uri", &kept.uri);

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, approval, grants, hints, instance, keys, limits, narrow, program, texts, typed};
+use super::{
+    Entry, Problems, Section, approval, grants, hints, instance, keys, limits, narrow, program, resources, texts, typed,
+};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::limits::{Limits, LoadLimits};
@@ -65,6 +67,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let (instance, prewarm) = instance::read(&section, problems);
     let grants = grants::read(entry.key, &section, problems);
     let approval = approval::read(&section, Approval::default(), problems);
+    let resources = resources::read(&section, problems);
     let prefixed = prefix.as_ref().map(|(prefix, _)| prefix.as_str());
     let inherited = Inherited { prefix: prefixed, limits: &limits, grants: &grants, approval };
     let tools = read_tools(&section, &inherited, problems);
@@ -84,6 +87,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
         prewarm,
         grants,
         approval,
+        resources,
         tools,
     })
 }

@@ -138,6 +138,7 @@ pub(crate) const COMPONENT: Keys = Keys {
         "secrets",
         "approval",
         "remember",
+        "resources",
         "tools",
     ],
     later: &[],
@@ -157,7 +158,15 @@ pub(crate) const COMPONENT: Keys = Keys {
         ("kv", "keyvalue"),
         ("key_value", "keyvalue"),
         ("secret", "secrets"),
+        ("resource", "resources"),
     ],
+};
+
+/// One address, or template of addresses, that a tool reads.
+pub(crate) const RESOURCE: Keys = Keys {
+    now: &["tool", "argument", "name", "title", "description", "mime_type"],
+    later: &[],
+    other_names: &[("type", "mime_type"), ("mimeType", "mime_type"), ("read", "tool"), ("arg", "argument")],
 };
 
 /// One rule for callers.

@@ -67,6 +67,15 @@ impl WebHost {
         Self::listening(TestHost::start_with(folder, arguments, &[]))
     }
 
+    /// The same with these variables in the host's environment.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    #[must_use]
+    pub fn in_folder_with(folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        Self::listening(TestHost::start_with(folder, arguments, variables))
+    }
+
     /// Serves this manifest where it lies, on a free port of loopback.
     ///
     /// # Panics

@@ -269,6 +269,12 @@ pub struct ListArgs {
     /// Print JSON: the whole definitions, with component and limits
     #[arg(long)]
     pub json: bool,
+    /// Only what this caller sees by the rules of `[callers]`: a token's name, ISSUER:SUBJECT, local or anyone
+    #[arg(long, value_name = "NAME")]
+    pub caller: Option<String>,
+    /// A scope that this caller has; may be given several times
+    #[arg(long = "scope", value_name = "SCOPE", requires = "caller")]
+    pub scopes: Vec<String>,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

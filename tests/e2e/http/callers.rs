@@ -219,6 +219,22 @@ fn over_stdio_the_caller_is_local() {
 }
 
 #[test]
+fn what_a_caller_sees_can_be_asked_without_being_it() {
+    let folder = Folder::with_manifest(&format!("{}{RULES}", manifest_of(&["good"])));
+    let sees = |arguments: &[&str]| {
+        let listed = Command::in_folder(&folder, &[&["list", "--json"], arguments].concat()).run().json();
+        let tools = listed["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["definition"]["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = sees(&[]);
+    assert_eq!(sees(&["--caller", "ann"]), all);
+    assert_eq!(sees(&["--caller", "x", "--scope", "talk", "--scope", "add"]), ["echo", "add", "request"]);
+    assert_eq!(sees(&["--caller", "x"]), [""; 0]);
+    let table = Command::in_folder(&folder, &["list", "--caller", "x", "--scope", "talk"]).run();
+    assert_eq!(table.succeeded().lines().count(), 1);
+}
+
+#[test]
 fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
     let folder = Folder::with_manifest(&format!("{}[callers.ann]\ntools = [\"ecoh\"]\n", manifest_of(&["good"])));
     let checked = Command::in_folder(&folder, &["check"]).run();

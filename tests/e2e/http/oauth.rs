@@ -3,7 +3,7 @@
 
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{HttpServer, Issuer, SigningKey, seconds_from_now};
+use toolcell_tests::loopback::{Authority, HttpServer, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 
@@ -31,6 +31,10 @@ impl Scene {
     }
 
     fn with(issuer: Issuer, key: SigningKey, times: &str, more: &str) -> Self {
+        Self::trusting(issuer, key, (times, more), &[])
+    }
+
+    fn trusting(issuer: Issuer, key: SigningKey, (times, more): (&str, &str), variables: &[(&str, &str)]) -> Self {
         let manifest = format!(
             "{}\n[http]\ntokens = \"tokens.jsonl\"\n[http.oauth]\nresource = \"{RESOURCE}\"\nscopes = [\"tools\"]\n\
              [http.oauth.issuers.corp]\nissuer = \"{}\"\n{times}\n{more}",
@@ -41,7 +45,7 @@ impl Scene {
         let token = Command::in_folder(&folder, &["token", "new", "beside"]).run();
         let beside = token.succeeded().trim().to_owned();
         let options = ["--http", "127.0.0.1:0", "--audit", "audit.jsonl", "--log", "debug"];
-        let host = WebHost::in_folder(folder, &options);
+        let host = WebHost::in_folder_with(folder, &options, variables);
         Self { issuer, key, host, beside }
     }
 
@@ -346,6 +350,92 @@ fn a_token_reaches_no_guest_no_server_no_log_and_no_record() {
     for (what, text) in [("log", process.said()), ("audit", process.folder().read("audit.jsonl"))] {
         assert!(!text.contains(&secret), "the {what} has it");
     }
+}
+
+#[test]
+fn keys_come_over_tls_from_an_issuer_that_is_trusted_and_no_other() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let folder = Folder::with_manifest("version = 1\n");
+    folder.write("roots.pem", authority.pem());
+    let roots = folder.path().join("roots.pem").to_string_lossy().into_owned();
+    for (who, identity, status) in [
+        ("trusted", authority.identity(&["127.0.0.1"]), 200),
+        ("of another authority", stranger.identity(&["127.0.0.1"]), 503),
+        ("of another name", authority.identity(&["login.example.com"]), 503),
+        ("expired", authority.expired_identity(&["127.0.0.1"]), 503),
+    ] {
+        let key = SigningKey::new("first", Algorithm::ES256);
+        let issuer = Issuer::secure(&[&key], &identity);
+        let scene = Scene::trusting(issuer, key, ("", ""), &[("SSL_CERT_FILE", &roots)]);
+        assert_eq!(scene.ask(&scene.good()).status(), status, "{who}");
+        scene.others_go_on();
+    }
+}
+
+#[test]
+fn an_issuer_that_answers_with_something_else_is_as_one_that_is_gone() {
+    let hostile = HttpServer::start();
+    for (what, path, said) in [
+        ("more than fits", "/bytes/300000", "answers with more than 262144 bytes"),
+        ("without end", "/endless", "answers with more than 262144 bytes"),
+        ("another place", "/redirect", "answers with status 302"),
+        ("an error", "/status/500", "answers with status 500"),
+        ("no keys", "/echo", "this is no set of keys in JSON"),
+        ("half of it", "/cut", "the keys of"),
+        ("nothing", "/silent", "the keys of"),
+        ("byte by byte", "/dribble", "the keys of"),
+        ("headers without end", "/slow-head", "the keys of"),
+    ] {
+        let scene = Scene::of(Algorithm::ES256, &format!("jwks = \"{}\"", hostile.url(path)), "");
+        let token = scene.good();
+        let mut waits = scene.host.connect();
+        waits.send(&shown(&token, echo()).bytes());
+        scene.others_go_on();
+        assert_eq!(waits.reply().error(), (503, -32603), "{what}");
+        scene.host.process().will_say(said);
+        scene.others_go_on();
+    }
+}
+
+#[test]
+fn metadata_of_another_issuer_are_not_followed() {
+    let key = SigningKey::new("first", Algorithm::ES256);
+    let other = Issuer::start(&[&key]);
+    let named = other.name().replace("127.0.0.1", "localhost");
+    let scene = Scene::of(Algorithm::ES256, &format!("[http.oauth.issuers.other]\nissuer = \"{named}\""), "");
+    let mut claims = other.claims("ann", RESOURCE, "tools");
+    claims["iss"] = named.into();
+    assert_eq!(scene.ask(&key.token(&claims)).error(), (503, -32603));
+    scene.host.process().will_say("is of another issuer");
+    // A token of the one issuer is none of the other, whoever signed it.
+    let crossed = key.token(&scene.claims());
+    assert_eq!(
+        scene.ask(&crossed).field("www-authenticate"),
+        Some(invalid("The signature of the token does not hold").as_str())
+    );
+    assert_eq!(scene.ask(&scene.good()).status(), 200);
+}
+
+#[test]
+fn a_session_goes_on_with_the_next_token_of_its_caller_and_no_other() {
+    let scene = Scene::of(Algorithm::ES256, "", "");
+    let opened = scene.host.ask(&shown(&scene.good(), Ask::initialize("2025-11-25")));
+    let session = opened.field("mcp-session-id").unwrap().to_owned();
+    let ping = |token: &str| {
+        let ask = Ask::request(1, "ping", json!({})).of_session(&session);
+        scene.host.ask(&shown(token, ask)).status()
+    };
+    let again = scene.saying("iat", json!(seconds_from_now(-1)));
+    assert_ne!(again, scene.good());
+    assert_eq!(ping(&again), 200, "the next token of the same caller");
+    for (what, token) in [
+        ("another subject", scene.saying("sub", json!("bob"))),
+        ("other scopes", scene.saying("scope", json!("tools"))),
+        ("another kind of caller", scene.beside.clone()),
+    ] {
+        assert_eq!(ping(&token), 404, "{what}");
+    }
+    assert_eq!(ping(&again), 200);
 }
 
 /// A stream of a legacy session, open.

@@ -1,7 +1,7 @@
 //! An authorization server, as far as a resource server meets one: metadata, keys, and tokens of any kind, right or wrong.
 //! It can stop answering and answer again, and change its keys.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+
+use super::Identity;
 
 /// Keys for tests, which protect nothing: those that cannot be made here.
 const RSA: &[u8] = include_bytes!("keys/rsa.der");
@@ -33,6 +36,7 @@ impl std::fmt::Debug for SigningKey {
 /// A running issuer.
 #[derive(Debug)]
 pub struct Issuer {
+    name: String,
     address: SocketAddr,
     state: Arc<State>,
 }
@@ -122,20 +126,41 @@ impl Issuer {
     /// Where it cannot listen.
     #[must_use]
     pub fn start(keys: &[&SigningKey]) -> Self {
+        Self::listening(keys, None)
+    }
+
+    /// The same with TLS, as this identity.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    #[must_use]
+    pub fn secure(keys: &[&SigningKey], identity: &Identity) -> Self {
+        Self::listening(keys, Some(identity.server(&[b"http/1.1"])))
+    }
+
+    fn listening(keys: &[&SigningKey], tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
+        let name = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
+        let said = name.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if shared.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                // Whoever goes away in between is the test's affair.
-                let _ = answer(&stream, address, &shared);
+                // Whoever goes away in between, or does not trust the certificate, is the test's affair.
+                let _ = match &tls {
+                    None => answer(stream, &said, &shared),
+                    Some(config) => {
+                        let wire = ServerConnection::new(Arc::clone(config)).unwrap();
+                        answer(StreamOwned::new(wire, stream), &said, &shared)
+                    }
+                };
             }
         });
-        let issuer = Self { address, state };
+        let issuer = Self { name, address, state };
         issuer.publishes(keys);
         issuer
     }
@@ -143,7 +168,7 @@ impl Issuer {
     /// What its tokens say as `iss`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("http://{}", self.address)
+        self.name.clone()
     }
 
     /// From now on its keys are these.
@@ -183,19 +208,18 @@ impl Drop for Issuer {
     }
 }
 
-fn answer(mut stream: &TcpStream, address: SocketAddr, state: &State) -> std::io::Result<()> {
+fn answer(stream: impl Read + Write, name: &str, state: &State) -> std::io::Result<()> {
     if state.is_down.load(Ordering::SeqCst) {
         return Ok(());
     }
-    let mut lines = BufReader::new(stream).lines();
-    let target = lines.next().transpose()?.unwrap_or_default();
-    for line in lines {
-        if line?.is_empty() {
-            break;
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut head)? == 0 {
+            return Ok(());
         }
     }
-    let name = format!("http://{address}");
-    let (status, body) = match target.split(' ').nth(1).unwrap_or_default() {
+    let (status, body) = match head.split(' ').nth(1).unwrap_or_default() {
         "/keys" => {
             state.asked.fetch_add(1, Ordering::SeqCst);
             ("200 OK", json!({"keys": *state.keys.lock().unwrap()}))
@@ -204,5 +228,7 @@ fn answer(mut stream: &TcpStream, address: SocketAddr, state: &State) -> std::io
         _ => ("404 Not Found", json!({})),
     };
     let body = body.to_string();
-    write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
+    let stream = stream.get_mut();
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())?;
+    stream.flush()
 }

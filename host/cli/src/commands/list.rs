@@ -1,7 +1,7 @@
 //! `toolcell list`: the tools, for people or for scripts.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{Catalog as _, Revision, Tool, sanitize};
+use toolcell_mcp::{Caller, Catalog as _, Revision, Tool, sanitize};
 use toolcell_policy::Limits;
 
 use crate::args::ListArgs;
@@ -17,17 +17,24 @@ const DESCRIPTION_COLUMNS: usize = 88;
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let catalog = ready.catalog;
-    let text = if args.json { format!("{:#}\n", all(&catalog)) } else { table(&catalog) };
+    let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
+    let view = caller.and_then(|caller| catalog.view(&caller));
+    let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
+    let tools: Vec<Numbered<'_>> =
+        catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool)).collect();
+    let text = if args.json { format!("{:#}\n", all(&catalog, &tools)) } else { table(&catalog, &tools) };
     terminal::print(&text)?;
     Ok(Exit::Done)
 }
 
-fn table(catalog: &Catalog) -> String {
+/// A tool and its place in the catalog.
+type Numbered<'c> = (usize, &'c Tool);
+
+fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
     let style = terminal::stdout_style();
-    let tools = catalog.tools().tools();
-    let width = tools.iter().map(|tool| tool.definition().name.len()).max().unwrap_or_default();
+    let width = tools.iter().map(|(_, tool)| tool.definition().name.len()).max().unwrap_or_default();
     let mut text = String::new();
-    for (index, tool) in tools.iter().enumerate() {
+    for &(index, tool) in tools {
         let definition = tool.definition();
         let component = catalog.tool_source(index).map_or("", |(component, _)| component.name());
         let name = terminal::bold(&format!("{:width$}", definition.name), style);
@@ -48,8 +55,8 @@ fn first_line(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-fn all(catalog: &Catalog) -> Value {
-    let tools = catalog.tools().tools().iter().enumerate().map(|(index, tool)| {
+fn all(catalog: &Catalog, tools: &[Numbered<'_>]) -> Value {
+    let tools = tools.iter().map(|&(index, tool)| {
         let source = catalog.tool_source(index);
         json!({
             "definition": definition(tool),

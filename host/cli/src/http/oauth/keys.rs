@@ -58,7 +58,8 @@ impl Keys {
             jwks: issuer.jwks().map(str::to_owned),
             fetcher,
             fresh: issuer.fresh(),
-            refresh: issuer.refresh(),
+            // Keys that are old are fetched again, however seldom others may be.
+            refresh: issuer.refresh().min(issuer.fresh()),
             outage: issuer.outage(),
             known: ArcSwapOption::empty(),
             tried: Mutex::default(),

@@ -36,6 +36,7 @@ await main(async () => {
         await inTurns(run.cases.examples.calls, example => call(run, example));
         await inTurns(run.cases.examples.refusals, refusal => refuse(run, refusal));
         await unknown(run);
+        await inTurns(run.cases.examples.resources, declared => read(run, declared));
     } finally {
         rmSync(run.home, { recursive: true, force: true });
     }
@@ -98,6 +99,14 @@ async function refuse(run, refusal) {
     const result = answer(await inspect(run, 'examples', ...calling(refusal.tool, refusal.arguments)), EXIT.toolError, claim);
     const wrong = mismatches({ isError: true, ...refusal.result }, result);
     check(wrong.length === 0, claim, ...wrong);
+}
+
+/** What the manifest declares is read by its address. */
+async function read(run, declared) {
+    const options = ['--method', 'resources/read', '--uri', declared.uri];
+    const { contents } = answer(await inspect(run, 'examples', ...options), EXIT.fine, declared.shows);
+    const wrong = mismatches(declared.contents, contents);
+    check(wrong.length === 0, declared.shows, ...wrong);
 }
 
 /** The Inspector lists before it calls, and does not send a call of a tool that is not listed. */

@@ -82,6 +82,7 @@ async function examples(run, library) {
     checkDefinitions((await client.listTools()).tools, server);
     for (const example of server.calls) await call(client, example);
     await refusals(client, server, library);
+    await resources(client, server);
     await subscription(client, run);
     if (!run.modern) {
         await client.ping();
@@ -130,6 +131,17 @@ async function refusals(client, server, { ProtocolError }) {
     const known = ProtocolError.isInstance(answer) && answer.code === INVALID_PARAMS;
     const said = known && answer.message.endsWith('Unknown tool: no_such_tool');
     check(said, 'an unknown tool is error -32602', answer, answer.message);
+}
+
+/** What the manifest declares is listed as a template, and read. */
+async function resources(client, server) {
+    const templates = (await client.listResourceTemplates()).resourceTemplates.map(found => found.uriTemplate);
+    for (const declared of server.resources) {
+        check(templates.includes(declared.template), 'the template is listed', templates);
+        const { contents } = await client.readResource({ uri: declared.uri });
+        const wrong = mismatches(declared.contents, contents);
+        check(wrong.length === 0, declared.shows, ...wrong);
+    }
 }
 
 /** A modern client is promised list changes; a legacy one cannot ask for the promise. */

@@ -145,6 +145,7 @@ class Run:
             for case in server["calls"]:
                 await self.call(client, case)
             await self.refusals(client, server)
+            await self.resources(client, server)
             await self.subscription(client)
             if not self.modern:
                 await client.send_ping()
@@ -206,6 +207,15 @@ class Run:
             check(got == expected, "an unknown tool is error -32602", got)
         else:
             check(False, "an unknown tool is error -32602", answer)
+
+    async def resources(self, client: Client, server: dict[str, Any]) -> None:
+        """What the manifest declares is listed as a template, and read."""
+        templates = [found.uri_template for found in (await client.list_resource_templates()).resource_templates]
+        for case in server["resources"]:
+            check(case["template"] in templates, "the template is listed", templates)
+            read = wire(await client.read_resource(case["uri"]))
+            wrong = mismatches(case["contents"], read["contents"])
+            check(not wrong, case["shows"], *wrong)
 
     async def subscription(self, client: Client) -> None:
         """A modern client is promised list changes; a legacy one cannot ask for the promise."""

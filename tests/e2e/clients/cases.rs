@@ -37,7 +37,7 @@ impl Server {
             .collect()
     }
 
-    /// The cases of one kind: `calls` or `refusals`.
+    /// The cases of one kind: `calls`, `refusals` or `resources`.
     pub(super) fn cases(&self, kind: &str) -> impl Iterator<Item = Case<'_>> {
         self.0[kind].as_array().unwrap_or_else(|| panic!("cases.json: no {kind}")).iter().map(Case)
     }
@@ -78,6 +78,22 @@ impl<'a> Case<'a> {
     /// Whether the tool reports progress.
     pub(super) fn reports_progress(self) -> bool {
         self.0["progress"] == Value::Bool(true)
+    }
+
+    /// The template that lists a resource.
+    pub(super) fn template(self) -> &'a str {
+        text(&self.0["template"])
+    }
+
+    /// The address of a resource.
+    pub(super) fn uri(self) -> &'a str {
+        text(&self.0["uri"])
+    }
+
+    /// Fails unless the resource holds what the case expects.
+    pub(super) fn check_contents(self, contents: &Value) {
+        let wrong = mismatches(&self.0["contents"], contents, "$");
+        assert!(wrong.is_empty(), "{}\n  {}", self.shows(), wrong.join("\n  "));
     }
 
     /// Fails unless the result is the one that the case expects.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, ClientRequest, ErrorCode, LoggingLevel, LoggingMessageNotificationParam,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, Request, RequestMetaObject,
-    SetLevelRequestParams, SubscriptionFilter,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion, ReadResourceRequestParams,
+    Request, RequestMetaObject, SetLevelRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, PeerRequestOptions, RequestHandle, RunningService};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
@@ -122,6 +122,7 @@ async fn examples(mode: Mode, served: &Served) {
         assert_eq!(result["isError"], true, "{}: {}", case.tool(), case.shows());
     }
     conversation.unknown_tool().await;
+    conversation.resources(&server).await;
     conversation.subscription().await;
     conversation.close().await;
 }
@@ -251,6 +252,17 @@ impl Conversation {
         let answer = self.client.call_tool(CallToolRequestParams::new("no_such_tool")).await;
         let Err(ServiceError::McpError(error)) = answer else { panic!("an unknown tool is answered with {answer:?}") };
         assert_eq!((error.code, error.message.as_ref()), (ErrorCode::INVALID_PARAMS, "Unknown tool: no_such_tool"));
+    }
+
+    /// What the manifest declares is listed as a template, and read.
+    async fn resources(&self, server: &Server) {
+        let templates = self.client.list_all_resource_templates().await.expect("the list of templates");
+        for case in server.cases("resources") {
+            assert!(templates.iter().any(|found| found.uri_template == case.template()), "{templates:?}");
+            let read = self.client.read_resource(ReadResourceRequestParams::new(case.uri())).await;
+            let read = read.unwrap_or_else(|error| panic!("{}: {error}", case.shows()));
+            case.check_contents(&serde_json::to_value(read).unwrap()["contents"]);
+        }
     }
 
     /// A modern client is promised list changes.

@@ -6,6 +6,8 @@
 mod listen;
 mod page;
 mod process;
+mod requests;
 
 pub use listen::{Bound, Listening};
 pub use page::{Page, Sources};
+pub use requests::Requests;

@@ -14,6 +14,7 @@ use crate::events::CallEvents;
 use crate::frame::ErrorCode;
 use crate::meta::{ClientInfo, TraceContext};
 use crate::mirrored::Mirrored;
+use crate::observer::Observer;
 use crate::resources::DeclaredResource;
 use crate::revision::Revision;
 use crate::schema::ArgumentProblems;
@@ -27,6 +28,11 @@ pub trait Host: Send + Sync + 'static {
     /// The generation to use from now on. Asked once per request; everything that request does uses the
     /// `Arc` it got, whatever is swapped in meanwhile. Must be cheap.
     fn snapshot(&self) -> Arc<Self::Catalog>;
+
+    /// Who is told of every request; nobody by default.
+    fn observer(&self) -> Option<&dyn Observer> {
+        None
+    }
 }
 
 /// One immutable generation of tools.

@@ -138,7 +138,7 @@ impl RequestMeta {
                     .ok_or_else(|| RpcError::params("progressToken must be a string or an integer within ±2^53"))
             })
             .transpose()?;
-        Ok(Self { progress_token, trace: trace(body), rest: rest(body) })
+        Ok(Self { progress_token, trace: trace_of(body), rest: rest(body) })
     }
 }
 
@@ -172,7 +172,8 @@ pub(crate) fn missing(keys: &[&str]) -> RpcError {
     RpcError::meta(format!("Missing in params._meta: {}", keys.join(", ")))
 }
 
-fn trace(body: &Body<'_>) -> Option<TraceContext> {
+/// The trace context that a request carries itself.
+pub(crate) fn trace_of(body: &Body<'_>) -> Option<TraceContext> {
     TraceContext::of(|key| scan::string(body.meta(key)?))
 }
 

@@ -104,7 +104,7 @@ fn labels_are_names_of_the_catalog_and_words_of_this_program() {
     host.request("tools/call", json!({"name": "chosen", "arguments": {}}));
     host.request("tools/call", json!({"name": "echo", "arguments": {}, "_meta": {"traceparent": "chosen"}}));
     let figures = host.figures();
-    let known = ["capability", "component", "le", "outcome", "tool", "version"];
+    let known = ["capability", "code", "component", "era", "le", "method", "outcome", "tool", "version"];
     assert_eq!(figures.labels(), BTreeSet::from(known));
     let names: BTreeSet<String> = host.list().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
     assert_eq!(figures.values_of("tool"), names.iter().map(String::as_str).collect());
@@ -113,6 +113,37 @@ fn labels_are_names_of_the_catalog_and_words_of_this_program() {
     assert!(figures.get("process_resident_memory_bytes", &[]) > 1e6);
     assert!(figures.get("process_open_fds", &[]) > 3.0);
     assert!(figures.get("process_start_time_seconds", &[]) > 1.7e9);
+}
+
+#[test]
+fn every_request_is_counted_by_its_method_and_its_error() {
+    let mut host = serving(&["good"], "");
+    host.list();
+    host.call("echo", json!({"text": "x"}));
+    host.request("tools/call", json!({"name": "unknown", "arguments": {}}));
+    host.request("tools/call", json!({"name": "echo", "arguments": []}));
+    host.request("tools/list", json!({"cursor": "wrong"}));
+    host.request("chosen/method", json!({}));
+    host.initialize("2025-11-25");
+    host.still_answers();
+    host.list();
+    let figures = host.figures();
+    assert_eq!(
+        figures.counted("toolcell_requests_total", &["era", "method"]),
+        counts(&[
+            ("legacy initialize", 1),
+            ("legacy ping", 1),
+            ("legacy tools/list", 1),
+            ("modern other", 1),
+            ("modern tools/call", 3),
+            ("modern tools/list", 2),
+        ])
+    );
+    assert_eq!(
+        figures.counted("toolcell_request_errors_total", &["code", "method"]),
+        counts(&[("-32601 other", 1), ("-32602 tools/call", 2), ("-32602 tools/list", 1)])
+    );
+    assert_eq!(calls(&figures), counts(&[("echo ok", 1)]));
 }
 
 #[test]

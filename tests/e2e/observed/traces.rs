@@ -177,6 +177,24 @@ fn how_a_call_failed_is_on_its_span() {
 }
 
 #[test]
+fn requests_that_call_no_tool_are_spans_too() {
+    let collector = Collector::start(Manner::Takes);
+    let mut host = serving(&["good"], &collector.url(), "");
+    let meta = json!({"traceparent": traceparent("01")});
+    host.request("tools/list", json!({"_meta": meta}));
+    host.request("tools/call", json!({"name": "unknown", "arguments": {}, "_meta": meta}));
+    host.request("chosen/method", json!({"_meta": meta}));
+    let spans = collector.spans_when(3);
+    for (name, error) in [("tools/list", None), ("tools/call", Some("-32602")), ("other", Some("-32601"))] {
+        let span = spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no {name} in {spans:#?}"));
+        assert_eq!((span.trace.as_str(), span.parent.as_str(), span.kind), (TRACE, PARENT, 2));
+        assert_eq!((span.attributes.get("error.type").map(String::as_str), span.failed), (error, error.is_some()));
+        assert_eq!(span.attributes["mcp.method.name"], name);
+    }
+    assert!(!format!("{spans:?}").contains("chosen"), "what a client calls a method is its own");
+}
+
+#[test]
 fn only_what_is_sampled_is_sent_and_the_client_decides_for_its_own_trace() {
     let collector = Collector::start(Manner::Takes);
     let mut host = serving(&["good"], &collector.url(), "sample = 0\n");
@@ -203,7 +221,7 @@ fn over_http_the_headers_hold_where_the_message_says_nothing() {
     assert_eq!(host.ask(&legacy.of_session(&session)).status(), 200);
     let twice = Ask::call("clocks", json!({})).with("traceparent", &traceparent("01"));
     assert_eq!(host.ask(&twice.and("traceparent", &traceparent("01"))).status(), 200);
-    let spans = collector.spans_when(12);
+    let spans = collector.spans_when(13);
     let (echo, add, clocks) = (of_tool(&spans, "echo"), of_tool(&spans, "add"), of_tool(&spans, "clocks"));
     assert_eq!((echo.trace.as_str(), echo.parent.as_str()), (TRACE, PARENT));
     assert_eq!((add.trace.as_str(), add.parent.as_str(), add.state.as_str()), (TRACE, PARENT, "vendor=1"));

@@ -22,7 +22,7 @@ use crate::exit::{AtFault, Exit};
 use crate::lock::{self, Lock, drift};
 use crate::logging::{self, Log, LogControl};
 use crate::machine::Machine;
-use crate::metrics::{Bound, Listening, Page, Sources};
+use crate::metrics::{Bound, Listening, Page, Requests, Sources};
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
 use crate::reload::{Current, Journal};
@@ -71,7 +71,7 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     let way = Way::open(args, &manifest, &machine)?;
     let traces = manifest.traces().map(|policy| Traces::start(policy, way.transport())).transpose()?;
     let catalog = catalog.observed(observed.0.clone()).traced(traces.clone());
-    let current = Arc::new(Current::new(catalog));
+    let current = Arc::new(Current::new(catalog, Requests::traced(traces.clone())));
     let server = identity::server(&args.manifest.manifest, &manifest, &current)?;
     let bound = Bound::open(args.metrics, manifest.metrics(), args.insecure_public)?;
     let (journal, log) = (Arc::new(Journal::default()), log.control());

@@ -16,6 +16,7 @@ use toolcell_mcp::http::Traffic;
 use toolcell_mcp::{Catalog as _, Host as _};
 
 use super::process;
+use super::requests::Requests;
 use crate::catalog::meters::Spread;
 use crate::catalog::{Catalog, Offer};
 use crate::logging::LogControl;
@@ -81,6 +82,7 @@ impl Collector for Sources {
         let catalog = self.current.snapshot();
         self.of_process(&mut figures)?;
         self.of_catalog(&mut figures, &catalog)?;
+        of_requests(&mut figures, self.current.requests())?;
         of_calls(&mut figures, &catalog)?;
         of_load(&mut figures, &catalog, &self.current.held())?;
         of_denials(&mut figures, &catalog)?;
@@ -123,6 +125,16 @@ impl Sources {
             reloads.map(|(outcome, count)| ([("outcome", outcome)], count)),
         )
     }
+}
+
+fn of_requests(figures: &mut Figures<'_>, requests: &Requests) -> fmt::Result {
+    let came = requests.came().map(|(method, era, count)| ([("method", method.name()), ("era", era)], count));
+    figures.counts("requests", "Requests that came, calls of tools among them", came)?;
+    let errors: Vec<_> =
+        requests.errors().into_iter().map(|(method, code, count)| (method, code.to_string(), count)).collect();
+    let errors =
+        errors.iter().map(|(method, code, count)| ([("method", method.name()), ("code", code.as_str())], *count));
+    figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
 }
 
 fn of_calls(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {

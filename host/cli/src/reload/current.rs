@@ -2,15 +2,18 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
-use toolcell_mcp::{Catalog as _, Host};
+use toolcell_mcp::{Catalog as _, Host, Observer};
 
 use crate::catalog::Catalog;
+use crate::metrics::Requests;
 
 /// The catalog that is current.
 pub struct Current {
     catalog: ArcSwap<Catalog>,
     /// Those before it. What is gone is forgotten at the next look.
     earlier: Mutex<Vec<Weak<Catalog>>>,
+    /// Who is told of requests.
+    requests: Arc<Requests>,
 }
 
 impl Host for Current {
@@ -19,12 +22,22 @@ impl Host for Current {
     fn snapshot(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
+
+    fn observer(&self) -> Option<&dyn Observer> {
+        Some(self.requests.as_ref())
+    }
 }
 
 impl Current {
-    /// The first one.
-    pub fn new(catalog: Catalog) -> Self {
-        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default() }
+    /// The first one. Requests are told there.
+    pub fn new(catalog: Catalog, requests: Requests) -> Self {
+        let requests = Arc::new(requests);
+        Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests }
+    }
+
+    /// What is counted of requests.
+    pub fn requests(&self) -> &Arc<Requests> {
+        &self.requests
     }
 
     /// From now on, this one. Gives the one before.

@@ -1,4 +1,4 @@
-//! The spans of one call: the request as its client made it, the wait for a place, the making of an instance, the run. Names
+//! The spans of requests. Of a call of a tool: the request as its client made it, the wait for a place, the making of an instance, the run. Names
 //! and attributes are those of OpenTelemetry's conventions for MCP, and `toolcell.…` for what they have no name for.
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, KeyValue, Value};
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{CallContext, TraceContext};
+use toolcell_mcp::{CallContext, Followed, Seen, TraceContext};
 use toolcell_sandbox::Requested;
 
 use super::Traces;
@@ -56,6 +56,31 @@ impl Traces {
         let [admitted, instantiated] = [const { OnceLock::new() }; 2];
         let (traces, context) = (Arc::clone(self), parent.with_span(span));
         Some((CallTrace { traces, context, admitted, instantiated, ended: OnceLock::new() }, on))
+    }
+
+    /// A request that is no call of a tool that there is, whole.
+    pub fn request(&self, request: &Seen<'_>, followed: &Followed<'_>) {
+        let parent = followed.trace.as_ref().and_then(remote);
+        let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
+        let mut attributes = vec![
+            KeyValue::new("mcp.method.name", request.method.name()),
+            KeyValue::new("jsonrpc.request.id", cut(&followed.id).to_owned()),
+            KeyValue::new("network.transport", self.transport),
+            KeyValue::new("toolcell.era", if request.is_modern { "modern" } else { "legacy" }),
+            KeyValue::new("toolcell.caller", cut(followed.caller.name()).to_owned()),
+        ];
+        let code = request.error.map(|error| error.number().to_string());
+        attributes.extend(code.clone().map(|code| KeyValue::new("error.type", code.clone())));
+        attributes.extend(code.clone().map(|code| KeyValue::new("rpc.response.status_code", code)));
+        let mut span = SpanBuilder::from_name(request.method.name())
+            .with_kind(SpanKind::Server)
+            .with_start_time(followed.began)
+            .with_attributes(attributes)
+            .start_with_context(&self.tracer, &parent);
+        if let Some(code) = code {
+            span.set_status(Status::error(code));
+        }
+        span.end();
     }
 
     fn attributes(&self, subject: &Subject<'_>, call: &CallContext) -> Vec<KeyValue> {

@@ -18,6 +18,7 @@ use crate::events::CallEvents;
 use crate::frame::{Body, ErrorCode, RequestId, RpcError, error_frame, result_frame, scan};
 use crate::host::{Call, CallContext, Catalog, Host};
 use crate::meta::{ClientInfo, LogLevel, RequestMeta};
+use crate::observer::{self, Method};
 use crate::revision::{Revision, push_result};
 use crate::tool::Tool;
 
@@ -154,16 +155,19 @@ impl<H: Host> Shared<H> {
     fn begin(self: &Arc<Self>, waiting: Waiting) {
         let Waiting { id, sequence, name, arguments, reads, mut context, reply, capabilities, given, .. } = waiting;
         let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
+        let method = if reads.is_some() { Method::ReadResource } else { Method::CallTool };
         let catalog = self.server.host.snapshot();
         let view = catalog.view(&context.caller);
         let Some((place, tool)) = view.as_deref().unwrap_or_else(|| catalog.tools()).find(&name) else {
             let error = RpcError::params(format!("Unknown tool: {}", crate::frame::echo(&name)));
+            self.refused(method, &context, &error);
             let frame = error_frame(Some(&slot.id), &error);
             return slot.settle(frame);
         };
         // Whoever reads a resource repeats its address, not the arguments of the tool behind it.
         let mirrored = slot.reply.outbox().mirrored().filter(|_| reads.is_none());
         if let Err(error) = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &arguments)) {
+            self.refused(method, &context, &error);
             return slot.refuse(&error);
         }
         let tool = Arc::clone(tool);
@@ -171,10 +175,20 @@ impl<H: Host> Shared<H> {
         let asking = self.asking(&slot.reply, &context, capabilities, given, (&name, binding, &arguments));
         match asking {
             Ok(asking) => context.asking = asking,
-            Err(error) => return slot.refuse(&error),
+            Err(error) => {
+                self.refused(method, &context, &error);
+                return slot.refuse(&error);
+            }
         }
         let call = Call { tool: place, arguments, context };
         self.executor.run(Box::pin(run(slot, catalog, (tool, reads), call)));
+    }
+
+    /// Tells whoever observes it of a call that the catalog does not see.
+    fn refused(&self, method: Method, context: &CallContext, error: &RpcError) {
+        if let Some(observer) = self.server.host.observer() {
+            observer::refused(observer, method, context, error);
+        }
     }
 
     /// How a call asks: a legacy client by requests, a modern one in rounds, of which this may be a further one.

@@ -15,6 +15,7 @@ use crate::caller::Caller;
 use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{ClientInfo, LogLevel};
+use crate::observer::Watched;
 use crate::resources::Holder;
 use crate::revision::Revision;
 use crate::server::Server;
@@ -278,11 +279,20 @@ impl<H: Host> Shared<H> {
                 reply.nothing();
             }
             Ok(Message::Request { id, body }) => {
-                if let Err(error) = self.request(&id, &body, &reply) {
+                if let Err(error) = self.observed(&id, &body, &reply) {
                     reply.refuse(Some(&id), &error);
                 }
             }
         }
+    }
+
+    /// Answers a request, or begins to, and tells whoever observes it.
+    fn observed(self: &Arc<Self>, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
+        let Some(observer) = self.server.host.observer() else { return self.request(id, body, reply) };
+        let watched = Watched::begin(observer, body, (id, &self.caller), || reply.outbox().trace());
+        let answered = self.request(id, body, reply);
+        watched.answered(answered.as_ref().err());
+        answered
     }
 
     fn notification(self: &Arc<Self>, body: &Body<'_>) {

@@ -31,6 +31,20 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Parse,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::InvalidMeta,
+        Self::ResourceNotFound,
+        Self::Internal,
+        Self::MissingClientCapability,
+        Self::HeaderMismatch,
+        Self::UnsupportedProtocolVersion,
+    ];
+
     /// The number on the wire.
     #[must_use]
     pub const fn number(self) -> i32 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{Collector, HttpServer, Manner, Span};
+use toolcell_tests::loopback::{Authority, Collector, HttpServer, Manner, Span};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Folder, TestHost, manifest_of};
 
@@ -228,6 +228,42 @@ fn over_http_the_headers_hold_where_the_message_says_nothing() {
     assert_eq!(add.attributes["toolcell.era"], "legacy");
     assert_eq!(echo.attributes["network.transport"], "tcp");
     assert_ne!(clocks.trace, TRACE, "two headers are none");
+}
+
+#[test]
+fn a_collector_over_tls_has_to_be_the_one_it_is_named_and_gets_the_headers_it_wants() {
+    let authority = Authority::new();
+    let collector = Collector::secure(&authority.identity(&["127.0.0.1"]));
+    let other = Collector::secure(&authority.identity(&["collector.example"]));
+    let folder = |endpoint: &str| {
+        let folder = Folder::with_manifest(&manifest(&["good"], endpoint, ""));
+        folder.write("root.pem", authority.pem());
+        folder
+    };
+    let taken = folder(&collector.url());
+    let root = taken.path().join("root.pem").to_string_lossy().into_owned();
+    let variables =
+        [("SSL_CERT_FILE", root.as_str()), ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20of-the-test")];
+    let mut host = TestHost::recording_in(taken, &variables);
+    host.call("echo", json!({"text": "x"}));
+    assert_eq!(collector.spans_when(4).len(), 4);
+    let heads = collector.heads();
+    assert!(heads.iter().all(|head| head.contains("authorization: bearer of-the-test")), "{heads:?}");
+    let mut host = TestHost::recording_in(folder(&other.url()), &variables);
+    host.call("echo", json!({"text": "x"}));
+    let _ = host.figures_when("that the spans are lost", |figures| {
+        figures.counted("toolcell_spans_total", &["outcome"]).contains_key("refused")
+    });
+    assert_eq!(other.spans(), []);
+}
+
+#[test]
+fn a_machine_without_roots_reaches_a_collector_without_tls() {
+    let collector = Collector::start(Manner::Takes);
+    let folder = Folder::with_manifest(&manifest(&["good"], &collector.url(), ""));
+    let mut host = TestHost::recording_in(folder, &[("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/dev/null")]);
+    host.call("echo", json!({"text": "x"}));
+    assert_eq!(collector.spans_when(4).len(), 4);
 }
 
 #[test]

@@ -3,17 +3,28 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::Identity;
 use crate::PATIENCE;
 
 /// A running collector. It takes no more connections once the test ends.
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
-    spans: Arc<Mutex<Vec<Span>>>,
+    scheme: &'static str,
+    kept: Arc<Kept>,
+}
+
+/// What came.
+#[derive(Debug, Default)]
+struct Kept {
+    heads: Mutex<Vec<String>>,
+    spans: Mutex<Vec<Span>>,
 }
 
 /// How it answers.
@@ -59,23 +70,41 @@ impl Collector {
     /// Where there is none.
     #[must_use]
     pub fn start(manner: Manner) -> Self {
+        Self::listening(manner, None)
+    }
+
+    /// One that speaks TLS as this identity, and takes what it is sent.
+    ///
+    /// # Panics
+    /// Where there is no free port.
+    #[must_use]
+    pub fn secure(identity: &Identity) -> Self {
+        Self::listening(Manner::Takes, Some(identity.server(&[b"http/1.1"])))
+    }
+
+    fn listening(manner: Manner, tls: Option<Arc<ServerConfig>>) -> Self {
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let spans = Arc::<Mutex<Vec<Span>>>::default();
-        let kept = Arc::clone(&spans);
+        let kept = Arc::<Kept>::default();
+        let shared = Arc::clone(&kept);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let kept = Arc::clone(&kept);
-                std::thread::spawn(move || converse(stream, manner, &kept));
+                let shared = Arc::clone(&shared);
+                let tls = tls.clone().map(|config| ServerConnection::new(config).unwrap());
+                std::thread::spawn(move || match tls {
+                    None => converse(stream, manner, &shared),
+                    Some(tls) => converse(StreamOwned::new(tls, stream), manner, &shared),
+                });
             }
         });
-        Self { address, spans }
+        Self { address, scheme, kept }
     }
 
     /// Where it is reached.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// The spans that came so far.
@@ -84,7 +113,16 @@ impl Collector {
     /// Where a message was none.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
-        self.spans.lock().unwrap().clone()
+        self.kept.spans.lock().unwrap().clone()
+    }
+
+    /// The heads of the requests that they came in, in small letters.
+    ///
+    /// # Panics
+    /// Where a message was none.
+    #[must_use]
+    pub fn heads(&self) -> Vec<String> {
+        self.kept.heads.lock().unwrap().clone()
     }
 
     /// The spans once there are so many.
@@ -105,7 +143,7 @@ impl Collector {
     }
 }
 
-fn converse(stream: TcpStream, manner: Manner, kept: &Mutex<Vec<Span>>) {
+fn converse(stream: impl Read + Write, manner: Manner, kept: &Kept) {
     let mut reader = BufReader::new(stream);
     loop {
         let mut head = Vec::new();
@@ -131,7 +169,8 @@ fn converse(stream: TcpStream, manner: Manner, kept: &Mutex<Vec<Span>>) {
                 return;
             }
             Manner::Takes => {
-                kept.lock().unwrap().extend(spans(&body));
+                kept.heads.lock().unwrap().push(head.join("\n"));
+                kept.spans.lock().unwrap().extend(spans(&body));
                 "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n"
             }
             Manner::Refuses => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n",

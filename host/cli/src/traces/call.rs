@@ -45,13 +45,13 @@ impl Traces {
     pub fn begin(self: &Arc<Self>, subject: &Subject<'_>, call: &CallContext) -> Option<(CallTrace, TraceContext)> {
         let parent = call.trace.as_ref().and_then(remote);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
-        let span = SpanBuilder::from_name(format!("{METHOD} {}", subject.tool))
+        let mut span = SpanBuilder::from_name(format!("{METHOD} {}", subject.tool))
             .with_kind(SpanKind::Server)
-            .with_attributes(self.attributes(subject, call))
             .start_with_context(&self.tracer, &parent);
         if !span.is_recording() {
             return None;
         }
+        span.set_attributes(self.attributes(subject, call));
         let on = local(span.span_context(), call.trace.as_ref());
         let [admitted, instantiated] = [const { OnceLock::new() }; 2];
         let (traces, context) = (Arc::clone(self), parent.with_span(span));

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
-use toolcell_mcp::{Cancellation, DefinitionProblem, ToolList, sanitize};
+use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sanitize};
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{
-    Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
+    Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
@@ -120,36 +120,35 @@ impl Builder {
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
             return Built { catalog: None, problems };
         }
-        let Parts { tools, entries, rules, components } = draft.parts;
-        match ToolList::new(basis.generation, tools) {
-            Ok(tools) => {
-                let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
-                let observation = basis.earlier.first().and_then(|catalog| catalog.observation.clone());
-                let approvals = Arc::clone(&self.approvals);
-                let traces = basis.earlier.first().and_then(|catalog| catalog.traces.clone());
-                let (visible, turns) = (Visible::new(draft.callers, rules), Arc::clone(&self.turns));
-                let resources = Declared::of(&entries, &tools);
-                let catalog = Catalog {
-                    tools,
-                    resources,
-                    entries,
-                    components,
-                    sink,
-                    calls,
-                    tally,
-                    observation,
-                    traces,
-                    approvals,
-                    visible,
-                    turns,
-                };
-                Built { catalog: Some(catalog), problems }
-            }
+        match self.catalog(draft) {
+            Ok(catalog) => Built { catalog: Some(catalog), problems },
             Err(collisions) => {
                 problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
                 Built { catalog: None, problems }
             }
         }
+    }
+
+    /// The generation that a draft comes to. What belongs to all of them goes on.
+    fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
+        let Draft { parts, basis, callers, .. } = draft;
+        let Parts { tools, entries, rules, components } = parts;
+        let tools = ToolList::new(basis.generation, tools)?;
+        let before = basis.earlier.first();
+        Ok(Catalog {
+            resources: Declared::of(&entries, &tools),
+            tools,
+            entries,
+            components,
+            sink: Arc::clone(&self.sink),
+            calls: Arc::clone(&self.calls),
+            tally: Arc::clone(&self.tally),
+            observation: before.and_then(|catalog| catalog.observation.clone()),
+            traces: before.and_then(|catalog| catalog.traces.clone()),
+            approvals: Arc::clone(&self.approvals),
+            visible: Visible::new(callers, rules),
+            turns: Arc::clone(&self.turns),
+        })
     }
 
     /// The tools that the components list: of each, the component's name, the tool's own, and the one that clients see.
@@ -452,12 +451,7 @@ impl Draft<'_> {
             Ok(exposed) => exposed,
             // A good name that only the prefix makes too long is reported with the prefix.
             Err(_) if names::check_tool(&name).is_ok() => return,
-            Err(error) => {
-                let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
-                let message = format!("component \"{}\" lists a tool whose name {shown:?} {error}", policy.name());
-                problems.push(Diagnostic::error("tools::name", message).at(policy.source_span()));
-                return;
-            }
+            Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
         match definition::compile(exposed.clone(), tool, policy.load()) {
             Ok(tool) => {
@@ -474,9 +468,8 @@ impl Draft<'_> {
                 let terms = (&limits, &reach);
                 let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
                 let hints = &tool.definition().hints;
-                let approval = policy.tool_approval(&name);
-                let approval =
-                    Some(approval).filter(|approval| approval.policy().asks(hints.read_only, hints.destructive));
+                let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
+                let approval = Some(policy.tool_approval(&name)).filter(asks);
                 self.parts.tools.push(Arc::new(tool));
                 let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
                 let entry =
@@ -516,6 +509,12 @@ impl Draft<'_> {
             problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
         }
     }
+}
+
+fn misnamed(policy: &ComponentPolicy, name: &str, error: &names::NameError) -> Diagnostic {
+    let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+    let message = format!("component \"{}\" lists a tool whose name {shown:?} {error}", policy.name());
+    Diagnostic::error("tools::name", message).at(policy.source_span())
 }
 
 fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_otlp::{WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use reqwest::blocking::Client;
@@ -62,6 +62,7 @@ impl Traces {
             .with_http()
             .with_http_client(client.map_err(|error| wrong(&error))?)
             .with_endpoint(policy.endpoint())
+            .with_protocol(Protocol::HttpBinary)
             .with_timeout(EXPORT_TIME)
             .build()
             .map_err(|error| wrong(&error))?;

@@ -26,7 +26,6 @@ use crate::metrics::{Bound, Listening, Page, Requests, Sources};
 use crate::observe::Observation;
 use crate::project::{ManifestFile, Ready, open_recording_or_say};
 use crate::reload::{Current, Journal};
-use crate::terminal;
 use crate::traces::Traces;
 use attendance::{Attendance, Beginning};
 pub use audited::record_components;
@@ -147,7 +146,7 @@ impl Serving {
             Err(error) => error.to_string(),
         };
         audited::record_end(&self.sink, &reason, self.current.snapshot().calls_started());
-        self.observed.say(args.observe.as_deref());
+        self.observed.say(args.observe.as_deref(), &self.log);
         drop(self.machine.workers);
         if let Some(traces) = &self.traces {
             traces.end();
@@ -165,10 +164,10 @@ impl Observed {
         Ok(Self(path.map(Observation::open).transpose().map_err(unwritable)?.map(Arc::new)))
     }
 
-    fn say(&self, path: Option<&Path>) {
+    fn say(&self, path: Option<&Path>, log: &LogControl) {
         if let (Some(observation), Some(path)) = (&self.0, path) {
             let (count, path) = (observation.count(), path.display());
-            terminal::say(&format!("observed {count} denied attempts; see: toolcell policy suggest {path}\n"));
+            log.announce(&format!("observed {count} denied attempts; see: toolcell policy suggest {path}"));
         }
     }
 }

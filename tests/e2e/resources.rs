@@ -174,7 +174,7 @@ fn a_tool_that_fails_to_read_says_why_and_its_limits_hold() {
 
 #[test]
 fn resources_that_no_tool_reads_are_load_errors() {
-    let base = manifest_of(&["conformance"]);
+    let base = manifest_of(&["good", "conformance"]);
     for (lines, words) in [
         ("\"test://x\" = { tool = \"read_resorce\" }", "did you mean \"read_resource\"?"),
         ("\"test://x\" = { tool = \"read_resource\", argument = \"url\" }", "takes no argument \"url\""),
@@ -188,6 +188,10 @@ fn resources_that_no_tool_reads_are_load_errors() {
         let checked = Command::in_folder(&Folder::with_manifest(&manifest), &["check"]).run();
         assert!(checked.failed_with(1).contains(words), "no {words:?} in {checked:?}");
     }
+    let two = format!("{base}\n[components.good.resources]\n\"test://x\" = {{ tool = \"add\", argument = \"a\" }}\n");
+    let checked = Command::in_folder(&Folder::with_manifest(&two), &["check"]).run();
+    let words = "tool \"add\" asks for \"b\" as well, so it cannot read test://x";
+    assert!(checked.failed_with(1).contains(words), "no {words:?} in {checked:?}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use hints::Hints;
 pub use http::{HttpLimit, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
 pub use oauth::{IssuerPolicy, OauthPolicy};
-pub use resources::{RESOURCES_MAX, ResourceRule, UriTemplate};
+pub use resources::{RESOURCES_MAX, ResourceRule, ToolArguments, UriTemplate};
 pub use server::Server;
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};

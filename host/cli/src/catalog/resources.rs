@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use toolcell_mcp::{DeclaredResource, ToolList};
-use toolcell_policy::{ComponentPolicy, Diagnostic, ResourceRule, UriTemplate};
+use toolcell_policy::{ComponentPolicy, Diagnostic, ResourceRule, ToolArguments, UriTemplate};
 use toolcell_sandbox::contract;
 
 use super::Entry;
@@ -63,13 +63,15 @@ pub fn check(policy: &ComponentPolicy, tools: &[contract::Tool]) -> Vec<Diagnost
     if policy.resources().is_empty() {
         return Vec::new();
     }
-    let listed: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), arguments(&tool.input_schema_json))).collect();
+    let listed: Vec<ToolArguments<'_>> = tools.iter().map(takes).collect();
     policy.resources().iter().filter_map(|rule| rule.check(policy.name(), &listed)).collect()
 }
 
-/// The arguments that a schema names.
-fn arguments(schema: &str) -> Vec<String> {
-    let schema: Map<String, Value> = serde_json::from_str(schema).unwrap_or_default();
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+/// The arguments that a tool's schema names.
+fn takes(tool: &contract::Tool) -> ToolArguments<'_> {
+    let schema: Map<String, Value> = serde_json::from_str(&tool.input_schema_json).unwrap_or_default();
+    let known = schema.get("properties").and_then(Value::as_object).map(|known| known.keys().cloned().collect());
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.map(|required| required.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    ToolArguments { name: &tool.name, known: known.unwrap_or_default(), required: required.unwrap_or_default() }
 }

@@ -168,6 +168,17 @@ pub struct ResourceRule {
     pub(crate) mime_type: Option<String>,
 }
 
+/// A tool that a component has, and what its input schema says of its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolArguments<'t> {
+    /// Its own name, without prefix.
+    pub name: &'t str,
+    /// Those that it names; empty where it takes anything.
+    pub known: Vec<String>,
+    /// Those that it asks for.
+    pub required: Vec<String>,
+}
+
 impl ResourceRule {
     /// Which addresses.
     #[must_use]
@@ -211,25 +222,32 @@ impl ResourceRule {
         self.mime_type.as_deref()
     }
 
-    /// Compares it with the tools that the component has, each with the arguments that it takes.
+    /// Compares it with the tools that the component has.
     #[must_use]
-    pub fn check(&self, component: &str, tools: &[(&str, Vec<String>)]) -> Option<Diagnostic> {
-        let error = |message: String, wrong: &str, known: Vec<&str>| {
-            let problem = Diagnostic::error("resources::tool", message).at(self.span.clone());
-            Some(match did_you_mean(wrong, known.iter().copied()) {
-                Some(name) => problem.hint(format!("did you mean \"{name}\"?")),
-                None => problem.hint(format!("there are: {}", known.join(", "))),
-            })
+    pub fn check(&self, component: &str, tools: &[ToolArguments<'_>]) -> Option<Diagnostic> {
+        let uri = &self.uri.text;
+        let Some(tool) = tools.iter().find(|tool| tool.name == self.tool) else {
+            let message = format!("component {component:?} has no tool {:?} to read {uri}", self.tool);
+            return Some(self.unknown(message, &self.tool, tools.iter().map(|tool| tool.name).collect()));
         };
-        let Some((_, arguments)) = tools.iter().find(|(name, _)| *name == self.tool) else {
-            let message = format!("component {component:?} has no tool {:?} to read {}", self.tool, self.uri.text);
-            return error(message, &self.tool, tools.iter().map(|(name, _)| *name).collect());
-        };
-        if arguments.is_empty() || arguments.contains(&self.argument) {
-            return None;
+        if !tool.known.is_empty() && !tool.known.contains(&self.argument) {
+            let message =
+                format!("tool {:?} takes no argument {:?} for the address of {uri}", self.tool, self.argument);
+            return Some(self.unknown(message, &self.argument, tool.known.iter().map(String::as_str).collect()));
         }
-        let message =
-            format!("tool {:?} takes no argument {:?} for the address of {}", self.tool, self.argument, self.uri.text);
-        error(message, &self.argument, arguments.iter().map(String::as_str).collect())
+        let other = tool.required.iter().find(|required| **required != self.argument)?;
+        let message = format!("tool {:?} asks for {other:?} as well, so it cannot read {uri}", self.tool);
+        Some(self.problem(message).hint("only a tool that needs no argument but the address can read resources"))
+    }
+
+    fn unknown(&self, message: String, wrong: &str, known: Vec<&str>) -> Diagnostic {
+        match did_you_mean(wrong, known.iter().copied()) {
+            Some(name) => self.problem(message).hint(format!("did you mean \"{name}\"?")),
+            None => self.problem(message).hint(format!("there are: {}", known.join(", "))),
+        }
+    }
+
+    fn problem(&self, message: String) -> Diagnostic {
+        Diagnostic::error("resources::tool", message).at(self.span.clone())
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Collector, HttpServer, Manner, Span};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Folder, TestHost, manifest_of};
+use toolcell_tests::{Folder, Saving, TestHost, fixture_bytes, manifest_of};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -174,6 +174,30 @@ fn how_a_call_failed_is_on_its_span() {
         let said = ["error.type", "toolcell.outcome"].map(|key| span.attributes.get(key).map(String::as_str));
         assert_eq!((said, span.failed), ([Some(outcome); 2], true), "{span:#?}");
     }
+}
+
+#[test]
+fn a_generation_that_is_swapped_in_is_traced_as_the_one_before() {
+    let collector = Collector::start(Manner::Takes);
+    let traces = format!("[traces]\nendpoint = \"{}\"\n", collector.url());
+    let folder =
+        Folder::with_manifest(&format!("version = 1\n{traces}[components.tool]\nsource = \"components/tool.wasm\"\n"));
+    folder.write("components/tool.wasm", fixture_bytes("versioned_a"));
+    let mut host = TestHost::in_folder(folder);
+    host.call("version", json!({}));
+    host.folder().save_fixture(Saving::RenamedOver, "components/tool.wasm", "versioned_b");
+    host.serves_generation(2);
+    host.call("version", json!({}));
+    let spans = collector.spans_when(8);
+    let generations: BTreeSet<&str> =
+        spans.iter().filter_map(|span| span.attributes.get("toolcell.generation")).map(String::as_str).collect();
+    assert_eq!(generations, BTreeSet::from(["1", "2"]));
+    host.folder().write(
+        "toolcell.toml",
+        host.folder().read("toolcell.toml").replace("traces", "metrics").replace("endpoint", "#"),
+    );
+    host.will_say("changed, and in effect from the next start: ");
+    assert!(host.said().contains("[traces]"), "{}", host.said());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Tool};
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::caller::McpCaller;
-use super::told::{CallName, told};
+use super::told::told;
 use super::{Begun, Entry, content, denials};
 
 /// What a call is answered with that ended because its tool may reach less from now on.
@@ -88,9 +88,8 @@ pub(super) async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     };
     let report = entry.component.component.call_tool(input).await;
     begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
-    let name = caller.call_name();
-    log_captured(&name, &report.captured);
-    Ending::of(&name, report, entry.reach.redactor()).unless_narrowed(entry)
+    log_captured(&caller, &report.captured);
+    Ending::of(&caller, report, entry.reach.redactor()).unless_narrowed(entry)
 }
 
 impl Ending {
@@ -100,7 +99,7 @@ impl Ending {
         Self { outcome, usage, detail, result, printed }
     }
 
-    fn of(name: &CallName<'_>, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+    fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
         let CallReport { outcome, mut usage, captured, denials, remains } = report;
         crate::workers::leave(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
@@ -111,7 +110,7 @@ impl Ending {
             },
             Err(failure) => {
                 if !failure.detail().is_empty() {
-                    told!(warn, name, "{failure}: {}", failure.detail());
+                    told!(warn, caller.call_name(), "{failure}: {}", failure.detail());
                 }
                 (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
             }
@@ -155,7 +154,11 @@ fn usage_json(usage: &Usage) -> serde_json::Value {
 }
 
 /// What a guest printed goes to the operator's log, line by line, never to the wire.
-fn log_captured(name: &CallName<'_>, captured: &Captured) {
+fn log_captured(caller: &McpCaller, captured: &Captured) {
+    if captured.text.is_empty() && captured.dropped_bytes == 0 {
+        return;
+    }
+    let name = caller.call_name();
     for line in captured.text.lines() {
         told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
     }

@@ -70,7 +70,7 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     }
     let audit = audit::read(root, problems);
     let components = component::read_all(root, &defaults, problems);
-    let callers = callers::read(root, &components, problems);
+    let callers = callers::read(root, http.as_ref(), &components, problems);
     enclosure::check(&server, &audit, &components, problems);
     Manifest { server, http, metrics, traces, audit, callers, defaults: defaults.limits, components }
 }

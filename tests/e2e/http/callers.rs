@@ -207,9 +207,21 @@ fn each_caller_has_a_namespace_of_its_own_in_a_store() {
 }
 
 #[test]
+fn over_http_without_tokens_everybody_is_anyone() {
+    for rule in ["anyone", "default"] {
+        let host = WebHost::with_manifest(&format!("{}[callers.{rule}]\ntools = [\"echo\"]\n", manifest_of(&["good"])));
+        let list = host.ask(&Ask::modern(1, "tools/list", json!({}))).frame();
+        assert_eq!(list["result"]["tools"].as_array().map(Vec::len), Some(1), "{rule}: {list}");
+        assert_eq!(host.ask(&Ask::call("add", json!({}))).error(), (200, -32602), "{rule}");
+        host.still_works();
+    }
+}
+
+#[test]
 fn over_stdio_the_caller_is_local() {
     let manifest = |rules: &str| format!("{}{rules}", manifest_of(&["good"]));
-    let mut host = TestHost::with_manifest(&manifest("[callers.ann]\ntools = [\"echo\"]\n"));
+    let mut host =
+        TestHost::with_manifest(&manifest("[http]\ntokens = \"tokens.jsonl\"\n[callers.ann]\ntools = [\"echo\"]\n"));
     assert!(host.list().len() > 5, "whoever starts it may everything, unless a rule says otherwise");
     let mut host = TestHost::with_manifest(&manifest("[callers.local]\ntools = [\"echo\"]\n"));
     assert_eq!(host.list().len(), 1);
@@ -236,7 +248,7 @@ fn what_a_caller_sees_can_be_asked_without_being_it() {
 
 #[test]
 fn a_rule_for_a_tool_that_there_is_not_is_an_error_with_its_place() {
-    let folder = Folder::with_manifest(&format!("{}[callers.ann]\ntools = [\"ecoh\"]\n", manifest_of(&["good"])));
+    let folder = Folder::with_manifest(&format!("{}[callers.local]\ntools = [\"ecoh\"]\n", manifest_of(&["good"])));
     let checked = Command::in_folder(&folder, &["check"]).run();
     let said = checked.failed_with(1);
     for held in ["callers::unknown_tool", "there is no tool \"ecoh\"", "tools = [\"ecoh\"]", "did you mean \"echo\"?"] {

@@ -305,7 +305,8 @@ mod tests {
 
     fn callers(text: &str) -> Callers {
         let text = format!(
-            "version = 1\n[components.wx]\nsource = 'wx.wasm'\nprefix = 'wx_'\n[components.b]\nsource = 'b.wasm'\n{text}"
+            "version = 1\n[components.wx]\nsource = 'wx.wasm'\nprefix = 'wx_'\n[components.b]\nsource = 'b.wasm'\n[http]\ntokens = 't'\n[http.oauth]\nresource = 'https://r.example'\n[http.oauth.issuers.corp]\n\
+             issuer = 'https://i.example'\n{text}"
         );
         parse(&Source { name: "m.toml", text: &text }).unwrap().manifest.callers().clone()
     }

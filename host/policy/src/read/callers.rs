@@ -2,8 +2,8 @@
 
 use super::{Entry, Problems, Section, keys, limits};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::ComponentPolicy;
 use crate::manifest::callers::{ANYONE, CONCURRENCY, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
+use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
 
 /// Rules of one manifest: one for each team and program, not for each person, who has scopes.
@@ -19,7 +19,12 @@ const NAME_BYTES_MAX: usize = 320;
 const RULE_NAME_CHARS_MAX: usize = 64;
 
 /// The rules, in the order of the file.
-pub(crate) fn read(root: &Section<'_>, components: &[ComponentPolicy], problems: &mut Problems) -> Callers {
+pub(crate) fn read(
+    root: &Section<'_>,
+    http: Option<&HttpPolicy>,
+    components: &[ComponentPolicy],
+    problems: &mut Problems,
+) -> Callers {
     let Some(entry) = root.get("callers") else { return Callers::default() };
     let Some(section) = entry.section(problems) else { return Callers::default() };
     if section.len() > RULES_MAX {
@@ -28,13 +33,50 @@ pub(crate) fn read(root: &Section<'_>, components: &[ComponentPolicy], problems:
         return Callers::default();
     }
     let mut seen: Vec<(String, String)> = Vec::new();
-    let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, components, &mut seen, problems));
+    let context = Context { http, components };
+    let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, &context, &mut seen, problems));
     Callers { rules: Some(rules.collect()) }
+}
+
+/// What rules are about.
+struct Context<'c> {
+    http: Option<&'c HttpPolicy>,
+    components: &'c [ComponentPolicy],
+}
+
+impl Context<'_> {
+    /// Whether callers have tokens of a file, and whether some have tokens of an issuer.
+    fn tokens(&self) -> (bool, bool) {
+        let has = |has: fn(&HttpPolicy) -> bool| self.http.is_some_and(has);
+        (has(|http| http.tokens().is_some()), has(|http| http.oauth().is_some()))
+    }
+
+    /// Why nobody can be called so.
+    fn nobody(&self, name: &str) -> Option<(String, &'static str)> {
+        const NO_FILE: &str = "name a file of tokens: [http] tokens = \"tokens.jsonl\"";
+        let (file, issuers) = self.tokens();
+        let issuer = name.split_once(':').map(|(issuer, _)| issuer);
+        if let Some(issuer) = issuer {
+            let oauth = self.http.and_then(HttpPolicy::oauth);
+            let known = oauth.is_some_and(|oauth| oauth.issuers().iter().any(|known| known.name() == issuer));
+            let hint = "a caller of an issuer is called ISSUER:SUBJECT, by the names in [http.oauth.issuers]";
+            return (!known).then(|| (format!("{issuer:?} is no issuer of [http.oauth]"), hint));
+        }
+        match name {
+            LOCAL => None,
+            ANYONE if file || issuers => {
+                Some(("nobody is \"anyone\" where callers show tokens".to_owned(), "remove it, or call it default"))
+            }
+            ANYONE => None,
+            _ if !file => Some((format!("nobody is called {name:?}: there is no file of tokens"), NO_FILE)),
+            _ => None,
+        }
+    }
 }
 
 fn rule(
     entry: &Entry<'_>,
-    components: &[ComponentPolicy],
+    context: &Context<'_>,
     seen: &mut Vec<(String, String)>,
     problems: &mut Problems,
 ) -> Option<CallerRule> {
@@ -60,6 +102,10 @@ fn rule(
         names.push((entry.key.to_owned(), entry.key_span.clone()));
     }
     for (name, span) in &names {
+        if let Some((why, hint)) = context.nobody(name) {
+            let message = format!("{why}; [callers.{}] can never apply to it", entry.key);
+            problems.add(Diagnostic::error("callers::never", message).at(span.clone()).hint(hint));
+        }
         match seen.iter().find(|(known, _)| known == name) {
             Some((_, rule)) => problems.add(
                 Diagnostic::error("callers::twice", format!("the caller {name:?} has a rule already"))
@@ -69,6 +115,11 @@ fn rule(
             None => seen.push((name.clone(), entry.key.to_owned())),
         }
     }
+    if let (Some(entry), (false, false)) = (&scopes, context.tokens()) {
+        let problem = Diagnostic::error("callers::never", "nobody has scopes where callers show no tokens");
+        let hint = "name a file of tokens ([http] tokens = \"tokens.jsonl\") or an issuer ([http.oauth])";
+        problems.add(problem.at(entry.key_span.clone()).hint(hint));
+    }
     let scopes = scopes.map(|entry| listed(&entry, problems)).unwrap_or_default();
     let rate = section.get(RATE.key).and_then(|entry| limits::value(&entry, &RATE, problems));
     let concurrency = section.get(CONCURRENCY.key).and_then(|entry| limits::value(&entry, &CONCURRENCY, problems));
@@ -76,7 +127,7 @@ fn rule(
         name: entry.key.to_owned(),
         names: names.into_iter().map(|(name, _)| name).collect(),
         scopes: scopes.into_iter().map(|(scope, _)| scope).collect(),
-        tools: tools(entry, &section, components, problems),
+        tools: tools(entry, &section, context.components, problems),
         rate,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
     })

@@ -169,7 +169,7 @@ mod tests {
             ("an unknown kind", r#"{"kty":"AKP","pub":"AA"}"#.to_owned()),
             ("no key", "7".to_owned()),
         ] {
-            assert_eq!(set(&[key.clone()]).unwrap_err(), KeySetError::Empty, "{what}");
+            assert_eq!(set(std::slice::from_ref(&key)).unwrap_err(), KeySetError::Empty, "{what}");
             assert_eq!(set(&[key, ec("")]).unwrap().0.len(), 1, "{what}");
         }
         assert_eq!(KeySet::parse(b"{}").unwrap_err(), KeySetError::Form);

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
-use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, MODERN_REVISION, TestHost, manifest_of};
+use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, MODERN_REVISION, Saving, TestHost, manifest_of};
 
 /// What the tool `every_kind` of the fixture embeds, twice under one address.
 const NOTE: &str = "note://one";
@@ -158,6 +158,31 @@ fn what_the_manifest_declares_is_listed_and_read_by_a_call_of_its_tool() {
         let calls = host.audit().iter().filter(|record| record["event"] == "call.finished").count();
         assert_eq!(calls, 3, "each read is a call, in the audit as any other");
     }
+}
+
+#[test]
+fn what_is_declared_is_listed_on_the_command_line() {
+    let folder = Folder::with_manifest(&declaring(""));
+    let listed = Command::in_folder(&folder, &["list"]).run();
+    let line = "test://template/{id}/data  data [my_read_resource]\n";
+    assert!(listed.succeeded().ends_with(line), "{listed:?}");
+    assert!(listed.stdout.contains("\n\ntest://static-text         A text [my_read_resource]\n"), "{listed:?}");
+    let json = Command::in_folder(&folder, &["list", "--json"]).run().json();
+    let first = json!({"uri": "test://static-text", "template": false, "name": "static-text", "tool": "my_read_resource", "argument": "uri"});
+    assert_eq!(json["resources"][0], first);
+}
+
+#[test]
+fn a_manifest_that_is_saved_changes_what_can_be_read() {
+    let mut host = TestHost::with_manifest(&manifest_of(&["conformance"]));
+    assert_eq!(uris(&host.request("resources/list", json!({}))), [""; 0]);
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", declaring(""));
+    host.serves_generation(2);
+    assert_eq!(uris(&host.request("resources/list", json!({}))).len(), 2);
+    let without = declaring("").replace("\"test://static-text\" = { tool", "\"test://other-text\" = { tool");
+    host.folder().save(Saving::RenamedOver, "toolcell.toml", without);
+    host.serves_generation(3);
+    assert_eq!(host.request("resources/read", json!({"uri": "test://static-text"}))["error"]["code"], -32602);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `toolcell list`: the tools, for people or for scripts.
 
 use serde_json::{Value, json};
-use toolcell_mcp::{Caller, Catalog as _, Revision, Tool, sanitize};
+use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, Revision, Tool, sanitize};
 use toolcell_policy::Limits;
 
 use crate::args::ListArgs;
@@ -22,7 +22,13 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
     let tools: Vec<Numbered<'_>> =
         catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool)).collect();
-    let text = if args.json { format!("{:#}\n", all(&catalog, &tools)) } else { table(&catalog, &tools) };
+    let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| view.find(&declared.tool).is_some());
+    let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
+    let text = if args.json {
+        format!("{:#}\n", all(&catalog, &tools, &resources))
+    } else {
+        table(&catalog, &tools) + &read_by_tools(&resources)
+    };
     terminal::print(&text)?;
     Ok(Exit::Done)
 }
@@ -45,6 +51,21 @@ fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
     text
 }
 
+/// The resources that tools read, below them.
+fn read_by_tools(resources: &[&DeclaredResource]) -> String {
+    let style = terminal::stdout_style();
+    let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for declared in resources {
+        let before = if text.is_empty() { "\n" } else { "" };
+        let uri = terminal::bold(&format!("{:width$}", declared.uri), style);
+        let said = declared.title.as_deref().or(declared.description.as_deref()).unwrap_or(&declared.name);
+        let origin = terminal::faint(&format!("[{}]", declared.tool), style);
+        text.push_str(&format!("{before}{uri}  {} {origin}\n", first_line(said)));
+    }
+    text
+}
+
 fn first_line(description: &str) -> String {
     let text = sanitize::text(description);
     let line = text.lines().next().unwrap_or_default();
@@ -55,7 +76,7 @@ fn first_line(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-fn all(catalog: &Catalog, tools: &[Numbered<'_>]) -> Value {
+fn all(catalog: &Catalog, tools: &[Numbered<'_>], resources: &[&DeclaredResource]) -> Value {
     let tools = tools.iter().map(|&(index, tool)| {
         let source = catalog.tool_source(index);
         json!({
@@ -65,7 +86,16 @@ fn all(catalog: &Catalog, tools: &[Numbered<'_>]) -> Value {
             "limits": source.map(|(_, limits)| self::limits(limits)),
         })
     });
-    json!({"tools": tools.collect::<Vec<_>>()})
+    let resources = resources.iter().map(|declared| {
+        json!({
+            "uri": declared.uri,
+            "template": declared.is_template,
+            "name": declared.name,
+            "tool": declared.tool,
+            "argument": declared.argument,
+        })
+    });
+    json!({"tools": tools.collect::<Vec<_>>(), "resources": resources.collect::<Vec<_>>()})
 }
 
 fn definition(tool: &Tool) -> Value {

@@ -373,6 +373,21 @@ fn keys_come_over_tls_from_an_issuer_that_is_trusted_and_no_other() {
 }
 
 #[test]
+fn a_machine_without_roots_takes_tokens_of_an_issuer_without_tls_and_says_why_of_no_other() {
+    let none = [("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/dev/null")];
+    let key = SigningKey::new("first", Algorithm::ES256);
+    let scene = Scene::trusting(Issuer::start(&[&key]), key, ("", ""), &none);
+    assert_eq!(scene.ask(&scene.good()).status(), 200);
+    let oauth = "[http.oauth]\nresource = \"https://tools.example.com/mcp\"\n[http.oauth.issuers.corp]\n\
+                 issuer = \"https://login.example.com\"\n";
+    let folder = Folder::with_manifest(&format!("{}{oauth}", manifest_of(&["good"])));
+    let serve = Command::in_folder(&folder, &["serve", "--http", "127.0.0.1:0"]);
+    let served = none.iter().fold(serve, |serve, (name, value)| serve.with_variable(name, value)).run();
+    let said = served.failed_with(1);
+    assert!(said.contains("issuers cannot be asked for their keys") && said.contains("SSL_CERT_FILE"), "{said}");
+}
+
+#[test]
 fn an_issuer_that_answers_with_something_else_is_as_one_that_is_gone() {
     let hostile = HttpServer::start();
     for (what, path, said) in [

@@ -48,7 +48,8 @@ struct Remembered {
 impl Oauth {
     /// Sets it up; nothing is fetched before a token comes. `scopes` are those that allow anything. `Err` is one sentence.
     pub fn new(policy: &OauthPolicy, scopes: &[&str]) -> Result<Self, String> {
-        let fetcher = Fetcher::new()?;
+        let addresses = policy.issuers().iter().flat_map(|issuer| [Some(issuer.issuer()), issuer.jwks()]);
+        let fetcher = Fetcher::new(addresses.flatten())?;
         let issuers: Vec<&str> = policy.issuers().iter().map(IssuerPolicy::issuer).collect();
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
         let resource = Resource::new(policy.resource(), &issuers, &needed, scopes)

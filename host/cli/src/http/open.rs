@@ -141,7 +141,10 @@ fn gatekeeper(
     let tokens =
         tokens.map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?;
     let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
-    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(Problem::new)?;
+    let oauth = policy.oauth().map(|oauth| Oauth::new(oauth, &scopes)).transpose().map_err(|message| Problem {
+        message,
+        hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
+    })?;
     Ok(Arc::new(Doorkeeper::new(tokens, oauth)))
 }
 

@@ -224,10 +224,88 @@ fn fault(kind: &ErrorKind) -> TokenFault {
 
 #[cfg(test)]
 mod tests {
+    use jsonwebtoken::EncodingKey;
+    use jsonwebtoken::jwk::Jwk;
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn text(header: &str, body: &str) -> String {
         format!("{}.{}.AA", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(body))
+    }
+
+    /// A key of Ed25519 in PKCS #8, made of a seed that everybody knows.
+    fn key() -> EncodingKey {
+        let start = b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20";
+        EncodingKey::from_ed_der(&[&start[..], &[7; 32]].concat())
+    }
+
+    fn keys() -> KeySet {
+        let key = serde_json::to_value(Jwk::from_encoding_key(&key(), Algorithm::EdDSA).unwrap()).unwrap();
+        KeySet::parse(json!({"keys": [key]}).to_string().as_bytes()).unwrap()
+    }
+
+    fn issuer() -> Issuer {
+        Issuer {
+            issuer: "i".to_owned(),
+            audiences: vec!["a".to_owned()],
+            algorithms: vec!["EdDSA"],
+            leeway: Duration::ZERO,
+        }
+    }
+
+    fn checked(token: &str) -> Result<Verified, TokenFault> {
+        issuer().verify(token, &seen(token)?, &keys())
+    }
+
+    fn signed(claims: &Value) -> String {
+        jsonwebtoken::encode(&jsonwebtoken::Header::new(Algorithm::EdDSA), claims, &key()).unwrap()
+    }
+
+    #[test]
+    fn a_token_holds_as_it_was_signed_and_with_no_byte_otherwise() {
+        let token =
+            signed(&json!({"iss": "i", "aud": ["b", "a"], "sub": "s", "exp": 4_102_444_800_u64, "scope": "x  y"}));
+        let verified = checked(&token).unwrap();
+        assert_eq!(verified.scopes, ["x", "y"]);
+        assert_eq!((verified.subject.as_str(), verified.expires), ("s", 4_102_444_800));
+        for place in 0..token.len() {
+            assert!(checked(&token[..place]).is_err(), "cut at {place}");
+            for byte in *b"A0_.=" {
+                let mut other = token.clone().into_bytes();
+                if std::mem::replace(&mut other[place], byte) != byte {
+                    let other = String::from_utf8(other).unwrap();
+                    assert!(checked(&other).is_err(), "byte {place}: {other}");
+                }
+            }
+        }
+        assert!(checked(&format!("{token}A")).is_err() && checked(&format!("{token}.")).is_err());
+    }
+
+    #[test]
+    fn claims_have_their_types_and_bounds() {
+        for (claim, value) in [
+            ("exp", json!("4102444800")),
+            ("exp", json!(null)),
+            ("exp", json!(-1)),
+            ("exp", json!({})),
+            ("nbf", json!("0")),
+            ("sub", json!("")),
+            ("sub", json!(7)),
+            ("sub", json!("a".repeat(256))),
+            ("sub", json!("a\u{202e} b")),
+            ("scope", json!(["x"])),
+            ("scp", json!(7)),
+            ("scp", json!(vec!["x"; SCOPES_MAX + 1])),
+            ("aud", json!({})),
+        ] {
+            let mut claims = json!({"iss": "i", "aud": "a", "sub": "s", "exp": 4_102_444_800_u64});
+            assert!(checked(&signed(&claims)).is_ok());
+            claims[claim] = value;
+            assert_eq!(checked(&signed(&claims)), Err(TokenFault::Claims), "{claims}");
+        }
+        let far = json!({"iss": "i", "aud": "a", "sub": "s", "exp": 1e300});
+        assert_eq!(checked(&signed(&far)), Err(TokenFault::Claims));
     }
 
     #[test]

@@ -21,7 +21,16 @@ const EVERYBODY_ELSE: &str = "";
 
 /// The callers of all generations.
 #[derive(Default)]
-pub struct Turns(Mutex<HashMap<Box<str>, Arc<Turn>>>);
+pub struct Turns(Mutex<HashMap<Key, Arc<Turn>>>);
+
+/// A caller, by what it may: one with two tokens that allow different things has two allowances, and neither begins anew
+/// where it shows the one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    caller: Box<str>,
+    rate: Option<u64>,
+    concurrency: Option<usize>,
+}
 
 /// What one caller has.
 struct Turn {
@@ -59,23 +68,18 @@ impl Turns {
 
     fn turn(&self, caller: &str, rate: Option<Rate>, concurrency: Option<usize>) -> Arc<Turn> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let suits = |turn: &Arc<Turn>| turn.rate == rate && turn.concurrency == concurrency;
-        if let Some(turn) = turns.get(caller).filter(|turn| suits(turn)) {
+        let mut key = Key { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
+        if let Some(turn) = turns.get(&key) {
             return Arc::clone(turn);
         }
-        let name = if turns.contains_key(caller) || turns.len() < CALLERS_MAX {
-            caller
-        } else {
+        if turns.len() >= CALLERS_MAX {
             let now = Instant::now();
             turns.retain(|_, turn| !turn.is_as_new(now));
-            if turns.len() < CALLERS_MAX { caller } else { EVERYBODY_ELSE }
-        };
-        if let Some(turn) = turns.get(name).filter(|turn| suits(turn)) {
-            return Arc::clone(turn);
         }
-        let turn = Arc::new(Turn::new(rate, concurrency));
-        turns.insert(name.into(), Arc::clone(&turn));
-        turn
+        if turns.len() >= CALLERS_MAX {
+            key.caller = EVERYBODY_ELSE.into();
+        }
+        Arc::clone(turns.entry(key).or_insert_with(|| Arc::new(Turn::new(rate, concurrency))))
     }
 }
 
@@ -172,6 +176,17 @@ mod tests {
             third.to_string(),
             "busy: 1 calls of this caller run and 1 wait; try again (\"concurrency\" in [callers])"
         );
+    }
+
+    #[tokio::test]
+    async fn showing_another_token_in_between_gives_nothing_back() {
+        let (turns, limits) = (Turns::default(), Limits::default());
+        let (less, more) = (callers("rate = '1/h'"), callers("rate = '2/h'"));
+        assert!(enter(&turns, &less, "one", &limits).await.is_ok());
+        for allowed in [true, true, false] {
+            assert_eq!(enter(&turns, &more, "one", &limits).await.is_ok(), allowed);
+            assert!(enter(&turns, &less, "one", &limits).await.is_err());
+        }
     }
 
     #[tokio::test]

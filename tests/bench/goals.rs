@@ -62,6 +62,8 @@ pub enum Goal {
     RustCall,
     /// The same in C.
     CCall,
+    /// The same of the project that `toolcell new --lang c` writes.
+    CTemplateCall,
     /// The same in JavaScript.
     JavaScriptCall,
     /// The same in Python.
@@ -148,6 +150,7 @@ impl Goal {
             Self::HttpStreams => ("resident memory of 1,000 open listen streams", Bound::AtMost(40.0), "MB"),
             Self::RustCall => ("fresh call in process: Rust", Bound::AtMost(0.02), "ms"),
             Self::CCall => ("fresh call in process: C", Bound::AtMost(0.06), "ms"),
+            Self::CTemplateCall => ("fresh call in process: C, the project of `new`", Bound::AtMost(0.06), "ms"),
             Self::JavaScriptCall => ("fresh call in process: JavaScript", Bound::AtMost(1.0), "ms"),
             Self::PythonCall => ("fresh call in process: Python", Bound::AtMost(2.0), "ms"),
             Self::GoCall => ("fresh call in process: Go", Bound::AtMost(3.0), "ms"),

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use serde_json::Value;
-use toolcell_tests::Folder;
+use toolcell_tests::toolchain::Toolchain;
+use toolcell_tests::{Command, Folder};
 
 use crate::goals::{Goal, Measured};
 use crate::options::Options;
@@ -24,10 +25,14 @@ const COLUMNS: &[Column] = &[
 
 const NOTE: &str = "\
 load: from starting the process to its end, with all that an engine takes; compiling: nothing was kept. fresh call: in process, an instance
-made at the call and thrown away. memory: what the guest had at most. Each example with a call of its calls.json.";
+made at the call and thrown away. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
+`toolcell new` writes for C, which counts the words of a sentence: what the language itself takes, where html_tidy is a library of 40,000 lines.";
 
 /// What stands in the name of a row of a component that is not there.
 const NOT_BUILT: &str = "not built: `make guests languages`";
+
+/// The same of a project.
+const NO_TOOLCHAIN: &str = "its compiler cannot be had";
 
 /// One example.
 struct Example {
@@ -38,6 +43,21 @@ struct Example {
     tool: &'static str,
     goal: Goal,
 }
+
+/// A project as `toolcell new` writes it: the least that a tool of its language takes.
+struct Template {
+    language: &'static str,
+    /// As `--lang` names it.
+    lang: &'static str,
+    shape: &'static str,
+    goal: Goal,
+}
+
+const TEMPLATES: [Template; 1] = [Template { language: "C", lang: "c", shape: "program", goal: Goal::CTemplateCall }];
+
+/// The tool of every project, and what it is called with.
+const TEMPLATE_TOOL: &str = "count_words";
+const TEMPLATE_ARGUMENTS: &str = r#"{"text":"the quick brown fox jumps over the lazy dog"}"#;
 
 const EXAMPLES: [Example; 5] = [
     Example { language: "Rust", name: "echo", tool: "echo", goal: Goal::RustCall },
@@ -65,8 +85,41 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         }
         rows.push(Row { name, values: values.in_columns() });
     }
+    for template in &TEMPLATES {
+        let name = format!("{} (new): {TEMPLATE_TOOL}", template.language);
+        let Some(prepared) = template.prepare()? else {
+            rows.push(Row { name: format!("{name} ({NO_TOOLCHAIN})"), values: vec![None; COLUMNS.len()] });
+            continue;
+        };
+        let values = prepared.measure(TEMPLATE_TOOL, options)?;
+        if !options.quick {
+            measured.push(Measured::alone(template.goal, values.call_p50_ms));
+        }
+        rows.push(Row { name, values: values.in_columns() });
+    }
     let title = "Languages: size, load and a fresh call, in process";
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
+}
+
+impl Template {
+    /// A folder with the project, built and with no instance made ahead; `None` where it cannot be built here.
+    fn prepare(&self) -> anyhow::Result<Option<Prepared>> {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+        let Ok(toolchain) = Toolchain::of(self.lang, &repository) else { return Ok(None) };
+        let folder = Folder::with_manifest("");
+        let written = Command::in_folder(&folder, &["new", "tool", "--lang", self.lang, "--shape", self.shape]).run();
+        anyhow::ensure!(written.code() == 0, "toolcell new: {}", written.stderr);
+        let project = folder.path().join("tool");
+        toolchain.build(&project, self.shape);
+        let manifest = read(&project.join("toolcell.toml"))?;
+        let source = manifest.lines().find_map(|line| line.strip_prefix("source = ")).context("no source")?;
+        let artifact = project.join(source.trim_matches('"'));
+        let artifact_bytes = usize::try_from(std::fs::metadata(&artifact)?.len())?;
+        let line = format!("source = {source}\n");
+        folder.write("tool/toolcell.toml", manifest.replace(&line, &format!("{line}prewarm = 0\n")));
+        let manifest = project.join("toolcell.toml");
+        Ok(Some(Prepared { folder, manifest, arguments: TEMPLATE_ARGUMENTS.to_owned(), artifact_bytes }))
+    }
 }
 
 impl Example {
@@ -91,7 +144,8 @@ impl Example {
             let file = path.file_name().context("a file without a name")?;
             folder.write(&Path::new("wit").join(file).to_string_lossy(), read(&path)?);
         }
-        Ok(Some(Prepared { folder, arguments, artifact_bytes: bytes.len() }))
+        let manifest = folder.manifest();
+        Ok(Some(Prepared { folder, manifest, arguments, artifact_bytes: bytes.len() }))
     }
 
     /// The arguments of the first call of the tool that succeeds.
@@ -107,9 +161,10 @@ fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| path.display().to_string())
 }
 
-/// An example in a folder of its own.
+/// An example or a project in a folder of its own.
 struct Prepared {
     folder: Folder,
+    manifest: PathBuf,
     arguments: String,
     artifact_bytes: usize,
 }
@@ -153,7 +208,7 @@ impl Prepared {
     }
 
     fn toolcell(&self, command: &str) -> Subject {
-        Subject::toolcell(command, &self.folder.manifest(), &self.kept())
+        Subject::toolcell(command, &self.manifest, &self.kept())
     }
 
     fn kept(&self) -> PathBuf {

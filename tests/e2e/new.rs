@@ -3,15 +3,12 @@
 //! The projects are built with their languages' own tools, which come from where the examples get theirs. Where one cannot
 //! be had, stderr says so and the project is left out.
 
-mod toolchain;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use toolcell_tests::toolchain::{self, Toolchain};
 use toolcell_tests::{Command, Finished, Folder};
-
-use toolchain::Toolchain;
 
 /// Every pair that there is a template for.
 const TEMPLATES: [(&str, &str); 9] = [

@@ -8,6 +8,7 @@ use std::process::Command;
 const NOT_TO_BE_HAD: i32 = 3;
 
 /// How projects of one language are built.
+#[derive(Debug)]
 pub struct Toolchain {
     /// Before `make`: a program that finds the compiler.
     wrapper: Option<PathBuf>,
@@ -24,9 +25,12 @@ impl Toolchain {
     ///
     /// # Errors
     /// Why there is none.
+    ///
+    /// # Panics
+    /// Where no template has such a language.
     pub fn of(language: &str, repository: &Path) -> Result<Self, String> {
         let examples = repository.join("guest-examples");
-        let toolcell = toolcell_tests::toolcell().to_string_lossy().into_owned();
+        let toolcell = crate::toolcell().to_string_lossy().into_owned();
         let mut toolchain =
             Self { wrapper: None, variables: vec![("TOOLCELL", toolcell)], arguments: Vec::new(), node_modules: None };
         match language {
@@ -54,33 +58,41 @@ impl Toolchain {
         Ok(toolchain)
     }
 
-    /// Runs the commands of the project's README.
+    /// Runs the commands of the project's README: builds and tests it.
     ///
     /// # Panics
     /// Where one fails.
     pub fn build_and_test(&self, project: &Path, shape: &str) {
-        if let Some(modules) = &self.node_modules {
-            std::os::unix::fs::symlink(modules, project.join("node_modules")).unwrap();
-            self.run(Command::new("npm").args(["test"]), project);
-            self.run(Command::new("npm").args(["run", "build"]), project);
-            return;
+        self.build(project, shape);
+        match &self.node_modules {
+            Some(_) => self.run(Command::new("npm").args(["test"]), project),
+            None => self.make(project, shape, &["test"]),
         }
+    }
+
+    /// Builds the project.
+    ///
+    /// # Panics
+    /// Where that fails.
+    pub fn build(&self, project: &Path, shape: &str) {
+        let Some(modules) = &self.node_modules else { return self.make(project, shape, &[]) };
+        std::os::unix::fs::symlink(modules, project.join("node_modules")).unwrap();
+        self.run(Command::new("npm").args(["run", "build"]), project);
+    }
+
+    fn make(&self, project: &Path, shape: &str, goals: &[&str]) {
         // What was compiled for a project of this shape before need not be compiled again.
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
-        let make = |goals: &[&str]| {
-            let mut command = self.wrapper.as_ref().map_or_else(
-                || Command::new("make"),
-                |wrapper| {
-                    let mut command = Command::new(wrapper);
-                    command.arg("make");
-                    command
-                },
-            );
-            command.env("CARGO_TARGET_DIR", target.join("new").join(shape));
-            self.run(command.args(&self.arguments).args(goals), project);
-        };
-        make(&[]);
-        make(&["test"]);
+        let mut command = self.wrapper.as_ref().map_or_else(
+            || Command::new("make"),
+            |wrapper| {
+                let mut command = Command::new(wrapper);
+                command.arg("make");
+                command
+            },
+        );
+        command.env("CARGO_TARGET_DIR", target.join("new").join(shape));
+        self.run(command.args(&self.arguments).args(goals), project);
     }
 
     fn run(&self, command: &mut Command, project: &Path) {
@@ -109,8 +121,12 @@ fn said_by(mut command: Command) -> Result<String, String> {
 }
 
 /// Runs a command of `toolcell` for as long as it takes: a component with a language's whole engine is compiled at first.
+///
+/// # Panics
+/// Where it fails.
+#[must_use]
 pub fn toolcell(arguments: &[&str]) -> String {
-    let ended = Command::new(toolcell_tests::toolcell()).args(arguments).output().unwrap();
+    let ended = Command::new(crate::toolcell()).args(arguments).output().unwrap();
     assert!(ended.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&ended.stderr));
     String::from_utf8(ended.stdout).unwrap()
 }

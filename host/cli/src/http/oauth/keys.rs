@@ -74,7 +74,9 @@ impl Keys {
             (Some(known), Some(age)) if age <= self.fresh => Some(known),
             (Some(known), Some(age)) if age <= self.fresh.saturating_add(self.outage) => {
                 // Callers go on with what is known meanwhile. One fetch at a time is enough.
-                if self.tried.try_lock().is_ok() {
+                let may_ask =
+                    |tried: &Option<Tried>| tried.as_ref().is_none_or(|last| last.at.elapsed() >= self.refresh);
+                if self.tried.try_lock().is_ok_and(|tried| may_ask(&tried)) {
                     drop(self.ask(Some(Arc::clone(&known))));
                 }
                 Some(known)

@@ -87,9 +87,10 @@ pub fn measure(criterion: &mut Criterion) {
         let mut memory = vec![0_u8; TEXT_BYTES];
         bencher.iter(|| {
             let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&arguments).unwrap();
-            let text = read["it"].as_str().unwrap();
-            memory[..text.len()].copy_from_slice(text.as_bytes());
-            let back = String::from_utf8(memory[..text.len()].to_vec()).unwrap();
+            let text = read.get("it").and_then(serde_json::Value::as_str).unwrap();
+            let memory = memory.get_mut(..text.len()).unwrap();
+            memory.copy_from_slice(text.as_bytes());
+            let back = String::from_utf8(memory.to_vec()).unwrap();
             serde_json::to_string(&serde_json::Map::from_iter([("result".to_owned(), back.into())])).unwrap()
         });
     });

@@ -41,7 +41,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 const NOTE: &str = "\
-64 kept connections, HTTP/1.1, modern requests, answers in JSON; the client is one thread on the same machine, which checks every
+64 kept connections where it says nothing else, HTTP/1.1, modern requests, answers in JSON; the client is one thread on the same machine, which checks every
 answer. rmcp: the official SDK's server, without sessions, with the same definitions, in a process of its own. In turns; medians over
 rounds; × is the median of the ratio in a round. more MB: resident memory of 1,000 open streams.";
 
@@ -90,8 +90,8 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(name: &'static str, ask: Ask, (process, port): (u32, u16)) -> anyhow::Result<Self> {
-        let load = Load::open(port, CONNECTIONS)?;
+    fn new(name: &'static str, ask: Ask, (process, port): (u32, u16), connections: usize) -> anyhow::Result<Self> {
+        let load = Load::open(port, connections)?;
         let [per_second, ratio, took, cpu] = Default::default();
         Ok(Self { name, ask, process, load, per_second, ratio, took, cpu })
     }
@@ -119,7 +119,7 @@ impl Lane {
 /// # Errors
 /// Something does not start or answers wrongly.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
-    let (rounds, time) = (options.count(20, 2), Duration::from_millis(if options.quick { 100 } else { 500 }));
+    let (rounds, time) = (options.count(20, 2), Duration::from_millis(if options.quick { 100 } else { 400 }));
     let serving = Serving::examples()?;
     let toolcell = Server::start(&serving)?;
     let mut sdk = Link::start(&Subject::native(Native::Sdk)?, Wire::Pipes)?;
@@ -128,10 +128,12 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let (ours, theirs) = ((toolcell.child.id(), toolcell.port), (sdk.process_id(), port));
     let echo = Ask::Call(Tool::Echo, Era::Modern);
     let mut lanes = [
-        Lane::new("tools/call, rmcp, in its process", echo, theirs)?,
-        Lane::new("tools/call, Rust guest", echo, ours)?,
-        Lane::new("tools/list, rmcp", Ask::List, theirs)?,
-        Lane::new("tools/list", Ask::List, ours)?,
+        Lane::new("tools/call, rmcp, in its process", echo, theirs, CONNECTIONS)?,
+        Lane::new("tools/call, Rust guest", echo, ours, CONNECTIONS)?,
+        Lane::new("tools/list, rmcp", Ask::List, theirs, CONNECTIONS)?,
+        Lane::new("tools/list", Ask::List, ours, CONNECTIONS)?,
+        Lane::new("tools/call, rmcp, in its process, 1 connection", echo, theirs, 1)?,
+        Lane::new("tools/call, Rust guest, 1 connection", echo, ours, 1)?,
     ];
     for lane in &mut lanes {
         lane.load.round(lane.ask, time)?;
@@ -144,7 +146,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
         }
     }
     let mut rows: Vec<Row> = lanes.iter().map(Lane::row).collect();
-    let [_, call, _, list] = &lanes;
+    let [_, call, _, list, ..] = &lanes;
     let mut measured = vec![
         (Goal::HttpCalls, call.per_second.median()),
         (Goal::HttpCallsP99, call.took.quantile(0.99).map(|us| us / 1e3)),

@@ -111,4 +111,23 @@ mod tests {
             assert_eq!(check_content(&headers).is_ok(), taken, "{kind:?} {encoding:?}");
         }
     }
+    #[test]
+    fn only_chunks_alone_say_where_a_body_ends() {
+        for (codings, taken) in [
+            (&[][..], true),
+            (&["chunked"], true),
+            (&["Chunked"], true),
+            (&["chunked", "chunked"], false),
+            (&["chunked, chunked"], false),
+            (&["gzip, chunked"], false),
+            (&["identity"], false),
+            (&[""], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for coding in codings {
+                headers.append(TRANSFER_ENCODING, coding.parse().unwrap());
+            }
+            assert_eq!(check_framing(&headers).is_ok(), taken, "{codings:?}");
+        }
+    }
 }

@@ -20,7 +20,7 @@ pub struct WebHost {
 
 /// One connection to it: a socket, or what is spoken over one.
 #[derive(Debug)]
-pub struct Wire<S = TcpStream>(BufReader<S>);
+pub struct Wire<S = TcpStream>(BufReader<S>, String);
 
 /// One request.
 #[derive(Clone, Debug)]
@@ -335,7 +335,7 @@ impl<S: Read + Write> Wire<S> {
     /// A connection that is made already.
     #[must_use]
     pub fn over(stream: S) -> Self {
-        Self(BufReader::new(stream))
+        Self(BufReader::new(stream), String::new())
     }
 
     /// Sends these bytes.
@@ -399,12 +399,17 @@ impl<S: Read + Write> Wire<S> {
     /// Where none comes in time.
     pub fn event(&mut self) -> Option<Value> {
         loop {
-            let text = String::from_utf8(self.chunk()?).unwrap();
-            // The host writes each event, and each comment, in one chunk.
-            if let Some(data) = text.strip_prefix("data: ") {
-                return Some(serde_json::from_str(data).unwrap());
+            // The host writes each event, and each comment, in one chunk; a proxy puts together what came together.
+            while let Some((event, rest)) = self.1.split_once("\n\n") {
+                let (data, rest) = (event.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
+                assert!(data.is_some() || event == ":", "{event:?}");
+                self.1 = rest;
+                if let Some(data) = data {
+                    return Some(serde_json::from_str(&data).unwrap());
+                }
             }
-            assert_eq!(text, ":\n\n");
+            let chunk = self.chunk()?;
+            self.1.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 

@@ -6,8 +6,8 @@
 //! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that comes alone begins on
 //! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
 //! call that waited for a connection and is alone goes on, for the same reason, on the thread that drives connections: a
-//! guest that makes one request after another stays there. A call that kept one of these threads for long makes the next
-//! ones go to the workers at once, for a while.
+//! guest that makes one request after another stays there. So does a call begin there that comes alone over HTTP. A call that kept one of these
+//! threads for long makes the next ones go to the workers at once, for a while.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -45,6 +45,12 @@ struct Shared {
 /// When a thread with other duties may run guests again, in microseconds since the workers' start.
 #[derive(Default)]
 struct Caution(AtomicU64);
+
+impl Caution {
+    fn begin(&self, now_us: u64) {
+        self.0.store(now_us.saturating_add(micros(CAUTIOUS)), Ordering::Relaxed);
+    }
+}
 
 #[derive(Default)]
 struct Queue {
@@ -169,6 +175,20 @@ impl Executor for GuestExecutor {
         let _io = shared.io.enter();
         shared.run_short(&shared.reader, || Task::new(work, RUNNING, shared).poll());
     }
+
+    fn run_driving(&self, work: Work) {
+        let shared = &self.0;
+        if !DRIVES.get() || POLLS.get() || shared.is_cautious(&shared.driver) || !shared.queue().is_free() {
+            return self.run(work);
+        }
+        let began = Instant::now();
+        let (again, left) = Task::new(work, RUNNING, shared).poll_leaving();
+        again.into_iter().for_each(|task| shared.push(task));
+        if began.elapsed() > SHORT {
+            shared.driver.begin(shared.now_us());
+        }
+        shared.finish_later(left);
+    }
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -200,8 +220,21 @@ impl Shared {
         }
         let took = began.elapsed();
         if took > SHORT {
-            caution.0.store(self.now_us().saturating_add(micros(CAUTIOUS)), Ordering::Relaxed);
+            caution.begin(self.now_us());
         }
+    }
+
+    /// Does what a call left to be done that was begun on this thread, which drives connections: after its reply is written, which
+    /// is what this thread does first.
+    fn finish_later(self: &Arc<Self>, left: Option<Box<dyn Send>>) {
+        if left.is_none() && self.queue().later.is_empty() {
+            return;
+        }
+        let shared = Arc::clone(self);
+        drop(self.io.spawn(async move {
+            drop(left);
+            shared.run_short(&shared.driver, || None);
+        }));
     }
 
     /// A task that waited can go on: here, where this thread drives connections and no guest is waiting for a worker.
@@ -310,21 +343,28 @@ impl Task {
     /// Polls once. The state is `RUNNING`, so nobody else does. Gives the task back where it was woken meanwhile: it
     /// belongs into the queue.
     fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
-        let mut work = self.slot().take()?;
+        let (again, left) = self.poll_leaving();
+        drop(left);
+        again
+    }
+
+    /// The same, and gives what is to be dropped afterwards.
+    fn poll_leaving(self: Arc<Self>) -> (Option<Arc<Self>>, Option<Box<dyn Send>>) {
+        let Some(mut work) = self.slot().take() else { return (None, None) };
         let waker = Waker::from(Arc::clone(&self));
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
         POLLS.set(false);
-        drop(LEFT.take());
+        let left = LEFT.take();
         if polled.is_ready() {
-            return None;
+            return (None, left);
         }
         *self.slot() = Some(work);
         if self.state.compare_exchange(RUNNING, WAITING, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return None;
+            return (None, left);
         }
         self.state.store(QUEUED, Ordering::Release);
-        Some(self)
+        (Some(self), left)
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Work>> {
@@ -354,6 +394,7 @@ impl Wake for Task {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::thread::ThreadId;
 
     use super::*;
 
@@ -438,12 +479,40 @@ mod tests {
         assert!((0..500).any(|_| goes_on_there(2 * SHORT) && !goes_on_there(Duration::ZERO)));
     }
 
-    /// Says this when it is dropped.
-    struct Told(&'static str, mpsc::Sender<&'static str>);
+    #[test]
+    fn work_that_comes_alone_to_the_thread_that_drives_is_done_there_and_what_it_leaves_afterwards() {
+        let (io, workers) = workers(1);
+        let (told, events) = mpsc::channel();
+        let executor = workers.executor();
+        let driver = io.block_on(io.spawn(async move {
+            let (left, ends) = (told.clone(), told.clone());
+            let later = executor.clone();
+            executor.run_driving(Box::pin(async move {
+                let is_later = left.clone();
+                later
+                    .run_later(Box::pin(async move { is_later.send(("later", std::thread::current().id())).unwrap() }));
+                leave(Box::new(Told("left", left)));
+                ends.send(("ends", std::thread::current().id())).unwrap();
+            }));
+            told.send(("goes on", std::thread::current().id())).unwrap();
+            std::thread::current().id()
+        }));
+        let done: Vec<_> = events.iter().take(4).collect();
+        let driver = driver.unwrap();
+        assert_eq!(done, ["ends", "goes on", "left", "later"].map(|what| (what, driver)));
+        let (done, ended) = mpsc::channel();
+        let elsewhere = Box::pin(async move { done.send(std::thread::current().id()).unwrap() });
+        workers.executor().run_driving(elsewhere);
+        let ran = ended.recv().unwrap();
+        assert!(ran != driver && ran != std::thread::current().id(), "nobody but a worker runs what comes elsewhere");
+    }
+
+    /// Says this, and on which thread, when it is dropped.
+    struct Told(&'static str, mpsc::Sender<(&'static str, ThreadId)>);
 
     impl Drop for Told {
         fn drop(&mut self) {
-            self.1.send(self.0).unwrap();
+            self.1.send((self.0, std::thread::current().id())).unwrap();
         }
     }
 
@@ -497,12 +566,13 @@ mod tests {
         let ends = told.clone();
         workers.executor().run_here(Box::pin(async move {
             leave(Box::new(Told("left", told)));
-            ends.send("the work ends").unwrap();
+            ends.send(("the work ends", std::thread::current().id())).unwrap();
         }));
-        assert_eq!(events.try_iter().collect::<Vec<_>>(), ["the work ends", "left"]);
+        let here = std::thread::current().id();
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), [("the work ends", here), ("left", here)]);
         let (told, events) = mpsc::channel();
         leave(Box::new(Told("at once", told)));
-        assert_eq!(events.try_recv(), Ok("at once"));
+        assert_eq!(events.try_recv(), Ok(("at once", here)));
     }
 
     #[test]

@@ -150,6 +150,12 @@ pub trait Executor: Send + Sync + 'static {
     fn run_here(&self, work: Work) {
         self.run(work);
     }
+
+    /// The same for work that comes alone, from any thread: where that drives connections, it may be begun there. What it leaves
+    /// to be done must not keep its answer from being written.
+    fn run_driving(&self, work: Work) {
+        self.run(work);
+    }
 }
 
 impl Executor for tokio::runtime::Handle {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::accept::Accepted;
+use super::alone::Driving;
 use super::body::Content;
 use super::headers::{Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
@@ -17,7 +18,7 @@ use super::{Admitted, Standing};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, Incoming, Message, RpcError};
-use crate::host::{Host, Outbox};
+use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::mirrored::single;
 
@@ -62,6 +63,7 @@ pub(super) fn begin<H: Host>(
     let mailbox = Mailbox::new(ask.accepted.events, service.limits.unread_bytes_max, None);
     let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&ask.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
+    session.driving.set(ask.is_alone);
     session.connection.take(incoming, &outbox);
     let lease = Box::new(OfSession::answering(&mailbox, session, ask.place));
     Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style: Style::Legacy })
@@ -143,7 +145,8 @@ fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     let (outbox, told): (Arc<dyn Outbox>, Arc<dyn Outbox>) =
         (Arc::<Line>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
-    let executor = Arc::clone(&service.executor);
+    let driving = Driving::new(&service.executor, ask.is_alone);
+    let executor: Arc<dyn Executor> = Arc::<Driving>::clone(&driving);
     let connection = Connection::open(Arc::clone(&service.server), ask.caller.clone(), outbox, executor).listening();
     connection.take(incoming, &told);
     let ending = match mailbox.try_next() {
@@ -151,7 +154,7 @@ fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -
         _ => return Err(Refusal::Busy),
     };
     let mut style = Style::Legacy;
-    let session = Session::new(connection, line, ask.caller);
+    let session = Session::new((connection, driving), line, ask.caller);
     if matches!(ending, Ending::Answer(_)) {
         let id = service.sessions.enter(Arc::clone(&session), service.limits.sessions_max).ok_or(Refusal::Busy)?;
         style = Style::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);

@@ -22,7 +22,7 @@ use super::body::ReplyBody;
 use super::limits::HttpLimits;
 use super::room::Connections;
 use super::serve::Ends;
-use super::service::Service;
+use super::service::{Came, Service};
 use super::tls::Certificate;
 use super::watch::{Served, Watch, Watched, drive};
 use crate::host::Host;
@@ -206,10 +206,12 @@ impl Incomer {
         let asked = {
             let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
             service_fn(move |request: http::Request<Incoming>| {
-                let open = watch.begin(request.version() == Version::HTTP_2);
+                let multiplexed = request.version() == Version::HTTP_2;
+                let open = watch.begin(multiplexed);
+                let came = Came { local, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
                 let service = Arc::clone(&service);
                 async move {
-                    let response = service.respond(request, local).await;
+                    let response = service.respond(request, came).await;
                     let time = service.limits.write_time;
                     Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open, time)))
                 }

@@ -5,6 +5,7 @@
 //! recognised is no business of this transport.
 
 mod accept;
+mod alone;
 mod body;
 mod doors;
 mod headers;

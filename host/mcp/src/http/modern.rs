@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Standing;
 use super::accept::Accepted;
+use super::alone::Driving;
 use super::headers;
 use super::mailbox::Mailbox;
 use super::refusal::Refusal;
@@ -60,7 +61,7 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
 
 /// Begins to answer a message of this era.
 pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
-    let Ask { headers, accepted, caller, standing, mut place } = ask;
+    let Ask { headers, accepted, caller, standing, mut place, is_alone } = ask;
     match &incoming {
         Incoming::One(Ok(Message::Request { id, body })) => {
             let version = body.meta(PROTOCOL_VERSION).unwrap_or_default();
@@ -84,7 +85,7 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
     let mailbox = Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored);
     let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
-    let executor = Arc::clone(&service.executor);
+    let executor = Driving::new(&service.executor, is_alone);
     let connection = Connection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
     let live = service.live.enter(connection.listener());
     connection.take(incoming, &outbox);

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Gatekeeper;
+use super::alone::Others;
 use super::body::Budget;
 use super::doors::Doors;
 use super::limits::HttpLimits;
@@ -106,6 +107,7 @@ pub async fn serve<H: Host>(
         budget: Budget::default(),
         traffic,
         ending: false.into(),
+        others: Others::default(),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);

@@ -14,6 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body;
 
 use super::accept::{Accepted, check_content, check_framing};
+use super::alone::Others;
 use super::body::{self, Budget, Content};
 use super::doors::Doors;
 use super::headers::{Era, SESSION_ID};
@@ -56,6 +57,7 @@ pub(super) struct Service<H: Host> {
     pub(super) budget: Budget,
     pub(super) traffic: Arc<Traffic>,
     pub(super) ending: AtomicBool,
+    pub(super) others: Others,
 }
 
 /// What a message came with.
@@ -65,6 +67,17 @@ pub(super) struct Ask {
     pub(super) caller: Caller,
     pub(super) standing: Standing,
     pub(super) place: Place,
+    /// Whether no other request is near.
+    pub(super) is_alone: bool,
+}
+
+/// Where a request came in.
+#[derive(Clone, Copy)]
+pub(super) struct Came {
+    /// The address it was received at, none for a Unix socket.
+    pub(super) local: Option<IpAddr>,
+    /// Tells its connection from others; none where that carries several requests at once.
+    pub(super) connection: Option<usize>,
 }
 
 /// A message that was begun.
@@ -90,8 +103,8 @@ impl Begun {
 }
 
 impl<H: Host> Service<H> {
-    /// Answers one request. `local` is the address it was received at, none for a Unix socket.
-    pub(super) async fn respond<B>(&self, request: Request<B>, local: Option<IpAddr>) -> Response<Content>
+    /// Answers one request.
+    pub(super) async fn respond<B>(&self, request: Request<B>, came: Came) -> Response<Content>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -104,7 +117,7 @@ impl<H: Host> Service<H> {
             return response;
         }
         let origin = parts.headers.get(ORIGIN).cloned();
-        let mut response = match self.route(parts, body, local).await {
+        let mut response = match self.route(parts, body, came).await {
             Ok(response) => response,
             Err(refusal) => refusal.response(),
         };
@@ -134,11 +147,11 @@ impl<H: Host> Service<H> {
         Some(response)
     }
 
-    async fn route<B>(&self, parts: Parts, body: B, local: Option<IpAddr>) -> Result<Response<Content>, Refusal>
+    async fn route<B>(&self, parts: Parts, body: B, came: Came) -> Result<Response<Content>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        self.doors.check(&parts, local)?;
+        self.doors.check(&parts, came.local)?;
         if parts.uri.path() != self.path {
             return self.metadata(&parts);
         }
@@ -159,7 +172,7 @@ impl<H: Host> Service<H> {
         match parts.method {
             Method::GET => legacy::listen(self, &parts.headers, admitted),
             Method::DELETE => legacy::end(self, &parts.headers, &admitted.caller),
-            _ => self.post(parts.headers, body, admitted).await,
+            _ => self.post(parts.headers, body, (admitted, came)).await,
         }
     }
 
@@ -173,7 +186,12 @@ impl<H: Host> Service<H> {
         }
     }
 
-    async fn post<B>(&self, headers: HeaderMap, body: B, admitted: Admitted) -> Result<Response<Content>, Refusal>
+    async fn post<B>(
+        &self,
+        headers: HeaderMap,
+        body: B,
+        (admitted, came): (Admitted, Came),
+    ) -> Result<Response<Content>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -184,8 +202,9 @@ impl<H: Host> Service<H> {
         }
         let place = self.requests.take().ok_or(Refusal::Busy)?;
         let body = body::read(body, &self.limits, &self.budget).await?;
-        let begun =
-            self.begin(&body, Ask { headers, accepted, caller: admitted.caller, standing: admitted.standing, place })?;
+        let is_alone = self.others.are_absent(came.connection, self.requests.taken());
+        let Admitted { caller, standing } = admitted;
+        let begun = self.begin(&body, Ask { headers, accepted, caller, standing, place, is_alone })?;
         drop(body);
         match begun {
             Begun::Taken => Ok(accepted_response()),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::alone::Driving;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox};
 use crate::caller::Caller;
@@ -20,6 +21,7 @@ const KEPT_FRAMES_MAX: usize = 8;
 /// One legacy session.
 pub(super) struct Session<H: Host> {
     pub(super) connection: Connection<H>,
+    pub(super) driving: Arc<Driving>,
     pub(super) line: Arc<Line>,
     caller: Caller,
     began: Instant,
@@ -77,9 +79,13 @@ impl Outbox for Line {
 }
 
 impl<H: Host> Session<H> {
-    pub(super) fn new(connection: Connection<H>, line: Arc<Line>, caller: Caller) -> Arc<Self> {
+    pub(super) fn new(
+        (connection, driving): (Connection<H>, Arc<Driving>),
+        line: Arc<Line>,
+        caller: Caller,
+    ) -> Arc<Self> {
         let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Arc::new(Self { connection, line, caller, began: Instant::now(), used, uses })
+        Arc::new(Self { connection, driving, line, caller, began: Instant::now(), used, uses })
     }
 
     /// Ends everything that belongs to it.

@@ -205,6 +205,18 @@ mod tests {
             assert_eq!(found[0].differences, lines);
             assert_eq!(found[0].only_less, only_less, "{lines:?}");
         }
+        let added = drift(&Lock::default(), &plain);
+        assert_eq!(
+            added[0].differences,
+            [
+                "is not in the lock: w.wasm, sha256:aaaaaaaaaaaa…, 7 bytes",
+                "tool now: \"A\"",
+                "tool now may: read /d: d"
+            ]
+        );
+    }
+    #[test]
+    fn a_caller_more_is_more_and_everybody_is_the_most() {
         let ann = described("A", &["be called by the name ann"]);
         for (from, to, line, only_less) in [
             (&ann, "be called by the name bob", "tool now may now: be called by the name bob", false),
@@ -222,14 +234,5 @@ mod tests {
         let open = drift(&ann, &described("A", &[]));
         assert_eq!(open[0].differences, ["tool now may now: be called by everybody"]);
         assert!(!open[0].only_less);
-        let added = drift(&Lock::default(), &plain);
-        assert_eq!(
-            added[0].differences,
-            [
-                "is not in the lock: w.wasm, sha256:aaaaaaaaaaaa…, 7 bytes",
-                "tool now: \"A\"",
-                "tool now may: read /d: d"
-            ]
-        );
     }
 }

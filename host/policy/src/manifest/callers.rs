@@ -1,7 +1,7 @@
 //! What `[callers]` comes to: who may see and call which tools, how often, and how many at once. Must not hold: how a
 //! caller is recognised, or how a bound is enforced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
@@ -43,7 +43,9 @@ pub(crate) const CONCURRENCY: Spec = Spec {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Callers {
     /// `None`: the manifest has no such table.
-    pub(crate) rules: Option<Vec<CallerRule>>,
+    rules: Option<Vec<CallerRule>>,
+    /// Which rule has a name; each name is in one rule.
+    named: HashMap<String, usize>,
 }
 
 /// One `[callers.NAME]`.
@@ -91,6 +93,12 @@ impl Callers {
     /// The bounds of a caller, in the order of reports.
     pub const LIMITS: [&'static Spec; 2] = [&RATE, &CONCURRENCY];
 
+    pub(crate) fn new(rules: Vec<CallerRule>) -> Self {
+        let numbered = rules.iter().enumerate();
+        let named = numbered.flat_map(|(number, rule)| rule.names.iter().map(move |name| (name.clone(), number)));
+        Self { named: named.collect(), rules: Some(rules) }
+    }
+
     /// The rules, in the order of the file; none without `[callers]`.
     #[must_use]
     pub fn rules(&self) -> &[CallerRule] {
@@ -110,7 +118,8 @@ impl Callers {
     pub fn rights<'c, 's>(&'c self, name: &str, scopes: impl Iterator<Item = &'s str> + Clone) -> Rights<'c> {
         let Some(rules) = &self.rules else { return Rights { rules: None } };
         let numbered = || rules.iter().enumerate();
-        if let Some(own) = numbered().find(|(_, rule)| rule.names.iter().any(|known| known == name)) {
+        let own = self.named.get(name).and_then(|number| Some((*number, rules.get(*number)?)));
+        if let Some(own) = own {
             return Rights { rules: Some(vec![own]) };
         }
         let has = |rule: &CallerRule| rule.scopes.iter().any(|wanted| scopes.clone().any(|scope| scope == wanted));

@@ -1,5 +1,7 @@
 //! Reads `[callers]`. Must not hold: what the rules mean together.
 
+use std::collections::HashMap;
+
 use super::{Entry, Problems, Section, keys, limits};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{ANYONE, CONCURRENCY, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
@@ -32,10 +34,10 @@ pub(crate) fn read(
         problems.add(Diagnostic::error("callers::too_many", message).at(entry.key_span));
         return Callers::default();
     }
-    let mut seen: Vec<(String, String)> = Vec::new();
+    let mut seen = HashMap::new();
     let context = Context { http, components };
     let rules = section.entries().into_iter().filter_map(|entry| rule(&entry, &context, &mut seen, problems));
-    Callers { rules: Some(rules.collect()) }
+    Callers::new(rules.collect())
 }
 
 /// What rules are about.
@@ -77,44 +79,15 @@ impl Context<'_> {
 fn rule(
     entry: &Entry<'_>,
     context: &Context<'_>,
-    seen: &mut Vec<(String, String)>,
+    seen: &mut HashMap<String, String>,
     problems: &mut Problems,
 ) -> Option<CallerRule> {
     check_name(entry, problems);
     let section = entry.section(problems)?;
     section.check_keys(&keys::CALLER, problems);
-    let names = section.get("names");
     let scopes = section.get("scopes");
-    if matches!(entry.key, DEFAULT | LOCAL | ANYONE) {
-        for more in [&names, &scopes].into_iter().flatten() {
-            let message = format!("{:?} has its meaning: it cannot have {}", entry.key, more.key);
-            problems.add(
-                Diagnostic::error("callers::reserved", message)
-                    .at(more.key_span.clone())
-                    .hint("give the rule another name"),
-            );
-        }
-    }
-    // A rule that says nothing else is for the caller that has its name.
-    let own = names.is_none() && scopes.is_none() && entry.key != DEFAULT;
-    let mut names = names.map(|entry| listed(&entry, problems)).unwrap_or_default();
-    if own {
-        names.push((entry.key.to_owned(), entry.key_span.clone()));
-    }
-    for (name, span) in &names {
-        if let Some((why, hint)) = context.nobody(name) {
-            let message = format!("{why}; [callers.{}] can never apply to it", entry.key);
-            problems.add(Diagnostic::error("callers::never", message).at(span.clone()).hint(hint));
-        }
-        match seen.iter().find(|(known, _)| known == name) {
-            Some((_, rule)) => problems.add(
-                Diagnostic::error("callers::twice", format!("the caller {name:?} has a rule already"))
-                    .at(span.clone())
-                    .hint(format!("it is [callers.{rule}]; a caller that is named has that rule alone")),
-            ),
-            None => seen.push((name.clone(), entry.key.to_owned())),
-        }
-    }
+    let names = names(entry, &section, scopes.as_ref(), problems);
+    check_names(entry, &names, context, seen, problems);
     if let (Some(entry), (false, false)) = (&scopes, context.tokens()) {
         let problem = Diagnostic::error("callers::never", "nobody has scopes where callers show no tokens");
         let hint = "name a file of tokens ([http] tokens = \"tokens.jsonl\") or an issuer ([http.oauth])";
@@ -131,6 +104,55 @@ fn rule(
         rate,
         concurrency: concurrency.and_then(|count| usize::try_from(count).ok()),
     })
+}
+
+/// The callers that a rule names: one that says nothing of callers is for the one that has its name.
+fn names(
+    entry: &Entry<'_>,
+    section: &Section<'_>,
+    scopes: Option<&Entry<'_>>,
+    problems: &mut Problems,
+) -> Vec<(String, Span)> {
+    let names = section.get("names");
+    if matches!(entry.key, DEFAULT | LOCAL | ANYONE) {
+        for more in [names.as_ref(), scopes].into_iter().flatten() {
+            let message = format!("{:?} has its meaning: it cannot have {}", entry.key, more.key);
+            problems.add(
+                Diagnostic::error("callers::reserved", message)
+                    .at(more.key_span.clone())
+                    .hint("give the rule another name"),
+            );
+        }
+    }
+    match names {
+        Some(names) => listed(&names, problems),
+        None if scopes.is_none() && entry.key != DEFAULT => vec![(entry.key.to_owned(), entry.key_span.clone())],
+        None => Vec::new(),
+    }
+}
+
+/// Names of nobody, and names that another rule has.
+fn check_names(
+    entry: &Entry<'_>,
+    names: &[(String, Span)],
+    context: &Context<'_>,
+    seen: &mut HashMap<String, String>,
+    problems: &mut Problems,
+) {
+    for (name, span) in names {
+        if let Some((why, hint)) = context.nobody(name) {
+            let message = format!("{why}; [callers.{}] can never apply to it", entry.key);
+            problems.add(Diagnostic::error("callers::never", message).at(span.clone()).hint(hint));
+        }
+        match seen.get(name) {
+            Some(rule) => problems.add(
+                Diagnostic::error("callers::twice", format!("the caller {name:?} has a rule already"))
+                    .at(span.clone())
+                    .hint(format!("it is [callers.{rule}]; a caller that is named has that rule alone")),
+            ),
+            None => drop(seen.insert(name.clone(), entry.key.to_owned())),
+        }
+    }
 }
 
 fn check_name(entry: &Entry<'_>, problems: &mut Problems) {

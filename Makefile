@@ -77,8 +77,8 @@ soak: build fixtures ## Drive one host with good, hostile and cancelled calls fo
 fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas or the conversion of values (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
-fuzz-smoke: ## The same, 20 seconds each
-	tests/fuzz/run.sh 20
+fuzz-smoke: ## The same for 20 seconds each, from the seeds alone and every time alike
+	tests/fuzz/run.sh --same 20
 
 lint: ## Check formatting, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }

@@ -1,10 +1,16 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs each for a time: `run.sh SECONDS_EACH [TARGET…]`. Needs stable Rust and a C++ compiler,
-# no nightly and no cargo-fuzz: the compiler's own coverage pass is asked for by name, and libFuzzer comes with its crate.
-# Inputs that are found are kept in target/fuzz/corpus, those that fail in target/fuzz/artifacts.
+# Builds the fuzz targets and runs each for a time: `run.sh [--same] SECONDS_EACH [TARGET…]`. Needs stable Rust and a C++
+# compiler, no nightly and no cargo-fuzz: the compiler's own coverage pass is asked for by name, and libFuzzer comes with its
+# crate. Inputs that are found are kept in target/fuzz/corpus and gone on from, those that fail in target/fuzz/artifacts.
+# With --same every run begins with the seeds alone and goes the same way, so that what it says is about the code.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
+same=
+if [ "${1:-}" = --same ]; then
+    same=1
+    shift
+fi
 time_each_s=${1:?how many seconds for each target?}
 shift
 if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values); fi
@@ -41,9 +47,15 @@ for target in "${targets[@]}"; do
     corpus=$CARGO_TARGET_DIR/corpus/$target
     artifacts=$CARGO_TARGET_DIR/artifacts/$target
     log=$CARGO_TARGET_DIR/$target.log
+    start=()
+    if [ "$same" ]; then
+        corpus=$CARGO_TARGET_DIR/same/$target
+        rm -rf "$corpus"
+        start=(-seed=1)
+    fi
     mkdir -p "$corpus" "$artifacts"
     status=0
-    "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" \
+    "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" ${start[@]+"${start[@]}"} \
         "-max_total_time=$time_each_s" "-timeout=$input_time_max_s" "-rss_limit_mb=$memory_max_mib" -max_len=4096 \
         "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" -print_final_stats=1 \
         >"$log" 2>&1 || status=$?

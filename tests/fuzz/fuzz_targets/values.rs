@@ -17,6 +17,8 @@ use wasmtime::component::Val;
 mod decode;
 #[path = "../../../host/sandbox/src/typed/encode.rs"]
 mod encode;
+#[path = "../../../host/sandbox/src/typed/fields.rs"]
+mod fields;
 #[path = "../../../host/sandbox/src/typed/tests/generate.rs"]
 mod generate;
 #[path = "../../../host/sandbox/src/typed/path.rs"]

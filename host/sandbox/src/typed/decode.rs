@@ -6,6 +6,7 @@ use base64::Engine as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use wasmtime::component::Val;
 
+use super::fields::Fields;
 use super::path::Path;
 use super::ty::{Case, Field, Int, Ty, TyId, Types};
 
@@ -62,21 +63,21 @@ fn finish<'j, T>(
 }
 
 /// What one reading shares.
-struct Reading<'a> {
-    types: &'a Types,
+pub(super) struct Reading<'a> {
+    pub(super) types: &'a Types,
     /// What went wrong, where our own texts say it better than the parser's.
     problem: RefCell<Option<ConvertError>>,
     bytes_left: Cell<u64>,
 }
 
 impl Reading<'_> {
-    fn fail<T, E: serde::de::Error>(&self, path: &Path<'_>, message: impl Into<String>) -> Result<T, E> {
+    pub(super) fn fail<T, E: serde::de::Error>(&self, path: &Path<'_>, message: impl Into<String>) -> Result<T, E> {
         *self.problem.borrow_mut() = Some(ConvertError { path: path.to_string(), message: message.into() });
         Err(E::custom("does not convert"))
     }
 
     /// Counts what a value, or part of one, takes.
-    fn charge<E: serde::de::Error>(&self, path: &Path<'_>, bytes: usize) -> Result<(), E> {
+    pub(super) fn charge<E: serde::de::Error>(&self, path: &Path<'_>, bytes: usize) -> Result<(), E> {
         match self.bytes_left.get().checked_sub(bytes as u64) {
             Some(left) => {
                 self.bytes_left.set(left);
@@ -89,10 +90,10 @@ impl Reading<'_> {
 
 /// Reads one value of a type.
 #[derive(Clone, Copy)]
-struct Seed<'a, 'p> {
-    reading: &'a Reading<'a>,
-    ty: TyId,
-    path: Path<'p>,
+pub(super) struct Seed<'a, 'p> {
+    pub(super) reading: &'a Reading<'a>,
+    pub(super) ty: TyId,
+    pub(super) path: Path<'p>,
 }
 
 impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
@@ -391,134 +392,6 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
     }
 }
 
-/// Reads an object with named fields, in the order of the type.
-#[derive(Clone, Copy)]
-struct Fields<'a, 'p> {
-    reading: &'a Reading<'a>,
-    fields: &'a [Field],
-    path: Path<'p>,
-}
-
-impl<'de> DeserializeSeed<'de> for Fields<'_, '_> {
-    type Value = Vec<(String, Val)>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Fields<'_, '_> {
-    type Value = Vec<(String, Val)>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found: Vec<(String, Option<Val>)> = Vec::with_capacity(self.fields.len());
-        for field in self.fields {
-            self.reading.charge::<A::Error>(&self.path, size_of::<String>() + field.wit_name.len())?;
-            found.push((field.wit_name.clone(), None));
-        }
-        let mut next = 0;
-        while let Some(position) = map.next_key_seed(Key { fields: self, next })? {
-            let Some((field, (_, slot))) = self.fields.get(position).zip(found.get_mut(position)) else {
-                return self.no_object();
-            };
-            let path = self.path.key(&field.name);
-            if slot.is_some() {
-                return self.reading.fail(&path, "is there already");
-            }
-            *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
-            next = position + 1;
-        }
-        // In the place of what was found: both take the same room.
-        let whole = found.into_iter().zip(self.fields).map(|((name, value), field)| match value {
-            Some(value) => Ok((name, value)),
-            None if self.reading.types.is_optional(field.ty) => {
-                self.reading.charge::<A::Error>(&self.path, size_of::<Val>())?;
-                Ok((name, Val::Option(None)))
-            }
-            None => self.reading.fail(&self.path.key(&field.name), "is missing"),
-        });
-        whole.collect()
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        self.no_object()
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
-        self.no_object()
-    }
-}
-
-impl Fields<'_, '_> {
-    fn no_object<T, E: serde::de::Error>(&self) -> Result<T, E> {
-        self.reading.fail(&self.path, "expected an object")
-    }
-
-    fn known(&self) -> String {
-        match self.fields {
-            [] => "nothing is expected here".to_owned(),
-            fields => format!("known are {}", listed(fields.iter().map(|field| field.name.as_str()))),
-        }
-    }
-}
-
-/// Reads the name of a field: which one it is. Most come in order, so the next one is looked at first.
-struct Key<'a, 'p> {
-    fields: Fields<'a, 'p>,
-    next: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
-    type Value = usize;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key<'_, '_> {
-    type Value = usize;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("the name of a field")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<usize, E> {
-        let Fields { reading, fields, path } = self.fields;
-        if fields.get(self.next).is_some_and(|field| field.name == name) {
-            return Ok(self.next);
-        }
-        match fields.iter().position(|field| field.name == name) {
-            Some(position) => Ok(position),
-            None => reading.fail(&path.key(name), format!("unknown; {}", self.fields.known())),
-        }
-    }
-}
-
 /// Reads one label of a set of flags.
 struct Label<'a, 'b, 'p> {
     seed: &'b Seed<'a, 'p>,
@@ -575,7 +448,7 @@ impl<'de> DeserializeSeed<'de> for Null<'_, '_> {
 }
 
 /// Names as they are listed in a text.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 

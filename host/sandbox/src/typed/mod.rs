@@ -2,6 +2,7 @@
 mod decode;
 mod describe;
 mod encode;
+mod fields;
 mod functions;
 mod listing;
 mod path;

@@ -1,0 +1,138 @@
+//! JSON objects with named fields: the fields of a record, the parameters of a function. Must not hold: what a field's value
+//! is read as.
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use wasmtime::component::Val;
+
+use super::decode::{Reading, Seed, listed};
+use super::path::Path;
+use super::ty::Field;
+
+/// Reads an object with named fields, in the order of the type.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a, 'p> {
+    pub(super) reading: &'a Reading<'a>,
+    pub(super) fields: &'a [Field],
+    pub(super) path: Path<'p>,
+}
+
+impl<'de> DeserializeSeed<'de> for Fields<'_, '_> {
+    type Value = Vec<(String, Val)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields<'_, '_> {
+    type Value = Vec<(String, Val)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found: Vec<(String, Option<Val>)> = Vec::with_capacity(self.fields.len());
+        for field in self.fields {
+            self.reading.charge::<A::Error>(&self.path, size_of::<String>() + field.wit_name.len())?;
+            found.push((field.wit_name.clone(), None));
+        }
+        let mut next = 0;
+        while let Some(position) = map.next_key_seed(Key { fields: self, next })? {
+            let Some((field, (_, slot))) = self.fields.get(position).zip(found.get_mut(position)) else {
+                return self.no_object();
+            };
+            let path = self.path.key(&field.name);
+            if slot.is_some() {
+                return self.reading.fail(&path, "is there already");
+            }
+            *slot = Some(map.next_value_seed(Seed { reading: self.reading, ty: field.ty, path })?);
+            next = position + 1;
+        }
+        // In the place of what was found: both take the same room.
+        let whole = found.into_iter().zip(self.fields).map(|((name, value), field)| match value {
+            Some(value) => Ok((name, value)),
+            None if self.reading.types.is_optional(field.ty) => {
+                self.reading.charge::<A::Error>(&self.path, size_of::<Val>())?;
+                Ok((name, Val::Option(None)))
+            }
+            None => self.reading.fail(&self.path.key(&field.name), "is missing"),
+        });
+        whole.collect()
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        self.no_object()
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+        self.no_object()
+    }
+}
+
+impl Fields<'_, '_> {
+    fn no_object<T, E: serde::de::Error>(&self) -> Result<T, E> {
+        self.reading.fail(&self.path, "expected an object")
+    }
+
+    fn known(&self) -> String {
+        match self.fields {
+            [] => "nothing is expected here".to_owned(),
+            fields => format!("known are {}", listed(fields.iter().map(|field| field.name.as_str()))),
+        }
+    }
+}
+
+/// Reads the name of a field: which one it is. Most come in order, so the next one is looked at first.
+struct Key<'a, 'p> {
+    fields: Fields<'a, 'p>,
+    next: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_, '_> {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_, '_> {
+    type Value = usize;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the name of a field")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<usize, E> {
+        let Fields { reading, fields, path } = self.fields;
+        if fields.get(self.next).is_some_and(|field| field.name == name) {
+            return Ok(self.next);
+        }
+        match fields.iter().position(|field| field.name == name) {
+            Some(position) => Ok(position),
+            None => reading.fail(&path.key(name), format!("unknown; {}", self.fields.known())),
+        }
+    }
+}

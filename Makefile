@@ -77,7 +77,7 @@ soak: build fixtures ## Drive one host with good, hostile and cancelled calls fo
 fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas or the conversion of values (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
-fuzz-smoke: ## The same for 20 seconds each, from the seeds alone and every time alike
+fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
 	tests/fuzz/run.sh --same 20
 
 lint: ## Check formatting, and clippy with every warning an error

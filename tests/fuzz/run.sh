@@ -2,7 +2,7 @@
 # Builds the fuzz targets and runs each for a time: `run.sh [--same] SECONDS_EACH [TARGET…]`. Needs stable Rust and a C++
 # compiler, no nightly and no cargo-fuzz: the compiler's own coverage pass is asked for by name, and libFuzzer comes with its
 # crate. Inputs that are found are kept in target/fuzz/corpus and gone on from, those that fail in target/fuzz/artifacts.
-# With --same every run begins with the seeds alone and goes the same way, so that what it says is about the code.
+# With --same every run begins with the seeds alone and the same random numbers, and not where another one ended.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

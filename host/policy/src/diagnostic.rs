@@ -202,9 +202,11 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same number of characters, those a reader could not see replaced by U+FFFD.
+/// The same number of characters, those a reader could not see replaced by U+FFFD, and the controls of C1 as well: a terminal
+/// may take one for the escape sequence that it stands for. Those of C0 are drawn as pictures by what draws the line.
 pub(crate) fn masked(text: &str) -> String {
-    text.chars().map(|character| if is_invisible(character) { '\u{fffd}' } else { character }).collect()
+    let is_shown = |character: char| character.is_ascii() || !(character.is_control() || is_invisible(character));
+    text.chars().map(|character| if is_shown(character) { character } else { '\u{fffd}' }).collect()
 }
 
 /// Zero-width characters, bidirectional marks and overrides, and the byte order mark.

@@ -128,11 +128,11 @@ error[limits::unit]: deadline needs a unit
 
     #[test]
     fn a_line_is_drawn_without_what_a_terminal_would_obey() {
-        let text = "# \u{200b}\u{00ad}\u{1b}[31m x\u{202e}y \u{feff}";
+        let text = "# \u{200b}\u{00ad}\u{1b}[31m x\u{202e}y \u{feff}\u{9b}31m\u{85}\u{7f}";
         let at = text.find('x').unwrap_or_default();
         let source = Source { name: "m\u{1b}", text };
         let drawn = Diagnostic::error("x::y", "z").at(at..at + 1).render(&source, Style::Plain);
-        let caret = "# ??\u{241b}[31m x?y ?".replace('?', "\u{fffd}");
+        let caret = "# ??\u{241b}[31m x?y ??31m?\u{2421}".replace('?', "\u{fffd}");
         assert_eq!(drawn, format!("error[x::y]: z\n --> m\\u{{1b}}:1:11\n  |\n1 | {caret}\n  |           ^"));
     }
 

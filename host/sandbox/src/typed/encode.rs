@@ -117,7 +117,9 @@ impl Writer<'_> {
             (Ty::Bool, Val::Bool(value)) => self.push(if *value { "true" } else { "false" }),
             (Ty::Int(int), value) => self.integer(*int, value),
             (Ty::F32, Val::Float32(value)) => {
-                self.float(value.is_finite().then(|| value.to_string()), f64::from(*value))
+                // The shortest text of the largest one, read as 64 bits, is larger than it.
+                let shortest = (value.abs() < f32::MAX).then(|| value.to_string());
+                self.float(shortest, f64::from(*value))
             }
             (Ty::F64, Val::Float64(value)) => self.float(None, *value),
             (Ty::Char, Val::Char(value)) => self.string(value.encode_utf8(&mut [0; 4])),

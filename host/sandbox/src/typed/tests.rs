@@ -41,6 +41,22 @@ fn a_value_survives_json_and_back() {
 }
 
 #[test]
+fn floats_at_the_ends_of_their_range_survive_and_lie_within_the_schema() {
+    let mut types = Types::default();
+    let ty = types.push(Ty::F32).unwrap();
+    let field = Field { wit_name: "it".to_owned(), name: "it".to_owned(), ty };
+    let validator =
+        jsonschema::draft202012::new(&schema::of_fields(&types, &NoDocs, std::slice::from_ref(&field), &[])).unwrap();
+    let below = f32::from_bits(f32::MAX.to_bits() - 1);
+    for number in [f32::MAX, f32::MIN, below, -below, f32::MIN_POSITIVE, f32::from_bits(1), 0.0, -0.0] {
+        let json = encode::value(&types, ty, &Val::Float32(number), usize::MAX).unwrap();
+        assert_eq!(decode::value(&types, ty, &json, BYTES_MAX).unwrap(), Val::Float32(number), "{json}");
+        let object: Value = serde_json::from_str(&format!("{{\"it\":{json}}}")).unwrap();
+        assert!(validator.is_valid(&object), "{json}");
+    }
+}
+
+#[test]
 fn the_schema_accepts_exactly_what_converts() {
     let mut dice = Random(0x2545_f491_4f6c_dd1d);
     let (mut accepted, mut refused) = (0, 0);

@@ -112,19 +112,29 @@ fn certificates_that_are_replaced_are_trusted_from_the_next_request_on() {
     assert_eq!(host.call("http", url).structured()["ok"]["status"], 200);
 }
 
-#[test]
-fn texts_that_are_replaced_are_another_list_over_the_same_code() {
-    let wit = include_str!("../fixtures/guests/wit/typed/drawings.wit");
+/// The text beside `drawings`, from which its tools are described.
+const WIT: &str = include_str!("../fixtures/guests/wit/typed/drawings.wit");
+
+/// A host of `drawings` with that text.
+fn described() -> TestHost {
     let folder = Folder::with_manifest(&format!("{}wit = \"wit/\"\n", manifest_of(&["drawings"])));
-    folder.write("wit/drawings.wit", wit);
+    folder.write("wit/drawings.wit", WIT);
     let mut host = TestHost::recording_in(folder, &[]);
     host.initialize("2025-11-25");
-    let said = |host: &mut TestHost| {
-        let tools = host.list();
-        tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()
-    };
+    host
+}
+
+/// What is said of one of them.
+fn said(host: &mut TestHost) -> Value {
+    let tools = host.list();
+    tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()
+}
+
+#[test]
+fn texts_that_are_replaced_are_another_list_over_the_same_code() {
+    let mut host = described();
     assert_eq!(said(&mut host), "The area of a shape.");
-    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large a shape is."));
+    host.folder().write("wit/drawings.wit", WIT.replace("The area of a shape.", "How large a shape is."));
     host.serves_generation(2);
     assert_eq!(said(&mut host), "How large a shape is.");
     assert_eq!(host.list_changes(), 1);
@@ -132,19 +142,11 @@ fn texts_that_are_replaced_are_another_list_over_the_same_code() {
 
 #[test]
 fn texts_that_are_no_wit_any_more_are_said_and_the_old_ones_serve_on() {
-    let wit = include_str!("../fixtures/guests/wit/typed/drawings.wit");
-    let folder = Folder::with_manifest(&format!("{}wit = \"wit/\"\n", manifest_of(&["drawings"])));
-    folder.write("wit/drawings.wit", wit);
-    let mut host = TestHost::recording_in(folder, &[]);
-    host.initialize("2025-11-25");
-    let said = |host: &mut TestHost| {
-        let tools = host.list();
-        tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()
-    };
-    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large.").replace("func(", "fun("));
+    let mut host = described();
+    host.folder().write("wit/drawings.wit", WIT.replace("The area of a shape.", "How large.").replace("func(", "fun("));
     host.will_say("not reloaded: component \"drawings\": wit/drawings.wit:");
     assert_eq!(said(&mut host), "The area of a shape.");
-    host.folder().write("wit/drawings.wit", wit.replace("The area of a shape.", "How large."));
+    host.folder().write("wit/drawings.wit", WIT.replace("The area of a shape.", "How large."));
     host.serves_generation(2);
     assert_eq!(said(&mut host), "How large.");
     assert_eq!(host.list_changes(), 1);

@@ -9,25 +9,13 @@ set -eu
 cd "$(dirname "$0")"
 mkdir -p build
 
-if ! command -v npm >/dev/null; then
-    echo "markdown: there is no Node 20 or newer with npm. Get it with:  apt-get install nodejs npm" >&2
-    exit 3
-fi
 if [ ! -d node_modules ]; then
-    cache=${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/packages
-    digest=$({ sha256sum package-lock.json 2>/dev/null || shasum -a 256 package-lock.json; } | cut -c1-12)
-    folder=$cache/markdown-$digest
-    if [ ! -d "$folder" ]; then
-        echo "markdown: installing what it is built with into $folder (once)" >&2
-        mkdir -p "$cache"
-        unfinished=$(mktemp -d "$folder.XXXXXX")
-        trap 'rm -rf "$unfinished"' EXIT
-        trap 'exit 130' INT TERM HUP
-        cp package.json package-lock.json .npmrc "$unfinished"
-        (cd "$unfinished" && npm ci --ignore-scripts --loglevel=error) >&2 || exit 3
-        mv -T "$unfinished" "$folder" 2>/dev/null || :
+    if ! folder=$(../packages.sh "$PWD/package-lock.json"); then
+        echo "markdown: what package-lock.json pins is missing. Get it with:  npm ci" >&2
+        exit 3
     fi
-    ln -s "$folder/node_modules" node_modules
+    # Another build may have been faster: a link to it, never one inside it.
+    ln -sn "$folder/node_modules" node_modules 2>/dev/null || [ -d node_modules ]
 fi
 [ -z "$(find src test wit build.mjs package.json package-lock.json -newer markdown.wasm 2>/dev/null || echo missing)" ] && exit 0
 npm test --silent >build/test.log 2>&1 || {

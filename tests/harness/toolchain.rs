@@ -36,19 +36,19 @@ impl Toolchain {
         match language {
             "rust" => toolchain.wrapper = Some(examples.join("toolchain.sh")),
             "js" => {
-                said_by(Command::new(examples.join("markdown/build.sh")))?;
-                toolchain.node_modules = Some(examples.join("markdown/node_modules"));
+                let packages = packages(&examples, "markdown/package-lock.json")?;
+                toolchain.node_modules = Some(Path::new(&packages).join("node_modules"));
             }
             "python" => {
-                let packages = packages(&examples, "statistics")?;
+                let packages = packages(&examples, "statistics/requirements.txt")?;
                 toolchain.arguments.push(format!("COMPONENTIZE={packages}/bin/componentize-py"));
                 toolchain.variables.push(("PYTHONPATH", packages));
             }
-            "c" => toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy")?)),
+            "c" => toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy/requirements.txt")?)),
             "go" => {
                 if Command::new("go").arg("version").output().is_err() {
                     said_by(Command::new(examples.join("template/build.sh")))?; // makes its Go executable
-                    let root = format!("{}/go", packages(&examples, "template")?);
+                    let root = format!("{}/go", packages(&examples, "template/requirements.txt")?);
                     toolchain.arguments.push(format!("GO={root}/bin/go"));
                 }
                 toolchain.variables.extend([("GOTOOLCHAIN", "local".to_owned()), ("GOFLAGS", "-mod=mod".to_owned())]);
@@ -102,10 +102,10 @@ impl Toolchain {
     }
 }
 
-/// The folder with the packages that an example of this name is built with.
-fn packages(examples: &Path, example: &str) -> Result<String, String> {
+/// The folder with the packages of this list of an example.
+fn packages(examples: &Path, list: &str) -> Result<String, String> {
     let mut command = Command::new(examples.join("packages.sh"));
-    command.arg(examples.join(example).join("requirements.txt"));
+    command.arg(examples.join(list));
     Ok(said_by(command)?.trim().to_owned())
 }
 

@@ -26,12 +26,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Until it serves every component is compiled, some seconds each on one core.
+# Components are compiled before, but for those of a machine that keeps nothing: some seconds each on one core.
 START_SECONDS = 180
 # Any answer. A call's own deadline is 30 seconds where the manifest does not say.
 ANSWER_SECONDS = 40
 # From the signal to the end of the process: calls that run have 10 of them.
 END_SECONDS = 20
+
+# The exit code of what somebody at a terminal interrupts, as shells have it.
+INTERRUPTED = 130
 
 # Where it serves on a terminal, so that a configuration that was copied holds the next time.
 PORT = 8080
@@ -256,6 +259,7 @@ class Server:
     def stay(self):
         """Serves until somebody at the terminal has enough, or the process ends by itself."""
         try:
+            say(f"\n{paint('✓', '1;32')} serving at {self.url} until Ctrl-C")
             self.process.wait()
         except KeyboardInterrupt:
             # The terminal has told the server as well.
@@ -513,7 +517,6 @@ def converse(server, given):
     command_line(server)
     configuration(given.toolcell, server.url)
     if given.stay:
-        say(f"\n{paint('✓', '1;32')} serving at {server.url} until Ctrl-C")
         server.stay()
     server.end()
 
@@ -522,6 +525,10 @@ def main():
     given = arguments()
     if not given.toolcell.exists():
         print(f"error: there is no {given.toolcell}\n\nhint: `make run` builds it", file=sys.stderr)
+        return 1
+    # Beforehand, as it says on a terminal how far it is; where something is wrong it says that as well.
+    compiling = [given.toolcell, "compile", "--manifest", given.manifest]
+    if subprocess.run(compiling, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return 1
     server = None
     try:
@@ -533,6 +540,9 @@ def main():
         if server is None and given.port:
             print("hint: `make run PORT=0` serves at any port that is free", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        say()
+        return INTERRUPTED
     finally:
         if server is not None:
             server.stop()

@@ -40,4 +40,5 @@ mod resources;
 mod results;
 mod sealed;
 mod stopping;
+mod terminal;
 mod typed;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::folder::RUNTIME_FOLDER;
 use crate::frames::PATIENCE;
+use crate::terminal::Terminal;
 use crate::{Folder, binary};
 
 /// A command to run.
@@ -65,6 +66,15 @@ impl Command {
     pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
+    }
+
+    /// Starts it on a terminal, where its stdin is as well.
+    ///
+    /// # Panics
+    /// Where there is no terminal to be had.
+    #[must_use]
+    pub fn on_terminal(self) -> Terminal {
+        Terminal::running(&self.process, 2 * PATIENCE)
     }
 
     /// Runs it to its end.

@@ -30,6 +30,7 @@ pub mod loopback;
 pub mod nginx;
 mod readings;
 mod saving;
+pub mod terminal;
 pub mod toolchain;
 mod watch;
 pub mod web;

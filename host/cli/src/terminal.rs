@@ -1,6 +1,10 @@
 //! Writing to people: colours only on a terminal, progress only where somebody waits and can see it.
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use toolcell_policy::Style;
 
@@ -71,24 +75,54 @@ pub fn print(text: &str) -> std::io::Result<()> {
     stdout.flush()
 }
 
-/// A line on a terminal that says how many of so many are done; shown once that takes over a second, and wiped.
+/// A line on a terminal that says how many of so many are done and how long that has taken; shown after a second of it, drawn
+/// again while it goes on, and wiped. Elsewhere it is nothing.
 pub struct Progress {
-    what: &'static str,
-    total: usize,
-    started: Instant,
-    shown: bool,
+    done: Arc<AtomicUsize>,
+    /// It is drawn until this is dropped.
+    goes_on: Option<Sender<()>>,
+    drawing: Option<JoinHandle<()>>,
 }
 
 impl Progress {
     pub fn new(what: &'static str, total: usize) -> Self {
-        Self { what, total, started: Instant::now(), shown: std::io::stderr().is_terminal() }
+        let done = Arc::new(AtomicUsize::new(0));
+        let (goes_on, ends) = channel();
+        let drawing = std::io::stderr().is_terminal().then(|| {
+            let done = Arc::clone(&done);
+            std::thread::Builder::new().name("progress".to_owned()).spawn(move || draw(what, total, &done, &ends))
+        });
+        // Without a thread for it nothing is drawn, and all else is as it was.
+        Self { done, goes_on: Some(goes_on), drawing: drawing.and_then(Result::ok) }
     }
 
-    /// Draws how far it is.
+    /// Says how far it is.
     pub fn at(&self, done: usize) {
-        if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
-            say(&format!("\r{} {} {done}/{}\u{1b}[K", self.what, bar(done, self.total), self.total));
-        }
+        self.done.store(done, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.goes_on = None;
+        // It wipes its line first. A panic of that thread was shown when it happened.
+        let _ = self.drawing.take().map(JoinHandle::join);
+    }
+}
+
+/// How often the line is drawn.
+const REDRAW: Duration = Duration::from_millis(250);
+
+fn draw(what: &str, total: usize, done: &AtomicUsize, ends: &Receiver<()>) {
+    let started = Instant::now();
+    let mut pause = PROGRESS_AFTER;
+    while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        let (done, seconds) = (done.load(Ordering::Relaxed), started.elapsed().as_secs());
+        say(&format!("\r{what} {} {done}/{total}, {seconds} s\u{1b}[K", bar(done, total)));
+        pause = REDRAW;
+    }
+    if started.elapsed() >= PROGRESS_AFTER {
+        say("\r\u{1b}[K");
     }
 }
 
@@ -98,14 +132,6 @@ const BAR_CELLS: usize = 24;
 fn bar(done: usize, total: usize) -> String {
     let filled = (BAR_CELLS * done).checked_div(total).unwrap_or(BAR_CELLS).min(BAR_CELLS);
     format!("[{}{}]", "=".repeat(filled), " ".repeat(BAR_CELLS - filled))
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if self.shown && self.started.elapsed() >= PROGRESS_AFTER {
-            say("\r\u{1b}[K");
-        }
-    }
 }
 
 #[cfg(test)]

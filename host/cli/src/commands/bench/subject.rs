@@ -20,7 +20,7 @@ const WARM_UP_CALLS: u32 = 50;
 /// How long they may take. A call that takes longer is made once.
 const WARM_UP_TIME: Duration = Duration::from_millis(200);
 
-/// How often progress is shown.
+/// How often it is looked how many were made.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// A call that is made again and again.
@@ -58,14 +58,7 @@ impl Subject {
     /// One call after the other, on this thread.
     pub async fn one_by_one(&self, plan: Plan, progress: &Progress) -> Result<Series, String> {
         let began = Instant::now();
-        let mut shown = began;
-        let show = |calls| {
-            if shown.elapsed() >= PROGRESS_EVERY {
-                shown = Instant::now();
-                progress.at(calls);
-            }
-        };
-        let made = self.chain(&Left::of(plan), show).await?;
+        let made = self.chain(&Left::of(plan), |calls| progress.at(calls)).await?;
         Ok(made.finish(began.elapsed()))
     }
 

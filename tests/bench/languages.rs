@@ -20,12 +20,13 @@ const COLUMNS: &[Column] = &[
     Column { key: "load_cached_ms", heading: "load, compiled ms", decimals: 1 },
     Column { key: "call_p50_ms", heading: "fresh call p50 ms", decimals: 3 },
     Column { key: "call_p99_ms", heading: "p99", decimals: 3 },
+    Column { key: "all_cores_ratio", heading: "all cores ×", decimals: 2 },
     Column { key: "memory_kib", heading: "memory KiB", decimals: 0 },
 ];
 
 const NOTE: &str = "\
 load: from starting the process to its end, with all that an engine takes; compiling: nothing was kept. fresh call: in process, an instance
-made at the call and thrown away. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
+made at the call and thrown away. all cores ×: calls per second on all cores beside those of one call after the other. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
 `toolcell new` writes for C, which counts the words of a sentence: what the language itself takes, where html_tidy is a library of 40,000 lines.";
 
 /// What stands in the name of a row of a component that is not there.
@@ -176,6 +177,7 @@ struct Values {
     load_cached_ms: f64,
     call_p50_ms: f64,
     call_p99_ms: f64,
+    all_cores_ratio: f64,
     memory_kib: f64,
 }
 
@@ -196,6 +198,7 @@ impl Prepared {
             load_cached_ms: cached.into_iter().fold(f64::INFINITY, f64::min),
             call_p50_ms: figure("/one_by_one/latency_us/p50")? / 1e3,
             call_p99_ms: figure("/one_by_one/latency_us/p99")? / 1e3,
+            all_cores_ratio: figure("/on_every_core/calls_per_second")? / figure("/one_by_one/calls_per_second")?,
             memory_kib: figure("/memory_peak_bytes")? / 1024.0,
         })
     }
@@ -219,7 +222,9 @@ impl Prepared {
 impl Values {
     /// As the columns have them.
     fn in_columns(&self) -> Vec<Option<f64>> {
-        let Self { artifact_kib, load_uncached_ms, load_cached_ms, call_p50_ms, call_p99_ms, memory_kib } = *self;
-        [artifact_kib, load_uncached_ms, load_cached_ms, call_p50_ms, call_p99_ms, memory_kib].map(Some).to_vec()
+        let Self { artifact_kib, load_uncached_ms, load_cached_ms, .. } = *self;
+        let Self { call_p50_ms, call_p99_ms, all_cores_ratio, memory_kib, .. } = *self;
+        let calls = [call_p50_ms, call_p99_ms, all_cores_ratio, memory_kib];
+        [artifact_kib, load_uncached_ms, load_cached_ms].into_iter().chain(calls).map(Some).collect()
     }
 }

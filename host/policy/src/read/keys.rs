@@ -14,7 +14,12 @@ pub(crate) struct Keys {
 pub(crate) const ROOT: Keys = Keys {
     now: &["version", "server", "http", "metrics", "traces", "defaults", "audit", "callers", "components"],
     later: &[],
-    other_names: &[("component", "components"), ("tools", "components"), ("limits", "defaults"), ("caller", "callers")],
+    other_names: &[
+        ("component", "components"),
+        ("tools", "components"),
+        ("limits", "defaults.limits"),
+        ("caller", "callers"),
+    ],
 };
 
 pub(crate) const SERVER: Keys = Keys {

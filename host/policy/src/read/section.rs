@@ -5,6 +5,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::keys::Keys;
 use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::limits::Limit;
 use crate::names::did_you_mean;
 use crate::parse::DIAGNOSTICS_MAX;
 
@@ -234,6 +235,9 @@ impl<'t> Entry<'t> {
         let problem =
             Diagnostic::error("manifest::unknown_key", format!("unknown key {:?}", self.key)).at(self.key_span.clone());
         let other_name = keys.other_names.iter().find(|(other, _)| self.key.eq_ignore_ascii_case(other));
+        if other_name.is_none() && keys.now.contains(&"limits") && Limit::from_key(self.key).is_some() {
+            return problem.hint(format!("limits have a table of their own: limits = {{ {} = … }}", self.key));
+        }
         let meant = match other_name {
             Some((_, key)) => Some(*key),
             None => did_you_mean(self.key, keys.now.iter().chain(keys.later).copied()),

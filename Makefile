@@ -21,7 +21,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -73,6 +73,9 @@ endif
 
 soak: build fixtures ## Drive one host with good, hostile and cancelled calls for a time (SECONDS=600, ARGS=--json)
 	$(CARGO) run $(tests) --bin toolcell-soak -- --seconds $(or $(SECONDS),600) $(ARGS)
+
+soak-smoke: ## The same for 20 seconds, with calls that are the same each time
+	@$(MAKE) --no-print-directory soak SECONDS=20 ARGS="--seed 1"
 
 fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas or the conversion of values (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)

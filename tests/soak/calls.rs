@@ -221,10 +221,11 @@ impl Request {
     }
 
     fn other(random: &mut Random) -> Self {
-        let (era, method, wanted) = match random.below(4) {
+        let (era, method, wanted) = match random.below(5) {
             0 => (Era::Legacy, "ping", Wanted::Empty),
             1 => (Era::Legacy, "tools/list", Wanted::Member("tools")),
             2 => (Era::Modern, "tools/list", Wanted::Member("tools")),
+            3 => (era(random), "resources/list", Wanted::Member("resources")),
             _ => (Era::Modern, "server/discover", Wanted::Member("supportedVersions")),
         };
         Self { kind: Kind::Other, era, method, params: json!({}), wanted }
@@ -242,7 +243,7 @@ impl Request {
             }
             _ => {
                 let (era, wanted) = (era(random), Wanted::Refusal(METHOD_NOT_FOUND));
-                Self { kind: Kind::Refused, era, method: "resources/list", params: json!({}), wanted }
+                Self { kind: Kind::Refused, era, method: "prompts/list", params: json!({}), wanted }
             }
         }
     }

@@ -25,8 +25,8 @@ const KEEP_MEMORY_BYTES: usize = 512 * 1024;
 /// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
 /// Memories that stay ready for their component with what they keep, of which those unused for longest are given to others first.
-/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 50 MiB at most after a burst of calls of large guests; small ones touch 20 to 100 KiB.
-const READY_MEMORIES: u32 = 100;
+/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 32 MiB at most after a burst of calls of large guests; small ones touch 20 to 100 KiB.
+const READY_MEMORIES: u32 = 64;
 /// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch; the rest is given back.
 /// Without this, each stack that was ever overrun would keep its half megabyte.
 const KEEP_STACK_BYTES: usize = 16 * 1024;

@@ -15,6 +15,16 @@ pub const CTRL_C: &str = "\u{3}";
 /// How long a command that is interrupted may show nothing before it is ended.
 const FAREWELL: Duration = Duration::from_secs(5);
 
+/// Whether there are terminals here: a machine may have no `/dev/ptmx`.
+///
+/// # Panics
+/// Where Python 3 cannot be started.
+#[must_use]
+pub fn can_be_had() -> bool {
+    let tried = std::process::Command::new("python3").args(["-c", "import pty; pty.openpty()"]).output();
+    tried.unwrap().status.success()
+}
+
 /// A command that runs on a terminal. Ended when dropped.
 #[derive(Debug)]
 pub struct Terminal {

@@ -16,6 +16,7 @@ use tracing_subscriber::{Registry, fmt, reload};
 use crate::args::{LogArgs, LogFilter, LogFormat};
 use crate::terminal;
 use escape::Escaping;
+pub use escape::escaped;
 
 /// Lines held for a reader that is behind; past them, lines are dropped. A tool prints at most 64 KiB a call unless the
 /// manifest says more.
@@ -78,6 +79,9 @@ impl LogControl {
 
 /// Starts the log.
 pub fn start(args: &LogArgs) -> Log {
+    if args.log_format == LogFormat::Json {
+        terminal::speak_json();
+    }
     let (writer, guard) =
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(std::io::stderr());
     let errors = writer.error_counter();

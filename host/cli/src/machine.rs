@@ -72,7 +72,7 @@ fn say_removed(drafts: usize) {
 }
 
 fn say_unusable(error: &CacheError) {
-    terminal::say(&format!("warning: compiled code is not kept: {error}\n"));
+    terminal::warning(&format!("compiled code is not kept: {error}"));
 }
 
 /// This program's folder among the user's, by the XDG base directory specification; relative paths in the environment

@@ -103,11 +103,26 @@ impl ManifestFile {
 }
 
 impl Project {
-    /// Shows every problem on stderr, drawn.
+    /// Shows every problem on stderr: drawn, or where all is JSON there as that.
     pub fn show_problems(&self) {
+        if terminal::speaks_json() {
+            return self.problems.iter().for_each(|problem| terminal::write(&self.line_of(problem)));
+        }
         if !self.problems.is_empty() {
             terminal::say(&render_all(&self.file.source(), &self.problems, terminal::stderr_style()));
         }
+    }
+
+    fn line_of(&self, problem: &Diagnostic) -> String {
+        let level = match problem.severity() {
+            Severity::Error => tracing::Level::ERROR,
+            Severity::Warning => tracing::Level::WARN,
+        };
+        let fields = match problem.to_json(&self.file.source()) {
+            serde_json::Value::Object(fields) => fields,
+            other => serde_json::Map::from_iter([("message".to_owned(), other)]),
+        };
+        terminal::json_line(level, fields)
     }
 
     /// How many errors and warnings there are, in words.

@@ -1,14 +1,18 @@
 //! Writing to people: colours only on a terminal, progress only where somebody waits and can see it.
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde_json::{Map, Value};
 use toolcell_policy::Style;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use crate::catalog::PROGRESS_AFTER;
+use crate::logging::escaped;
 
 /// How to draw on stderr. `NO_COLOR` (any value but empty) turns colours off.
 pub fn stderr_style() -> Style {
@@ -52,19 +56,68 @@ fn paint(text: &str, code: &str, style: Style) -> String {
     }
 }
 
+/// Whether whoever reads stderr takes only JSON.
+static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on what is said on stderr is a line of JSON each time, as the lines of such a log are: no matter how much is logged.
+pub fn speak_json() {
+    SPEAKS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Whether that is so.
+pub fn speaks_json() -> bool {
+    SPEAKS_JSON.load(Ordering::Relaxed)
+}
+
+/// A line of JSON, of this level, with these fields, of which `message` is one.
+pub fn json_line(level: tracing::Level, fields: Map<String, Value>) -> String {
+    let mut timestamp = String::new();
+    // A clock that cannot be written leaves no time behind.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
+    let about = [("timestamp", timestamp), ("level", level.to_string())];
+    let about = about.into_iter().map(|(key, text)| (key.to_owned(), Value::String(text)));
+    let line = format!("{}\n", Value::Object(about.chain(fields).collect()));
+    escaped(&line, false).unwrap_or(line)
+}
+
+fn json_text(level: tracing::Level, message: &str, hint: Option<&str>) -> String {
+    let fields = [("message", Some(message)), ("hint", hint)];
+    let fields = fields.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?.trim()))));
+    json_line(level, fields.collect())
+}
+
 /// Says what went wrong and what to do about it, on stderr.
 pub fn error(message: &str, hint: Option<&str>) {
+    if speaks_json() {
+        return write(&json_text(tracing::Level::ERROR, message, hint));
+    }
     let style = stderr_style();
     let label = paint("error", "1;31", style);
     let mut text = format!("{label}: {message}\n");
     if let Some(hint) = hint {
         text.push_str(&format!("\n{}: {hint}\n", paint("hint", "1;36", style)));
     }
-    say(&text);
+    write(&text);
 }
 
-/// Writes to stderr. Where that fails there is nobody left to tell.
+/// Says this on stderr.
 pub fn say(text: &str) {
+    if speaks_json() {
+        return write(&json_text(tracing::Level::INFO, text, None));
+    }
+    write(text);
+}
+
+/// Says what should be looked at, in one sentence, on stderr.
+pub fn warning(text: &str) {
+    if speaks_json() {
+        return write(&json_text(tracing::Level::WARN, text, None));
+    }
+    write(&format!("warning: {text}\n"));
+}
+
+/// Writes to stderr as it is. Where that fails there is nobody left to tell.
+pub fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
@@ -88,7 +141,8 @@ impl Progress {
     pub fn new(what: &'static str, total: usize) -> Self {
         let done = Arc::new(AtomicUsize::new(0));
         let (goes_on, ends) = channel();
-        let drawing = std::io::stderr().is_terminal().then(|| {
+        let is_seen = std::io::stderr().is_terminal() && !speaks_json();
+        let drawing = is_seen.then(|| {
             let done = Arc::clone(&done);
             std::thread::Builder::new().name("progress".to_owned()).spawn(move || draw(what, total, &done, &ends))
         });
@@ -118,11 +172,11 @@ fn draw(what: &str, total: usize, done: &AtomicUsize, ends: &Receiver<()>) {
     let mut pause = PROGRESS_AFTER;
     while ends.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let (done, seconds) = (done.load(Ordering::Relaxed), started.elapsed().as_secs());
-        say(&format!("\r{what} {} {done}/{total}, {seconds} s\u{1b}[K", bar(done, total)));
+        write(&format!("\r{what} {} {done}/{total}, {seconds} s\u{1b}[K", bar(done, total)));
         pause = REDRAW;
     }
     if started.elapsed() >= PROGRESS_AFTER {
-        say("\r\u{1b}[K");
+        write("\r\u{1b}[K");
     }
 }
 

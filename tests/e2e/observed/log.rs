@@ -48,6 +48,31 @@ fn json_lines_parse_and_name_their_call() {
 }
 
 #[test]
+fn what_is_said_before_and_beside_the_log_is_json_as_its_lines_are() {
+    let manifest = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\nlimits = { deadline = 30, \"\u{202e}\" = 1 }\n";
+    let folder = Folder::with_manifest(manifest);
+    for level in ["info", "off"] {
+        let serve = |more: &[&str]| {
+            let refused =
+                Command::in_folder(&folder, &[&["serve", "--log-format", "json", "--log", level], more].concat()).run();
+            let said = refused.failed_with(1);
+            assert!(!said.contains('\u{202e}'), "{said}");
+            lines(said)
+        };
+        let problems = serve(&[]);
+        let told: Vec<_> =
+            problems.iter().map(|line| (&line["level"], &line["code"], &line["line"], &line["hint"])).collect();
+        assert_eq!(told[0], (&json!("ERROR"), &json!("limits::unit"), &json!(4), &json!("write \"30s\" or \"30ms\"")));
+        assert_eq!(told[1].1, "manifest::unknown_key", "{problems:#?}");
+        assert_eq!(problems.last().unwrap()["message"], "toolcell.toml: 2 errors");
+        let missing = serve(&["--manifest", "gone.toml"]);
+        assert_eq!(missing.len(), 1, "{missing:#?}");
+        assert_eq!(missing[0]["message"], "gone.toml cannot be read: there is no such file");
+        assert!(missing[0]["hint"].as_str().unwrap().starts_with("name the manifest"), "{missing:#?}");
+    }
+}
+
+#[test]
 fn two_clients_with_the_same_ids_are_told_apart() {
     let folder = Folder::with_manifest(&manifest_of(&["noisy"]));
     let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);

@@ -33,7 +33,7 @@ impl<W: Write> Write for Escaping<W> {
 }
 
 /// The text with escapes, where it needs any.
-fn escaped(text: &str, is_coloured: bool) -> Option<String> {
+pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
     let hides = |character: char| sanitize::is_hidden(character) && !(is_coloured && character == '\u{1b}');
     if !text.chars().any(hides) {
         return None;

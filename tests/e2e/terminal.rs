@@ -54,11 +54,11 @@ fn what_takes_over_a_second_says_how_far_it_is_and_leaves_nothing_behind() {
     if is_left_out() {
         return;
     }
-    let limits = "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"3s\"\n";
+    let limits = "[components.loops.limits]\nfuel = 1_000_000_000_000_000\ndeadline = \"5s\"\n";
     let manifest = format!("version = 1\n[components.loops]\nsource = \"components/loops.wasm\"\n{limits}");
     let folder = Folder::with_manifest(&manifest);
     let calibrate = || Command::in_folder(&folder, &["calibrate", "spin", "--with", "{}"]);
-    // Elsewhere not a word of it; the one call meets its deadline after three seconds.
+    // Elsewhere not a word of it; the one call meets its deadline after five seconds.
     let written = calibrate().run();
     let written = written.failed_with(1);
     assert!(!written.contains("calling"), "{written}");
@@ -67,7 +67,7 @@ fn what_takes_over_a_second_says_how_far_it_is_and_leaves_nothing_behind() {
     let (code, shown) = terminal.ended();
     assert_eq!(code, 1, "{shown}");
     let (_, last) = shown.rsplit_once("\r\u{1b}[K").unwrap();
-    assert!(shown.contains(", 2 s\u{1b}[K\r"), "drawn again: {shown:?}");
+    assert!(shown.matches("calling [").count() > 1, "drawn once: {shown:?}");
     assert_eq!(plain(last), written);
 }
 

@@ -11,7 +11,6 @@ use toolcell_policy::Style;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
-use crate::catalog::PROGRESS_AFTER;
 use crate::logging::escaped;
 
 /// How to draw on stderr. `NO_COLOR` (any value but empty) turns colours off.
@@ -163,6 +162,9 @@ impl Drop for Progress {
         let _ = self.drawing.take().map(JoinHandle::join);
     }
 }
+
+/// How long something may take before it is said how far it is.
+const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the line is drawn.
 const REDRAW: Duration = Duration::from_millis(250);

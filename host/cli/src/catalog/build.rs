@@ -8,7 +8,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
@@ -533,6 +532,3 @@ pub fn folder_of(manifest: &Path) -> PathBuf {
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_path_buf()
 }
-
-/// How long loading may take before a terminal is told how far it is.
-pub const PROGRESS_AFTER: Duration = Duration::from_secs(1);

@@ -526,12 +526,12 @@ def main():
     if not given.toolcell.exists():
         print(f"error: there is no {given.toolcell}\n\nhint: `make run` builds it", file=sys.stderr)
         return 1
-    # Beforehand, as it says on a terminal how far it is; where something is wrong it says that as well.
-    compiling = [given.toolcell, "compile", "--manifest", given.manifest]
-    if subprocess.run(compiling, stdout=subprocess.DEVNULL, check=False).returncode != 0:
-        return 1
     server = None
     try:
+        # Beforehand, as it says on a terminal how far it is; where something is wrong it says that as well.
+        compiling = [given.toolcell, "compile", "--manifest", given.manifest]
+        if subprocess.run(compiling, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+            return 1
         server = Server([str(given.toolcell), "serve", "--manifest", str(given.manifest)], given.port)
         converse(server, given)
     except (Wrong, KeyError, IndexError, TypeError, ValueError) as wrong:

@@ -19,8 +19,9 @@ const TABLE_ELEMENTS: usize = 32 * 1024;
 const INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a used memory that stay resident between calls, where the kernel can tell which pages were touched: wasmtime keeps those of
 /// the first 32 runs of such pages. Zeroing them is cheaper than giving them back and faulting them in again, above all while
-/// other calls run: the first write to a page of a memory's image interrupts every core that runs a guest. Of 128 KiB, 512 KiB and
-/// 4 MiB, Go makes 880, 980 and 980 calls/s one by one and 1,240, 1,540 and 1,690 on two cores, JavaScript 580, 680 and 710, and 360, 520 and 570.
+/// other calls run: the first write to a page of a memory's image interrupts every core that runs a guest. Beside
+/// 128 KiB, in nine pairs of `toolcell bench` with `prewarm = 0`, JavaScript makes 1.40 × the calls per second on two cores and 1.15 × one by one,
+/// Go 1.14 and 1.02, Python 1.08 and 1.03, C (`html_tidy`) 0.97 and 1.02.
 const KEEP_MEMORY_BYTES: usize = 512 * 1024;
 /// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Writing to people: colours only on a terminal, progress only where somebody waits and can see it.
+//! Writing to people: colours only on a terminal, progress only where somebody waits and can see it, JSON where the log is that.
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

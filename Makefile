@@ -1,12 +1,13 @@
 # Everything a person does with this repository. `make help` lists the targets; GNU make 4.3 or newer.
 #
 # One profile (release) and one target folder serve every target, so that wasmtime is built once. The folder is
-# ./target, or CARGO_TARGET_DIR where that is set.
+# ./target, or CARGO_TARGET_DIR where that is set. Paths are quoted everywhere: a clone's may hold spaces, so functions
+# of make that split words are not used on them.
 
 CARGO ?= cargo
 PYTHON ?= python3
 
-target := $(abspath $(or $(CARGO_TARGET_DIR),target))
+target := $(shell realpath -m -- "$${CARGO_TARGET_DIR:-target}")
 export CARGO_TARGET_DIR := $(target)
 # What the tests and the conversation run. Set here, so that a variable of the shell cannot put another binary in its place.
 export TOOLCELL_BIN := $(target)/release/toolcell
@@ -16,8 +17,8 @@ export TOOLCELL_BIN := $(target)/release/toolcell
 host := --release --locked --workspace --exclude toolcell-tests
 tests := --release --locked -p toolcell-tests
 # Guests run natively in their unit tests and for clippy; what they are built with is in guest-examples/build.sh.
-guests := --locked --manifest-path guest-examples/Cargo.toml --workspace --target-dir $(target)/guests
-fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --target-dir $(target)/fixtures
+guests := --locked --manifest-path guest-examples/Cargo.toml --workspace --target-dir "$(target)/guests"
+fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --target-dir "$(target)/fixtures"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
@@ -35,7 +36,7 @@ build: ## Build the toolcell binary (target/release/toolcell)
 	$(CARGO) build --release --locked -p toolcell
 
 guests: ## Build the example components (guest-examples/components)
-	CARGO_TARGET_DIR=$(target)/guests guest-examples/build.sh
+	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh
 
 languages: build ## Build the examples in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had)
 	guest-examples/languages.sh $(ARGS)

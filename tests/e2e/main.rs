@@ -36,6 +36,7 @@ mod reload;
 mod reload_beside;
 mod reload_crash;
 mod reload_storm;
+mod remnants;
 mod resources;
 mod results;
 mod sealed;

@@ -13,6 +13,6 @@ pub use collector::{Collector, Manner, Span};
 pub use echo::{TcpEcho, UdpEcho};
 pub use http::{HttpServer, Seen};
 pub use http2::Http2Server;
-pub use issuer::{Issuer, SigningKey, seconds_from_now};
+pub use issuer::{Algorithm, Issuer, SigningKey, seconds_from_now};
 pub use names::{NameServer, Named};
 pub use tls::{Authority, Identity, TlsWire};

@@ -16,6 +16,7 @@ mod logging;
 mod machine;
 mod metrics;
 mod observe;
+mod outgoing;
 mod project;
 mod reload;
 mod secrets;

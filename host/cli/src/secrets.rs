@@ -71,19 +71,26 @@ fn flags() -> rustix::fs::OFlags {
 }
 
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
-    let found = platform_keyring(service, account).or_else(|error| kernel_keyring(service, account).ok_or(error));
-    found.map(Zeroizing::new).map_err(|error| {
-        let message = format!("no keyring of this system gives {service}/{account}: {error}");
-        (message, format!("store it for service {service:?}, account {account:?}"))
+    let found = secret_service(service, account).or_else(|| kernel_keyring(service, account));
+    found.map(Zeroizing::new).ok_or_else(|| {
+        let message = format!("no keyring of this system gives {service}/{account}");
+        let asked = if cfg!(feature = "secret-service") { "" } else { "; this build asks no desktop's keyring" };
+        (message, format!("keyctl padd user 'keyring:{account}@{service}' @u stores it in the kernel's{asked}"))
     })
 }
 
-/// The Secret Service, or what the platform has in its place.
-fn platform_keyring(service: &str, account: &str) -> keyring::v1::Result<String> {
-    keyring::v1::Entry::new(service, account)?.get_password()
+/// The desktop's keyring, over D-Bus. It takes fifty crates more, and a server has none: the feature is off by default.
+#[cfg(feature = "secret-service")]
+fn secret_service(service: &str, account: &str) -> Option<String> {
+    keyring::v1::Entry::new(service, account).ok()?.get_password().ok()
 }
 
-/// The kernel's own: there without a desktop, gone with the last session. The key is a `user` key that is described as
+#[cfg(not(feature = "secret-service"))]
+fn secret_service(_: &str, _: &str) -> Option<String> {
+    None
+}
+
+/// The kernel's keyring: there without a desktop, gone with the last login. The key is a `user` key that is described as
 /// `keyring:ACCOUNT@SERVICE`.
 #[cfg(target_os = "linux")]
 fn kernel_keyring(service: &str, account: &str) -> Option<String> {

@@ -5,27 +5,29 @@
 mod call;
 mod outlet;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
-use reqwest::blocking::Client;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use tokio::runtime::{Builder, Runtime};
 use toolcell_policy::TracesPolicy;
 
 use crate::exit::AtFault;
+use crate::outgoing::{Bounds, Outgoing};
 pub use call::{CallTrace, Subject};
 use outlet::Outlet;
 pub use outlet::Sent;
 
-/// How long the collector has to take what it is sent.
-const EXPORT_TIME: Duration = Duration::from_secs(5);
-
-/// How long it has to be connected to.
-const CONNECT_TIME: Duration = Duration::from_secs(2);
+/// What sending one batch may take. Collectors answer with a few bytes.
+const BOUNDS: Bounds =
+    Bounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
 
 /// How long a process that ends waits for what is still to be sent.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
@@ -39,31 +41,43 @@ pub struct Traces {
     transport: &'static str,
 }
 
-/// What sends to this endpoint: over TLS, where the machine's roots prove it.
-fn client(endpoint: &str) -> reqwest::Result<Client> {
-    // Where one is there already, it is the same.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
-        .timeout(EXPORT_TIME)
-        .connect_timeout(CONNECT_TIME)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy();
-    // A machine without roots may have a collector all the same.
-    let client = if endpoint.starts_with("https:") { client } else { client.tls_certs_only([]) };
-    client.build()
+/// Sends to the collector. The thread that exports spans waits in it, so it has a runtime of its own.
+struct Sender {
+    outgoing: Outgoing,
+    runtime: Runtime,
+}
+
+impl Sender {
+    fn new(endpoint: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        let outgoing = Outgoing::new([endpoint], BOUNDS)?;
+        Ok(Self { outgoing, runtime: Builder::new_current_thread().enable_all().build()? })
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl HttpClient for Sender {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        Ok(self.runtime.block_on(self.outgoing.send(request))?)
+    }
 }
 
 impl Traces {
     /// Sends what is sampled to the collector from now on.
     pub fn start(policy: &TracesPolicy, transport: &'static str) -> Result<Arc<Self>, AtFault> {
         let wrong = |error: &dyn std::error::Error| AtFault::new(format!("traces cannot be sent: {error}"));
-        let client = client(policy.endpoint());
+        let sender = Sender::new(policy.endpoint()).map_err(|error| wrong(error.as_ref()))?;
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
-            .with_http_client(client.map_err(|error| wrong(&error))?)
+            .with_http_client(sender)
             .with_endpoint(policy.endpoint())
             .with_protocol(Protocol::HttpBinary)
-            .with_timeout(EXPORT_TIME)
+            .with_timeout(BOUNDS.whole)
             .build()
             .map_err(|error| wrong(&error))?;
         let sent = Arc::<Sent>::default();

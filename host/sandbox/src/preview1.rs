@@ -124,9 +124,9 @@ pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
     let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);
-    let mut encoder = ComponentEncoder::default();
     // Validated where it is compiled.
-    let ready = encoder.validate(false).module(module).and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER));
-    let component = ready.and_then(|encoder| encoder.encode());
+    let encoder = ComponentEncoder::default().validate(false).module(module);
+    let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER));
+    let component = ready.and_then(|mut encoder| encoder.encode());
     component.map_err(|error| wasmtime::Error::msg(format!("{error:#}")))
 }

@@ -1,9 +1,8 @@
 //! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each that does not hold, keys that change, an issuer
 //! that is gone, and streams that end with the token.
 
-use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
-use toolcell_tests::loopback::{Authority, HttpServer, Issuer, SigningKey, seconds_from_now};
+use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 
@@ -108,7 +107,8 @@ fn invalid(description: &str) -> String {
 
 #[test]
 fn a_token_of_an_issuer_lets_its_caller_in_however_it_is_signed() {
-    for algorithm in [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256, Algorithm::ES384, Algorithm::EdDSA] {
+    use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
+    for algorithm in [RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA] {
         let scene = Scene::of(algorithm, "", "");
         let reply = scene.ask(&scene.good());
         assert_eq!(reply.frame()["result"]["content"][0]["text"], "x", "{algorithm:?}: {reply:?}");

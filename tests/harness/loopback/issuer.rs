@@ -7,9 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use jsonwebtoken::jwk::Jwk;
-use jsonwebtoken::{Algorithm, EncodingKey, Header};
-use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RsaEncoding, RsaKeyPair,
+    RsaPublicKeyComponents,
+};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
@@ -19,12 +24,35 @@ use super::Identity;
 const RSA: &[u8] = include_bytes!("keys/rsa.der");
 const ED25519: &[u8] = include_bytes!("keys/ed25519.der");
 
+/// How a token is signed, by the name that its header gives (RFC 7518 section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Algorithm {
+    HS256,
+    RS256,
+    RS384,
+    RS512,
+    PS256,
+    PS384,
+    PS512,
+    ES256,
+    ES384,
+    EdDSA,
+}
+
 /// A key that signs tokens.
 #[derive(Clone)]
 pub struct SigningKey {
     kid: String,
     algorithm: Algorithm,
-    key: EncodingKey,
+    key: Arc<Key>,
+}
+
+enum Key {
+    Shared(hmac::Key),
+    Rsa(RsaKeyPair, &'static dyn RsaEncoding),
+    Ec(EcdsaKeyPair),
+    Ed(Ed25519KeyPair),
 }
 
 impl std::fmt::Debug for SigningKey {
@@ -56,6 +84,51 @@ pub fn seconds_from_now(later: i64) -> i64 {
     i64::try_from(now).unwrap() + later
 }
 
+impl Key {
+    fn rsa(encoding: &'static dyn RsaEncoding) -> Self {
+        Self::Rsa(RsaKeyPair::from_der(RSA).unwrap(), encoding)
+    }
+
+    fn ec(kind: &'static EcdsaSigningAlgorithm) -> Self {
+        let random = SystemRandom::new();
+        let made = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
+        Self::Ec(EcdsaKeyPair::from_pkcs8(kind, made.as_ref(), &random).unwrap())
+    }
+
+    fn sign(&self, message: &[u8]) -> Vec<u8> {
+        let random = SystemRandom::new();
+        match self {
+            Self::Shared(key) => hmac::sign(key, message).as_ref().to_vec(),
+            Self::Rsa(pair, encoding) => {
+                let mut signed = vec![0; pair.public().modulus_len()];
+                pair.sign(*encoding, &random, message, &mut signed).unwrap();
+                signed
+            }
+            Self::Ec(pair) => pair.sign(&random, message).unwrap().as_ref().to_vec(),
+            Self::Ed(pair) => pair.sign(message).as_ref().to_vec(),
+        }
+    }
+
+    /// The public part as a JSON Web Key (RFC 7517).
+    fn public(&self) -> Value {
+        let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        match self {
+            Self::Shared(_) => panic!("a shared key has no public part"),
+            Self::Rsa(pair, _) => {
+                let components: RsaPublicKeyComponents<Vec<u8>> = pair.public().into();
+                json!({"kty": "RSA", "n": text(&components.n), "e": text(&components.e)})
+            }
+            Self::Ec(pair) => {
+                // A point that is not compressed: the byte 4, then both coordinates.
+                let (x, y) = pair.public_key().as_ref()[1..].split_at(pair.public_key().as_ref().len() / 2);
+                let curve = if x.len() == 32 { "P-256" } else { "P-384" };
+                json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)})
+            }
+            Self::Ed(pair) => json!({"kty": "OKP", "crv": "Ed25519", "x": text(pair.public_key().as_ref())}),
+        }
+    }
+}
+
 impl SigningKey {
     /// A key of this name for this algorithm: new for `ES256` and `ES384`, always the same for the others.
     ///
@@ -63,22 +136,27 @@ impl SigningKey {
     /// Where there is none.
     #[must_use]
     pub fn new(kid: &str, algorithm: Algorithm) -> Self {
-        let made = |of| KeyPair::generate_for(of).unwrap().serialize_der();
         let key = match algorithm {
-            Algorithm::ES256 => EncodingKey::from_ec_der(&made(&PKCS_ECDSA_P256_SHA256)),
-            Algorithm::ES384 => EncodingKey::from_ec_der(&made(&PKCS_ECDSA_P384_SHA384)),
-            Algorithm::EdDSA => EncodingKey::from_ed_der(ED25519),
-            Algorithm::HS256 => EncodingKey::from_secret(b"a secret that both know"),
-            _ => EncodingKey::from_rsa_der(RSA),
+            Algorithm::HS256 => Key::Shared(hmac::Key::new(hmac::HMAC_SHA256, b"a secret that both know")),
+            Algorithm::RS256 => Key::rsa(&signature::RSA_PKCS1_SHA256),
+            Algorithm::RS384 => Key::rsa(&signature::RSA_PKCS1_SHA384),
+            Algorithm::RS512 => Key::rsa(&signature::RSA_PKCS1_SHA512),
+            Algorithm::PS256 => Key::rsa(&signature::RSA_PSS_SHA256),
+            Algorithm::PS384 => Key::rsa(&signature::RSA_PSS_SHA384),
+            Algorithm::PS512 => Key::rsa(&signature::RSA_PSS_SHA512),
+            Algorithm::ES256 => Key::ec(&signature::ECDSA_P256_SHA256_FIXED_SIGNING),
+            Algorithm::ES384 => Key::ec(&signature::ECDSA_P384_SHA384_FIXED_SIGNING),
+            Algorithm::EdDSA => Key::Ed(Ed25519KeyPair::from_pkcs8_maybe_unchecked(ED25519).unwrap()),
         };
-        Self { kid: kid.to_owned(), algorithm, key }
+        Self { kid: kid.to_owned(), algorithm, key: Arc::new(key) }
     }
 
     /// A key that signs with a shared secret which is the public part of this one, under its name.
     #[must_use]
     pub fn confused(&self) -> Self {
         let public = self.public()["x"].as_str().unwrap_or_default().to_owned();
-        Self { kid: self.kid.clone(), algorithm: Algorithm::HS256, key: EncodingKey::from_secret(public.as_bytes()) }
+        let key = Key::Shared(hmac::Key::new(hmac::HMAC_SHA256, public.as_bytes()));
+        Self { kid: self.kid.clone(), algorithm: Algorithm::HS256, key: Arc::new(key) }
     }
 
     /// The same key under another name.
@@ -93,29 +171,30 @@ impl SigningKey {
     /// Where it has none.
     #[must_use]
     pub fn public(&self) -> Value {
-        let mut public = serde_json::to_value(Jwk::from_encoding_key(&self.key, self.algorithm).unwrap()).unwrap();
+        let mut public = self.key.public();
         public["kid"] = self.kid.clone().into();
+        public["alg"] = format!("{:?}", self.algorithm).into();
         public["use"] = "sig".into();
         public
     }
 
     /// A token that says this and names the key.
-    ///
-    /// # Panics
-    /// Where it cannot be signed.
     #[must_use]
     pub fn token(&self, claims: &Value) -> String {
-        let header = Header { kid: Some(self.kid.clone()), ..Header::new(self.algorithm) };
-        jsonwebtoken::encode(&header, claims, &self.key).unwrap()
+        self.signed(&json!({"typ": "JWT", "alg": format!("{:?}", self.algorithm), "kid": self.kid}), claims)
     }
 
     /// The same, naming no key.
-    ///
-    /// # Panics
-    /// Where it cannot be signed.
     #[must_use]
     pub fn anonymous_token(&self, claims: &Value) -> String {
-        jsonwebtoken::encode(&Header::new(self.algorithm), claims, &self.key).unwrap()
+        self.signed(&json!({"typ": "JWT", "alg": format!("{:?}", self.algorithm)}), claims)
+    }
+
+    fn signed(&self, header: &Value, claims: &Value) -> String {
+        let encoded = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
+        let message = format!("{}.{}", encoded(header), encoded(claims));
+        let signature = URL_SAFE_NO_PAD.encode(self.key.sign(message.as_bytes()));
+        format!("{message}.{signature}")
     }
 }
 

@@ -3,7 +3,7 @@
 use wasmparser::{BinaryReaderError, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata, metadata};
 
-use super::sections::{self, leb, offset};
+use super::sections::{self, leb};
 use super::{ADAPTER, PREVIEW1};
 
 /// What the adapter would make success or failure of.
@@ -31,7 +31,7 @@ pub(super) fn with_codes(module: &[u8]) -> Result<Option<Vec<u8>>, String> {
         let mut resolve = adapter.resolve;
         let package = resolve.push_source("adapted.wit", WORLD)?;
         let world = resolve.select_world(&[package], None)?;
-        embed_component_metadata(&mut renamed, &resolve, world, StringEncoding::UTF8, false)
+        embed_component_metadata(&mut renamed, &resolve, world, StringEncoding::UTF8)
     });
     embedded.map(|()| Some(renamed)).map_err(|error| format!("{error:#}"))
 }
@@ -41,7 +41,7 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     for payload in Parser::new(0).parse_all(module) {
         let Payload::ImportSection(section) = payload? else { continue };
         let range = section.range();
-        let (start, end) = (offset(range.start), offset(range.end));
+        let (start, end) = (range.start, range.end);
         let mut starts = Vec::new();
         let mut found = None;
         for import in section.into_imports_with_offsets() {
@@ -49,7 +49,7 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
             if import.module == PREVIEW1 && import.name == PROC_EXIT {
                 found = Some(starts.len());
             }
-            starts.push(offset(at));
+            starts.push(at);
         }
         let Some(found) = found else { return Ok(None) };
         starts.push(end);

@@ -53,7 +53,7 @@ impl<'a> Parts<'a> {
         for payload in Parser::new(0).parse_all(module) {
             let payload = payload.ok()?;
             if let Some((id, range)) = payload.as_section() {
-                sections.push((id, module.get(place(range.start)?..place(range.end)?)?));
+                sections.push((id, module.get(range)?));
             }
             match payload {
                 Payload::CustomSection(custom) => by_go |= custom.name() == go::BUILD_ID,
@@ -212,7 +212,7 @@ fn asking(body: &FunctionBody<'_>, size: u32) -> Option<Vec<u8>> {
         return Some(bytes.to_vec());
     }
     let from = body.range().start;
-    let within = |at: u64| at.checked_sub(from).and_then(place);
+    let within = |at: usize| at.checked_sub(from);
     let mut rewritten = Vec::with_capacity(bytes.len());
     let mut copied = 0;
     let mut operators = body.get_operators_reader().ok()?;
@@ -247,11 +247,6 @@ fn encoded<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     let mut bytes = Vec::new();
     value.encode(&mut bytes);
     bytes
-}
-
-/// A place in the module's bytes.
-fn place(offset: u64) -> Option<usize> {
-    usize::try_from(offset).ok()
 }
 
 /// A section with more items at its end.

@@ -17,11 +17,6 @@ pub(super) fn replace(module: &[u8], (start, end): (usize, usize), number: u8, b
     Some(replaced)
 }
 
-/// A place in a module.
-pub(super) fn offset(at: u64) -> usize {
-    usize::try_from(at).unwrap_or(usize::MAX)
-}
-
 /// A number as the format writes it: seven bits to a byte.
 pub(super) fn leb(mut number: usize) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,18 +1,16 @@
 //! Fetching what issuers publish: over https, or from loopback, without redirects and within bounds.
 use std::time::Duration;
 
-use reqwest::redirect::Policy;
-use reqwest::{Client, StatusCode, Url};
+use ::http::{Request, StatusCode};
+use hyper::body::Bytes;
 use serde::Deserialize;
+use url::Url;
 
-/// The longest answer, in bytes. Sets of keys with their certificates have some twenty kilobytes.
-const BYTES_MAX: usize = 256 * 1024;
+use crate::outgoing::{Bounds, Outgoing};
 
-/// How long one answer may take. Callers wait for it.
-const TAKES_MAX: Duration = Duration::from_secs(5);
-
-/// How long a connection may take.
-const CONNECTS_MAX: Duration = Duration::from_secs(3);
+/// What one answer may take. Callers wait for it. Sets of keys with their certificates have some twenty kilobytes.
+const BOUNDS: Bounds =
+    Bounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };
 
 /// Where metadata of authorization servers lie (RFC 8414 section 3), and those of OpenID providers.
 const METADATA: &str = "/.well-known/oauth-authorization-server";
@@ -20,42 +18,27 @@ const OPENID: &str = "/.well-known/openid-configuration";
 
 /// Fetches. Cheap to clone.
 #[derive(Clone)]
-pub struct Fetcher(Client);
+pub struct Fetcher(Outgoing);
 
 impl Fetcher {
     /// One that reaches these addresses, and what is named by what is there. `Err` is one sentence.
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        // Whoever else has set one has set the same.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .redirect(Policy::none())
-            .no_proxy()
-            .timeout(TAKES_MAX)
-            .connect_timeout(CONNECTS_MAX)
-            .user_agent(concat!("toolcell/", env!("CARGO_PKG_VERSION")));
-        // A machine without roots may have an issuer of its own all the same.
-        let is_plain = addresses.into_iter().all(|address| address.starts_with("http:"));
-        let client = if is_plain { client.tls_certs_only([]) } else { client };
-        client.build().map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {}", root(&error)))
+        let outgoing = Outgoing::new(addresses, BOUNDS);
+        outgoing.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
     }
 
     /// What is at this address. `Err` is one sentence.
-    pub async fn text(&self, address: &str) -> Result<Vec<u8>, String> {
-        let url =
-            Url::parse(address).ok().filter(is_safe).ok_or_else(|| format!("{address} is not reached over https"))?;
-        let wrong = |error: reqwest::Error| format!("{address}: {}", root(&error));
-        let mut response = self.0.get(url).header("accept", "application/json").send().await.map_err(wrong)?;
-        if response.status() != StatusCode::OK {
-            return Err(format!("{address} answers with status {}", response.status().as_u16()));
+    pub async fn text(&self, address: &str) -> Result<Bytes, String> {
+        let url = Url::parse(address).ok().filter(is_safe);
+        let url = url.ok_or_else(|| format!("{address} is not reached over https"))?;
+        let request = Request::get(url.as_str()).header("accept", "application/json").body(Bytes::new());
+        let request = request.map_err(|error| format!("{address}: {error}"))?;
+        let response = self.0.send(request).await.map_err(|error| format!("{address}: {error}"))?;
+        if response.status() == StatusCode::OK {
+            Ok(response.into_body())
+        } else {
+            Err(format!("{address} answers with status {}", response.status().as_u16()))
         }
-        let mut text = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(wrong)? {
-            if text.len() + chunk.len() > BYTES_MAX {
-                return Err(format!("{address} answers with more than {BYTES_MAX} bytes"));
-            }
-            text.extend_from_slice(&chunk);
-        }
-        Ok(text)
     }
 
     /// Where an issuer says that its keys are. `Err` is one sentence.
@@ -104,15 +87,6 @@ fn is_safe(url: &Url) -> bool {
         host => host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback()),
     };
     url.scheme() == "https" || (url.scheme() == "http" && loopback)
-}
-
-/// The innermost cause: what is around it only says that something failed.
-fn root(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

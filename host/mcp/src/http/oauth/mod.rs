@@ -3,6 +3,7 @@
 
 mod keys;
 mod resource;
+mod signature;
 mod token;
 
 pub use keys::{KeySet, KeySetError};

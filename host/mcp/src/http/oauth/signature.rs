@@ -1,0 +1,102 @@
+//! Checks signatures of tokens with `ring`, in the form that `jsonwebtoken` asks for. Must not hold: claims, or a way to
+//! sign.
+//!
+//! `jsonwebtoken` leaves cryptography to a provider. The one it brings needs some thirty crates more, one of them with
+//! an advisory without a fix (RUSTSEC-2023-0071). `ring` is here for TLS already.
+
+use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
+use jsonwebtoken::errors::{ErrorKind, Result};
+use jsonwebtoken::signature::{Error, Verifier};
+use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, EncodingKey};
+use ring::signature::{self as checks, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
+
+/// The provider for this process. Keys are sets of public ones, so nothing derives one from a private key.
+static PROVIDER: CryptoProvider =
+    CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
+
+/// Makes `jsonwebtoken` check signatures here. Later calls change nothing.
+pub(super) fn install() {
+    // An error says that one is installed already, and nobody else installs one.
+    let _ = PROVIDER.install_default();
+}
+
+/// The host signs no token.
+fn signer(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>> {
+    Err(ErrorKind::UnsupportedAlgorithm.into())
+}
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    let check = Check::of(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+    if check.family() != key.family() {
+        return Err(ErrorKind::InvalidKeyFormat.into());
+    }
+    Ok(Box::new(KeyCheck { algorithm: *algorithm, check, key: key.clone() }))
+}
+
+/// How `ring` checks one algorithm.
+enum Check {
+    Rsa(&'static RsaParameters),
+    Ec(&'static dyn VerificationAlgorithm),
+    Ed(&'static dyn VerificationAlgorithm),
+}
+
+impl Check {
+    /// `None` for shared keys: whoever can check with one can also sign.
+    fn of(algorithm: Algorithm) -> Option<Self> {
+        Some(match algorithm {
+            Algorithm::RS256 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
+            Algorithm::RS384 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA384),
+            Algorithm::RS512 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA512),
+            Algorithm::PS256 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA256),
+            Algorithm::PS384 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA384),
+            Algorithm::PS512 => Self::Rsa(&checks::RSA_PSS_2048_8192_SHA512),
+            Algorithm::ES256 => Self::Ec(&checks::ECDSA_P256_SHA256_FIXED),
+            Algorithm::ES384 => Self::Ec(&checks::ECDSA_P384_SHA384_FIXED),
+            Algorithm::EdDSA => Self::Ed(&checks::ED25519),
+            _ => return None,
+        })
+    }
+
+    fn family(&self) -> AlgorithmFamily {
+        match self {
+            Self::Rsa(_) => AlgorithmFamily::Rsa,
+            Self::Ec(_) => AlgorithmFamily::Ec,
+            Self::Ed(_) => AlgorithmFamily::Ed,
+        }
+    }
+}
+
+/// One key, and the one algorithm that it is used with.
+struct KeyCheck {
+    algorithm: Algorithm,
+    check: Check,
+    key: DecodingKey,
+}
+
+impl Verifier<Vec<u8>> for KeyCheck {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Error> {
+        let held = match (&self.check, self.key.kind()) {
+            (Check::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+                let key = RsaPublicKeyComponents { n: without_zeros(n), e: without_zeros(e) };
+                key.verify(parameters, message, signature)
+            }
+            (Check::Ec(algorithm) | Check::Ed(algorithm), DecodingKeyKind::SecretOrDer(point)) => {
+                UnparsedPublicKey::new(*algorithm, point).verify(message, signature)
+            }
+            _ => return Err(Error::new()),
+        };
+        held.map_err(|_| Error::new())
+    }
+}
+
+impl JwtVerifier for KeyCheck {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}
+
+/// Some issuers write a leading zero byte, which RFC 7518 section 6.3.1.1 forbids and `ring` refuses.
+fn without_zeros(number: &[u8]) -> &[u8] {
+    let zeros = number.iter().take_while(|byte| **byte == 0).count();
+    number.get(zeros..).unwrap_or_default()
+}

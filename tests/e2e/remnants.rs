@@ -1,0 +1,105 @@
+//! What a call leaves behind, on a machine that is short of memory: nothing that a later call, or anybody who reads the
+//! process, finds.
+//!
+//! Pages that are swapped out, or being moved, are not in memory when a place of the pool is reset. An engine that looks
+//! only at what is there leaves them as they are, and the next instance in that place reads them.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
+
+use serde_json::{Value, json};
+use toolcell_tests::{Paging, TestHost};
+
+/// Calls that leave a pattern, four at once.
+const ROUNDS: u64 = 50;
+const AT_ONCE: u64 = 4;
+
+/// What each computes after it wrote: some tens of milliseconds, in which its pages are paged out more than once.
+const COMPUTES: u64 = 20_000_000;
+
+fn manifest(component: &str, prewarm: u32) -> String {
+    format!(
+        "version = 1\n[defaults.limits]\nrate = \"1000000/s\"\ndeadline = \"2m\"\n\
+         [components.{component}]\nsource = \"components/{component}.wasm\"\nprewarm = {prewarm}\n"
+    )
+}
+
+/// Pages the host out, where this machine lets a test do that; else says so, loudly.
+fn paging(host: &TestHost) -> Option<Paging> {
+    match Paging::of(host.process_id(), host.folder().path()) {
+        Ok(paging) => Some(paging),
+        Err(why) => {
+            eprintln!("SKIPPED: nothing is swapped out on this machine, so this test shows nothing: {why}");
+            None
+        }
+    }
+}
+
+/// Eight bytes that only the guest makes: as in the fixture.
+fn pattern(seed: u64) -> u64 {
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23) | 1
+}
+
+/// Words of this kind that the process holds, in memory or in swap: reading a page brings it back.
+fn words_in(process_id: u32, word: u64) -> usize {
+    let maps = BufReader::new(File::open(format!("/proc/{process_id}/maps")).unwrap());
+    let memory = File::open(format!("/proc/{process_id}/mem")).unwrap();
+    let mut found = 0;
+    let mut page = [0; 4096];
+    for line in maps.lines().map(Result::unwrap) {
+        let mut parts = line.split_whitespace();
+        let (place, rights) = (parts.next().unwrap(), parts.next().unwrap());
+        if rights != "rw-p" {
+            continue;
+        }
+        let (start, end) = place.split_once('-').unwrap();
+        let at = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        for address in (at(start)..at(end)).step_by(page.len()) {
+            if memory.read_exact_at(&mut page, address).is_err() {
+                break;
+            }
+            let words = page.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
+            // Locals of the guest's frames are the pattern with a small number in its lowest bits.
+            found += words.filter(|found| found & !0xf == word & !0xf).count();
+        }
+    }
+    found
+}
+
+#[test]
+fn no_call_sees_pages_of_another_that_were_swapped_out() {
+    for prewarm in [0, 4] {
+        let mut host = TestHost::with_manifest(&manifest("remnants", prewarm));
+        let Some(mut paging) = paging(&host) else { return };
+        for seed in 1..=ROUNDS {
+            let leave = |host: &mut TestHost| host.start_call("leave", json!({"seed": seed, "rounds": COMPUTES}));
+            let left: Vec<Value> = (0..AT_ONCE).map(|_| leave(&mut host)).collect();
+            for id in &left {
+                assert_eq!(host.answer_to(id).text(), "left 1");
+            }
+            let looks: Vec<Value> = (0..12).map(|_| host.start_call("look", json!({"seed": seed}))).collect();
+            for id in &looks {
+                let seen = host.answer_to(id);
+                assert_eq!(seen.text(), "found 0 of 1024 pages", "prewarm {prewarm}, round {seed}");
+            }
+        }
+        assert!(paging.goes_on(), "the pager ended early");
+        drop(paging);
+        // Neither memories nor stacks, in which calls run, hold the last calls' words.
+        assert_eq!(words_in(host.process_id(), pattern(ROUNDS)), 0, "prewarm {prewarm}");
+    }
+}
+
+#[test]
+fn no_call_sees_tables_of_another_that_were_swapped_out() {
+    let mut host = TestHost::with_manifest(&manifest("remnants_table", 0));
+    let Some(mut paging) = paging(&host) else { return };
+    for round in 0..ROUNDS {
+        let calls: Vec<Value> = (0..AT_ONCE).map(|_| host.start_call("run", json!({}))).collect();
+        for id in &calls {
+            assert_eq!(host.answer_to(id).text(), "survived", "round {round}");
+        }
+    }
+    assert!(paging.goes_on(), "the pager ended early");
+}

@@ -70,5 +70,6 @@ pub use preview1::NotAProgram;
 pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use shape::ShapeName;
+pub use slots::SLOT_RESETS;
 pub use typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use warm::{Spawn, Warm, WarmBudget};

@@ -17,16 +17,21 @@ const TABLES_PER_CALL: u32 = 8;
 const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
 const INSTANCE_BYTES_MAX: usize = 1 << 20;
-/// Bytes of a used memory that stay resident between calls, where the kernel can tell which pages were touched: wasmtime keeps those of
-/// the first 32 runs of such pages. Zeroing them is cheaper than giving them back and faulting them in again, above all while
-/// other calls run: the first write to a page of a memory's image interrupts every core that runs a guest. Beside
-/// 128 KiB, in nine pairs of `toolcell bench` with `prewarm = 0`, JavaScript makes 1.40 × the calls per second on two cores and 1.15 × one by one,
-/// Go 1.14 and 1.02, Python 1.08 and 1.03, C (`html_tidy`) 0.97 and 1.02.
-const KEEP_MEMORY_BYTES: usize = 512 * 1024;
+/// The slots of the pool are reset so, whatever the kernel: `toolcell status` and the log say it.
+///
+/// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset those alone. Release 48 asks for
+/// pages that are present. A page that is swapped out, or being moved, is not, and the next call in its slot read it. So it is
+/// not asked; `host/docs/decisions/slot-resets.md` has the figures, and what an engine must ask before this changes.
+pub const SLOT_RESETS: &str = "every byte: the first 256 KiB of a memory are written over, the rest is given back";
+
+/// Bytes of a memory that are written over after a call; what lies behind them is given back to the kernel. Writing 256 KiB
+/// takes some 5 µs and stays on its core. Giving pages back interrupts every core, and each costs a fault in the next call.
+/// A guest of Rust with a stack of 128 KiB fits in, one with Rust's default of 1 MiB does not.
+const KEEP_MEMORY_BYTES: usize = 256 * 1024;
 /// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
 /// Memories that stay ready for their component with what they keep, of which those unused for longest are given to others first.
-/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 32 MiB at most after a burst of calls of large guests; small ones touch 20 to 100 KiB.
+/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 16 MiB at most after a burst of calls.
 const READY_MEMORIES: u32 = 64;
 /// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch; the rest is given back.
 /// Without this, each stack that was ever overrun would keep its half megabyte.
@@ -110,11 +115,9 @@ impl Slots {
             .async_stack_keep_resident(KEEP_STACK_BYTES)
             // More at once would leave the memories of the last calls resident until others follow.
             .decommit_batch_size(1);
-        if PoolingAllocationConfig::is_pagemap_scan_available() {
-            pool.pagemap_scan(Enabled::Yes)
-                .linear_memory_keep_resident(KEEP_MEMORY_BYTES)
-                .table_keep_resident(KEEP_TABLE_BYTES);
-        }
+        pool.pagemap_scan(Enabled::No)
+            .linear_memory_keep_resident(KEEP_MEMORY_BYTES)
+            .table_keep_resident(KEEP_TABLE_BYTES);
         pool
     }
 

@@ -13,6 +13,7 @@ use toolcell_audit::Sink;
 use toolcell_mcp::stdio::{End, StdioError};
 use toolcell_mcp::{Host as _, Server};
 use toolcell_policy::Manifest;
+use toolcell_sandbox::SLOT_RESETS;
 
 use crate::args::ServeArgs;
 use crate::catalog::{Catalog, plain};
@@ -78,6 +79,7 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     let metrics = bound.map(|bound| serving.show_metrics(bound, &way, began)).transpose()?;
     let beginning = Beginning { manifest, builder, began, dev };
     let attendance = Attendance::start(args, &serving, beginning, way.stop())?;
+    tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
     let end = way.serve(&serving);
     drop(attendance);
     drop(metrics);

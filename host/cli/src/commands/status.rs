@@ -63,6 +63,7 @@ fn page(status: &Value) -> String {
         calls["waiting"],
         calls["started"],
     );
+    text.push_str(&format!("  slots are reset: {}\n", line(&status["slot_resets"])));
     if let Some(hits) = status["limits_hit"].as_object().filter(|hits| !hits.is_empty()) {
         let hits: Vec<String> = hits.iter().map(|(limit, count)| format!("{limit} {count}")).collect();
         text.push_str(&format!("  limits hit: {}\n", hits.join(", ")));

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use serde_json::{Value, json};
 use toolcell_audit::timestamp;
 use toolcell_mcp::{Catalog as _, Host as _};
+use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
 use crate::dev::Board;
@@ -49,6 +50,7 @@ impl Subject {
             "generations_held": earlier.iter().map(|catalog| catalog.tools().generation()).collect::<Vec<_>>(),
             "locked": self.locked,
             "log": self.log.filter(),
+            "slot_resets": SLOT_RESETS,
             "components": components(&catalog),
             "tools": tools(&catalog),
             "calls": {"started": catalog.calls_started(), "running": running, "waiting": waiting},

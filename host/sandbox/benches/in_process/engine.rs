@@ -21,8 +21,9 @@ const FUEL: u64 = 10_000_000_000;
 /// How often the epoch advances, as in the sandbox.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Bytes of a used slot that stay resident, as in the sandbox.
-const KEEP_RESIDENT_BYTES: usize = 128 * 1024;
+/// Bytes of a used memory and of a table that are written over, as in the sandbox.
+const KEEP_MEMORY_BYTES: usize = 256 * 1024;
+const KEEP_TABLE_BYTES: usize = 64 * 1024;
 
 /// How guests are metered.
 #[derive(Clone, Copy)]
@@ -128,11 +129,9 @@ impl Drop for Metered {
 
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    if PoolingAllocationConfig::is_pagemap_scan_available() {
-        pool.pagemap_scan(Enabled::Yes)
-            .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
-            .table_keep_resident(KEEP_RESIDENT_BYTES);
-    }
+    pool.pagemap_scan(Enabled::No)
+        .linear_memory_keep_resident(KEEP_MEMORY_BYTES)
+        .table_keep_resident(KEEP_TABLE_BYTES);
     pool
 }
 

@@ -43,6 +43,7 @@ const SLOW: &str = text!("any/slow.toml");
 const PROGRAM: &str = text!("any/program.toml");
 const TYPED_WIT: (&str, &str) = ("wit/tool.wit", text!("typed/tool.wit"));
 const INPUT: (&str, &str) = ("schemas/input.json", text!("any/input.json"));
+const RUST_STACK: (&str, &str) = (".cargo/config.toml", text!("any/cargo-config.toml"));
 const OUTPUT: (&str, &str) = ("schemas/output.json", text!("any/output.json"));
 const RUST_COUNTS: (&str, &str) = ("src/counts.rs", text!("rust_typed/counts.rs"));
 const PYTHON_COUNTING: (&str, &str) = ("counting.py", text!("python_typed/counting.py"));
@@ -74,6 +75,7 @@ pub const ALL: [Template; 9] = [
             ("Cargo.toml", text!("rust_typed/cargo.toml")),
             ("src/lib.rs", text!("rust_typed/lib.rs")),
             ("Makefile", text!("rust_typed/makefile")),
+            RUST_STACK,
         ],
     },
     Template {
@@ -98,6 +100,7 @@ pub const ALL: [Template; 9] = [
             ("Cargo.toml", text!("rust_contract/cargo.toml")),
             ("src/lib.rs", text!("rust_contract/lib.rs")),
             ("Makefile", text!("rust_contract/makefile")),
+            RUST_STACK,
         ],
     },
     Template {
@@ -114,6 +117,7 @@ pub const ALL: [Template; 9] = [
             ("Cargo.toml", text!("rust_program/cargo.toml")),
             ("src/main.rs", text!("rust_program/main.rs")),
             ("Makefile", text!("rust_program/makefile")),
+            RUST_STACK,
         ],
     },
     Template {

@@ -32,8 +32,9 @@ run: build guests ## Serve the examples over HTTP and hold a conversation with t
 
 test: build guests fixtures clients test-host test-guests test-e2e ## Build and run every test
 
-build: ## Build the toolcell binary (target/release/toolcell)
+build: ## Build the toolcell binary (target/release/toolcell; its line tables are in toolcell.debug beside it)
 	$(CARGO) build --release --locked -p toolcell
+	@host/cli/split-symbols.sh "$(target)/release/toolcell"
 
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh

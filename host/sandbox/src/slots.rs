@@ -14,9 +14,9 @@ const MEMORIES_PER_CALL: u32 = 4;
 /// Tables that the pool has for each call, on the average.
 const TABLES_PER_CALL: u32 = 8;
 /// Elements of one table. The largest of a language runtime measured is 7,688 (JavaScript); some need 30,000.
-const TABLE_ELEMENTS: usize = 32 * 1024;
+pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
-const INSTANCE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a used memory that stay resident between calls, where the kernel can tell which pages were touched: wasmtime keeps those of
 /// the first 32 runs of such pages. Zeroing them is cheaper than giving them back and faulting them in again, above all while
 /// other calls run: the first write to a page of a memory's image interrupts every core that runs a guest. Beside

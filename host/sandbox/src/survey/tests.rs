@@ -1,0 +1,1 @@
+//! Counts of components that are harmless, and of those that are not.

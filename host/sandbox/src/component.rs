@@ -294,7 +294,11 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled
     } else {
         return Err(LoadError::NotWasm);
     };
-    let lane = if survey.fits_pool() { sandbox.pooled() } else { sandbox.on_demand().map_err(|error| invalid(one_line(&error)))? };
+    let lane = if survey.fits_pool() {
+        sandbox.pooled()
+    } else {
+        sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
+    };
     let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
     Ok(Compiled { component, origin, lane, survey })
 }

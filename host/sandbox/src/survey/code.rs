@@ -1,7 +1,8 @@
 //! Code of functions: the work that each gives the compiler, which is more than its bytes show.
 //!
 //! The compiler follows each value through each block that it lives in, and each loop through those around it. So a function
-//! costs its operators, and its blocks times what lives in them: operands that wait, and locals that are written.
+//! costs its operators, and its blocks times what lives in them: operands that wait, and locals that are written. A local that
+//! lives through a loop costs most: it is another value in each turn.
 use wasmparser_engine::{
     BlockType, ContType, FrameKind, FuncType, FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType,
     TypeRef,
@@ -9,8 +10,15 @@ use wasmparser_engine::{
 
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 
-/// Units of work of an operator, where one is a value that lives in a block. Compiling an operator takes a microsecond or two.
-const OPERATOR_WORK: u64 = 16;
+/// Units of work of an operator, where one is a local that lives in a block (50 bytes and 0.2 µs of the compiler): an operator
+/// takes it a microsecond or two.
+const OPERATOR_WORK: u64 = 8;
+/// Units of work more of a local for each loop that it lives through.
+const LOOP_WORK: u64 = 2;
+/// Operands that wait while a block begins, for one unit.
+const OPERANDS_PER_UNIT: u64 = 16;
+/// Branches and loops that are open while a block begins, for one unit.
+const BRANCHES_PER_UNIT: u64 = 4;
 /// Units of work of a function, however small.
 const FUNCTION_WORK: u64 = 256;
 /// Locals that one function may have, by WebAssembly's own rules.
@@ -42,7 +50,7 @@ pub(super) fn check(bytes: &[u8], ledger: &mut Ledger) -> Result<(), Refusal> {
             }
             Payload::CodeSectionEntry(body) => {
                 ledger.offset = body.range().start;
-                module.body(&body, ledger)?;
+                module.body(&body, bytes.len(), ledger)?;
             }
             _ => {}
         }
@@ -61,7 +69,7 @@ struct Module {
 }
 
 impl Module {
-    fn body(&mut self, body: &FunctionBody<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
+    fn body(&mut self, body: &FunctionBody<'_>, bytes: usize, ledger: &mut Ledger) -> Result<(), Refusal> {
         let place = self.imported + self.bodies;
         self.bodies += 1;
         let none = || missing("a function has no type", body.range().start);
@@ -79,6 +87,8 @@ impl Module {
             control: Vec::new(),
             height: 0,
             blocks: 0,
+            loops: 0,
+            open: 0,
             written: vec![false; locals],
             written_count: 0,
             work: FUNCTION_WORK + (params + results + locals) as u64,
@@ -90,11 +100,10 @@ impl Module {
             let operator = operators.read()?;
             function.operator(&operator, ledger)?;
         }
-        let lives = function.blocks.saturating_mul(function.written_count);
-        let work = function.work.saturating_add(lives);
+        let work = function.work.saturating_add(function.locals_work());
         ledger.offset = body.range().start;
         ledger.holds(LoadBound::FunctionWork, work)?;
-        Ok(ledger.add(LoadBound::Work, work)?)
+        Ok(ledger.work(work, bytes)?)
     }
 
     fn sub_type(&self, index: u32) -> Option<&FuncType> {
@@ -122,6 +131,9 @@ struct Function<'m> {
     /// Operands that wait.
     height: u64,
     blocks: u64,
+    loops: u64,
+    /// Branches and loops that are open.
+    open: u64,
     written: Vec<bool>,
     written_count: u64,
     work: u64,
@@ -163,6 +175,7 @@ impl Function<'_> {
                 let (_, results) = arity.ok_or_else(|| unknown(ledger))?;
                 let block = self.control.pop().ok_or_else(|| unknown(ledger))?;
                 self.height = block.base.saturating_add(u64::from(results));
+                self.open -= u64::from(block.kind != FrameKind::Block);
                 return self.block(ledger);
             }
             Operator::LocalSet { local_index } | Operator::LocalTee { local_index } => self.writes(*local_index),
@@ -203,16 +216,28 @@ impl Function<'_> {
     fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<(), Refusal> {
         self.control.push(Block { ty, kind, base: self.height.saturating_sub(params), dead: false });
         ledger.holds(LoadBound::BlockDepth, self.control.len() as u64)?;
+        // A plain block is only a place to go to, which begins where it ends.
+        if kind == FrameKind::Block {
+            return Ok(());
+        }
+        self.loops += u64::from(kind == FrameKind::Loop);
+        self.open += 1;
         self.block(ledger)
     }
 
     /// Another stretch of code begins: everything that waits lives in it, and it lies in everything that is open.
     fn block(&mut self, ledger: &Ledger) -> Result<(), Refusal> {
         self.blocks += 1;
-        let lives = OPERATOR_WORK + self.height + self.control.len() as u64;
+        let lives = OPERATOR_WORK + self.height / OPERANDS_PER_UNIT + self.open / BRANCHES_PER_UNIT;
         self.work = self.work.saturating_add(lives);
         // Soon enough, so that a function past it is not read to its end.
         Ok(ledger.holds(LoadBound::FunctionWork, self.work)?)
+    }
+
+    /// The work of locals, each of which lives everywhere at the most.
+    fn locals_work(&self) -> u64 {
+        let places = self.blocks.saturating_add(self.loops.saturating_mul(LOOP_WORK));
+        places.saturating_mul(self.written_count)
     }
 
     fn writes(&mut self, local: u32) {

@@ -62,11 +62,16 @@ pub enum LoadBound {
     Work,
 }
 
+/// Units of work that a component of any size may give the compiler: some four seconds.
+const WORK_MAX: u64 = 20_000_000;
+/// Units more for each byte. Tools in Rust come to five.
+const WORK_PER_BYTE: u64 = 64;
+
 /// How many bounds there are.
 const BOUNDS: usize = LoadBound::Work as usize + 1;
 
 impl LoadBound {
-    /// The most there may be.
+    /// The most there may be; of [`Self::Work`], in a file of no bytes.
     #[must_use]
     pub const fn max(self) -> u64 {
         match self {
@@ -74,11 +79,11 @@ impl LoadBound {
             Self::Nesting => 32,
             // The engine's own bound, which it comes to after it has recursed.
             Self::TypeDepth => 100,
-            // Components of interpreters have some 3,000.
-            Self::Items => 100_000,
-            // The same have some 20,000; each takes the engine some 200 bytes.
-            Self::Expansion => 500_000,
-            Self::Steps => 200_000,
+            // Tools in Rust have some 700; runtimes that are linked of many modules name each symbol.
+            Self::Items => 300_000,
+            // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
+            Self::Expansion => 1_000_000,
+            Self::Steps => 600_000,
             // Each is a frame of the thread's stack here.
             Self::InstanceDepth => 32,
             // Each has tables of handles of its own.
@@ -88,15 +93,16 @@ impl LoadBound {
             Self::Tables => TABLES_MAX as u64,
             // All of WASI has some 300. Compiling one takes about 0.1 ms.
             Self::Trampolines => 10_000,
-            // What a slot of the pool has room for; the same holds outside of the pool.
-            Self::HostBytes => INSTANCE_BYTES_MAX as u64,
+            // The pool holds an instance to half of it, by the byte; what is counted here is rounded up. The same holds
+            // outside of the pool.
+            Self::HostBytes => 2 * INSTANCE_BYTES_MAX as u64,
             // As much as a file may hold once: some 50 ms.
             Self::CopiedBytes => COMPONENT_BYTES_MAX,
             // The engine's own bound in one component; this is in all of them.
             Self::Modules => 1_000,
             // The largest runtimes have some thousand.
             Self::CoreTypes => 100_000,
-            Self::CoreImports => 100_000,
+            Self::CoreImports => 200_000,
             // CPython has 15,000, Clang made WebAssembly some 120,000. Each takes memory until all are compiled.
             Self::Functions => 200_000,
             // More than a slot of the pool has room for.
@@ -106,10 +112,11 @@ impl LoadBound {
             Self::Elements => 2_000_000,
             // The engine's own bound in one module; this is in all of them.
             Self::DataSegments => 100_000,
-            // Compilers of C make one block for each case of a `switch`: interpreters have some hundred.
-            Self::BlockDepth => 5_000,
-            Self::FunctionWork => 30_000_000,
-            Self::Work => 2_000_000_000,
+            // Compilers of C make one block for each case of a `switch`, that of Go one for each place to go on from.
+            Self::BlockDepth => 20_000,
+            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler some 50 bytes and 0.2 µs.
+            Self::FunctionWork => 8_000_000,
+            Self::Work => WORK_MAX,
         }
     }
 
@@ -140,7 +147,9 @@ impl LoadBound {
             Self::Elements => "elements of segments",
             Self::DataSegments => "data segments",
             Self::BlockDepth => "blocks inside each other in one function",
-            Self::FunctionWork => "units of work for the compiler in one function (blocks × values that live in them)",
+            Self::FunctionWork => {
+                "units of work for the compiler in one function (its blocks, times the values that live in them)"
+            }
             Self::Work => "units of work for the compiler",
         }
     }
@@ -153,12 +162,14 @@ impl LoadBound {
 
 /// A bound that a component does not keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at least {found} {}, and {} may be (found at byte {offset})", .bound.counted(), .bound.max())]
+#[error("at least {found} {}, and {max} may be (found at byte {offset})", .bound.counted())]
 pub struct Excess {
     /// Which.
     pub bound: LoadBound,
     /// How many were counted until it was clear: there may be more.
     pub found: u64,
+    /// How many there may be.
+    pub max: u64,
     /// Where in the file that was.
     pub offset: usize,
 }
@@ -211,14 +222,22 @@ impl Ledger {
         self.holds(bound, found)
     }
 
-    /// Holds a number to a bound without adding it to anything.
-    pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
-        if found > bound.max() { Err(Excess { bound, found, offset: self.offset }) } else { Ok(()) }
+    /// Adds work for the compiler, of a component of this size.
+    pub(crate) fn work(&mut self, units: u64, bytes: usize) -> Result<(), Excess> {
+        let Some(found) = self.sums.get_mut(LoadBound::Work as usize) else { return Ok(()) };
+        *found = found.saturating_add(units);
+        let max = WORK_MAX.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64));
+        if *found > max {
+            Err(Excess { bound: LoadBound::Work, found: *found, max, offset: self.offset })
+        } else {
+            Ok(())
+        }
     }
 
-    /// The sum of a bound.
-    pub(crate) fn sum(&self, bound: LoadBound) -> u64 {
-        self.sums.get(bound as usize).copied().unwrap_or_default()
+    /// Holds a number to a bound without adding it to anything.
+    pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
+        let max = bound.max();
+        if found > max { Err(Excess { bound, found, max, offset: self.offset }) } else { Ok(()) }
     }
 
     /// Begins a sum anew.

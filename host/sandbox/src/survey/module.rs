@@ -1,5 +1,9 @@
 //! Core modules: how much each has of everything, and what an instance of it takes of the host.
-use wasmparser_engine::{ElementItems, ElementKind, Operator, Payload, TypeRef};
+use std::collections::HashSet;
+
+use wasmparser_engine::{
+    ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload, TypeRef,
+};
 
 use super::ledger::{Ledger, LoadBound, Refusal};
 
@@ -76,8 +80,8 @@ impl Parts {
 pub(crate) struct ModuleCount {
     parts: Parts,
     functions: u64,
-    /// Functions that somebody may have a reference of, some of them counted more than once.
-    referred: u64,
+    /// Functions that somebody may have a reference of.
+    referred: HashSet<u32>,
 }
 
 impl ModuleCount {
@@ -90,7 +94,7 @@ impl ModuleCount {
     /// What an instance of it takes.
     pub(crate) fn finish(self) -> Parts {
         let mut parts = self.parts;
-        let references = self.referred.min(self.functions).saturating_mul(FUNCTION_BYTES);
+        let references = (self.referred.len() as u64).saturating_mul(FUNCTION_BYTES);
         parts.host_bytes = parts.host_bytes.saturating_add(references);
         parts
     }
@@ -122,16 +126,20 @@ impl ModuleCount {
             Payload::GlobalSection(section) => {
                 ledger.add(LoadBound::Globals, u64::from(section.count()))?;
                 for global in section {
-                    let first = global?.init_expr.get_operators_reader().read()?;
-                    self.referred = self.referred.saturating_add(u64::from(matches!(first, Operator::RefFunc { .. })));
+                    self.expression(&global?.init_expr)?;
                     self.host(1, GLOBAL_BYTES);
                 }
             }
             Payload::ExportSection(section) => {
                 ledger.add(LoadBound::CoreExports, u64::from(section.count()))?;
-                self.referred = self.referred.saturating_add(u64::from(section.count()));
+                for export in section {
+                    let export = export?;
+                    if matches!(export.kind, ExternalKind::Func | ExternalKind::FuncExact) {
+                        self.referred.insert(export.index);
+                    }
+                }
             }
-            Payload::StartSection { .. } => self.referred = self.referred.saturating_add(1),
+            Payload::StartSection { func, .. } => drop(self.referred.insert(func)),
             Payload::ElementSection(section) => self.elements(section, ledger)?,
             Payload::DataSection(section) => {
                 ledger.add(LoadBound::DataSegments, u64::from(section.count()))?;
@@ -169,11 +177,7 @@ impl ModuleCount {
         Ok(())
     }
 
-    fn elements(
-        &mut self,
-        section: wasmparser_engine::ElementSectionReader<'_>,
-        ledger: &mut Ledger,
-    ) -> Result<(), Refusal> {
+    fn elements(&mut self, section: ElementSectionReader<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
         ledger.add(LoadBound::ElementSegments, u64::from(section.count()))?;
         for segment in section {
             let segment = segment?;
@@ -183,13 +187,32 @@ impl ModuleCount {
             };
             let count = u64::from(count);
             ledger.add(LoadBound::Elements, count)?;
-            self.referred = self.referred.saturating_add(count);
+            match segment.items {
+                ElementItems::Functions(items) => {
+                    for function in items {
+                        self.referred.insert(function?);
+                    }
+                }
+                ElementItems::Expressions(_, items) => {
+                    for item in items {
+                        self.expression(&item?)?;
+                    }
+                }
+            }
             self.copied(count.saturating_mul(ELEMENT_BYTES));
             self.host(1, SEGMENT_BYTES);
             // What is not put into a table at once is kept as values.
             if matches!(segment.kind, ElementKind::Passive) {
                 self.host(count, ELEMENT_BYTES);
             }
+        }
+        Ok(())
+    }
+
+    /// An expression that says what something begins as: a reference of a function stands by itself.
+    fn expression(&mut self, expression: &ConstExpr<'_>) -> Result<(), Refusal> {
+        if let Operator::RefFunc { function_index } = expression.get_operators_reader().read()? {
+            self.referred.insert(function_index);
         }
         Ok(())
     }

@@ -1,9 +1,7 @@
 //! The pass over the bytes: section by section, each handed to who counts it.
 use std::rc::Rc;
 
-use wasmparser_engine::{
-    BinaryReader, CanonicalFunction, ComponentInstance, Encoding, Instance, Parser, Payload,
-};
+use wasmparser_engine::{BinaryReader, CanonicalFunction, ComponentInstance, Encoding, Instance, Parser, Payload};
 
 use super::evaluation::{Evaluation, Step};
 use super::item::{Item, Kind};

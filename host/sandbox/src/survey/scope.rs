@@ -2,9 +2,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use wasmparser_engine::{
-    ComponentAlias, ComponentExternalKind, ComponentTypeRef, ComponentValType, TypeBounds,
-};
+use wasmparser_engine::{ComponentAlias, ComponentExternalKind, ComponentTypeRef, ComponentValType, TypeBounds};
 
 use super::evaluation::{Definition, Evaluation, Frame, Placed, Step, Upvalue};
 use super::item::{Blueprint, Item, Kind, Size};

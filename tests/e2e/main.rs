@@ -10,6 +10,7 @@
 mod approval;
 mod asking;
 mod audit;
+mod bombs;
 mod bounded;
 mod budgets;
 mod calibrate;

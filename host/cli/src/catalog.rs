@@ -43,7 +43,7 @@ use crate::stamp::Stamps;
 use crate::traces::{CallTrace, Subject, Traces};
 use admission::{Admission, Refusal};
 use approval::Approvals;
-pub use build::{Basis, Builder, Built, folder_of, plain, read_bounded};
+pub use build::{Basis, Builder, Built, Withheld, folder_of, plain, read_bounded};
 pub use callers::NOBODY;
 use callers::Visible;
 use instances::Instances;

@@ -12,7 +12,7 @@ mod text;
 mod words;
 
 pub use approval::{Approval, Seen, command as approving};
-pub use differ::{Drift, drift};
+pub use differ::{Drift, drift, withheld};
 pub use file::{LockError, path_beside, read, remove_drafts, write};
 pub use pinned::{Component, Lock};
 

@@ -6,7 +6,8 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse, render_all};
 
 use crate::args::CodeCacheArgs;
-use crate::catalog::{Basis, Builder, Built, Catalog, folder_of, read_bounded};
+use crate::catalog::{Basis, Builder, Built, Catalog, Withheld, folder_of, read_bounded};
+use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::terminal::{self, Progress};
 
@@ -41,6 +42,8 @@ pub struct Ready {
     pub sink: Arc<Sink>,
     /// What builds further generations of them.
     pub builder: Builder,
+    /// Components that were not looked into, as the lock does not have them so.
+    pub withheld: Vec<Withheld>,
 }
 
 /// Opens the audit of a manifest in this folder. `Err` is one sentence.
@@ -77,11 +80,16 @@ impl ManifestFile {
 
     /// Parses it and loads every component. Nothing is recorded.
     pub fn open(self, code: &CodeCacheArgs) -> anyhow::Result<Project> {
-        self.open_recording(code, &|_, _| Ok(Sink::disabled()))
+        self.open_recording(code, &|_, _| Ok(Sink::disabled()), None)
     }
 
-    /// Parses it, opens the audit and loads every component.
-    fn open_recording(self, code: &CodeCacheArgs, audit: OpenAudit<'_>) -> anyhow::Result<Project> {
+    /// Parses it, opens the audit and loads every component; where there is a lock, those alone that it has so.
+    fn open_recording(
+        self,
+        code: &CodeCacheArgs,
+        audit: OpenAudit<'_>,
+        locked: Option<&Lock>,
+    ) -> anyhow::Result<Project> {
         let (manifest, mut problems) = match parse(&self.source()) {
             Ok(parsed) => (parsed.manifest, parsed.warnings),
             Err(problems) => return Ok(Project { file: self, problems, ready: None, audit_problem: None }),
@@ -93,11 +101,12 @@ impl ManifestFile {
         let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
         let builder = Builder::new(&machine, Arc::clone(&sink));
-        let built = builder.build(&manifest, &folder_of(&self.path), &Basis::none(), &|done| progress.at(done));
-        let Built { catalog, problems: more } = built;
+        let basis = Basis::of_pinned(locked.map(Lock::digests));
+        let built = builder.build(&manifest, &folder_of(&self.path), &basis, &|done| progress.at(done));
+        let Built { catalog, problems: more, withheld } = built;
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine, sink, builder });
+        let ready = catalog.map(|catalog| Ready { manifest, catalog, machine, sink, builder, withheld });
         Ok(Project { file: self, problems, ready, audit_problem: None })
     }
 }
@@ -148,14 +157,15 @@ pub fn summary(problems: &[Diagnostic]) -> String {
 
 /// Reads a manifest and loads its components, or says on stderr why that cannot be. Nothing is recorded.
 pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_recording_or_say(path, code, &|_, _| Ok(Sink::disabled()))
+    open_recording_or_say(path, code, &|_, _| Ok(Sink::disabled()), None)
 }
 
-/// The same for whoever records.
+/// The same for whoever records, and serves nothing but what a lock has where there is one.
 pub fn open_recording_or_say(
     path: &Path,
     code: &CodeCacheArgs,
     audit: OpenAudit<'_>,
+    locked: Option<&Lock>,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let file = match ManifestFile::read(path) {
         Ok(file) => file,
@@ -164,7 +174,7 @@ pub fn open_recording_or_say(
             return Ok(None);
         }
     };
-    let project = file.open_recording(code, audit)?;
+    let project = file.open_recording(code, audit, locked)?;
     project.show_problems();
     if let Some(problem) = &project.audit_problem {
         terminal::error(problem, Some("without --audit and [audit] nothing is recorded"));

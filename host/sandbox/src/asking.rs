@@ -124,6 +124,12 @@ struct WaitState {
 }
 
 impl Waits {
+    /// For how long the call has run, the times in which it waited not counted.
+    pub(crate) fn ran(&self) -> Duration {
+        let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
+        self.began.elapsed().saturating_sub(waited)
+    }
+
     /// Returns once the call has run for so long, the times in which it waited not counted.
     pub(crate) async fn deadline(&self, deadline: Duration) {
         loop {

@@ -22,6 +22,14 @@ pub const CACHE_BYTES_MAX: u64 = 2 << 30;
 const KEY_BYTES: usize = 32;
 /// How an entry's file ends.
 const SUFFIX: &str = ".cwasm";
+/// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to eight times as large.
+const ENTRY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of an entry that are read at once.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on some file systems.
+const HOLES_BYTES_MIN: u64 = 1 << 20;
+/// How many times as large a file may be as its blocks. File systems compress: code by two to four.
+const HOLES_FACTOR: u64 = 16;
 /// An entry that was used is marked so at most once in this time: what is oldest goes first, to the day.
 const USED_AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -94,7 +102,7 @@ impl CodeCache {
     /// wrong is removed.
     pub(crate) fn find(&self, name: &str) -> Option<File> {
         let path = self.path(name);
-        let file = OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW)).open(&path).ok()?;
+        let file = open(&path).ok()?;
         if self.verify(name, &file).is_none() {
             let _ = fs::remove_file(&path);
             return None;
@@ -124,18 +132,34 @@ impl CodeCache {
 
     /// The MAC of an entry: over its name too, so that one entry cannot stand in for another.
     fn mac(&self, name: &str, code: &[u8]) -> blake3::Hash {
-        blake3::Hasher::new_keyed(&self.key).update(name.as_bytes()).update(b"\0").update(code).finalize()
+        self.hasher(name).update(code).finalize()
+    }
+
+    fn hasher(&self, name: &str) -> blake3::Hasher {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(name.as_bytes()).update(b"\0");
+        hasher
     }
 
     /// Whether the entry in this open file is one of ours. Only this user could change the file after that.
     fn verify(&self, name: &str, file: &File) -> Option<()> {
-        let metadata = file.metadata().ok().filter(|metadata| metadata.is_file() && is_ours(metadata))?;
-        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
-        let mut file = file;
-        file.read_to_end(&mut bytes).ok()?;
-        let (code, mac) = bytes.split_last_chunk::<KEY_BYTES>()?;
+        let fits = |metadata: &fs::Metadata| {
+            metadata.is_file() && is_ours(metadata) && metadata.len() <= ENTRY_BYTES_MAX && !has_holes(metadata)
+        };
+        let code_bytes = file.metadata().ok().filter(fits)?.len().checked_sub(KEY_BYTES as u64)?;
+        let mut hasher = self.hasher(name);
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut code = file.take(code_bytes);
+        loop {
+            match code.read(&mut piece).ok()? {
+                0 => break,
+                read => hasher.update(piece.get(..read)?),
+            };
+        }
+        let (mut file, mut mac) = (file, [0; KEY_BYTES]);
+        file.read_exact(&mut mac).ok()?;
         // Comparing two `Hash`es takes the same time wherever they differ.
-        (self.mac(name, code) == blake3::Hash::from_bytes(*mac)).then_some(())
+        (hasher.finalize() == blake3::Hash::from_bytes(mac)).then_some(())
     }
 
     /// Removes the entries that were not used for longest, until the rest fits.
@@ -159,6 +183,17 @@ impl CodeCache {
             bytes = bytes.saturating_sub(entry_bytes);
         }
     }
+}
+
+/// Opens a file to be read, without following a link and without waiting: a FIFO has nobody at its other end.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
+}
+
+/// Whether parts of a file are not there on the disk. Entries are written whole.
+fn has_holes(metadata: &fs::Metadata) -> bool {
+    const BLOCK_BYTES: u64 = 512;
+    metadata.len() > HOLES_BYTES_MIN && metadata.blocks().saturating_mul(BLOCK_BYTES) < metadata.len() / HOLES_FACTOR
 }
 
 fn flags(flags: OFlags) -> i32 {
@@ -191,7 +226,7 @@ fn make_folder(path: &Path) -> Result<(), CacheError> {
 
 fn read_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     let failed = |source| CacheError::Io { path: path.to_owned(), source };
-    let mut file = OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW)).open(path).map_err(failed)?;
+    let mut file = open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() || !is_ours(&metadata) || metadata.mode() & 0o077 != 0 {
         return Err(CacheError::Exposed { path: path.to_owned() });

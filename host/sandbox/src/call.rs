@@ -160,6 +160,10 @@ pub(crate) async fn run<T>(
     let answer = {
         let work = async {
             instance.instantiate(component).await?;
+            if is_late((started, limits), waits.as_deref()) {
+                // Instantiation cannot be interrupted. The deadline ends the call now, before anything else of it runs.
+                std::future::pending::<()>().await;
+            }
             caller.instantiated();
             let Instance { store, exports, .. } = &mut instance;
             match exports {
@@ -170,7 +174,7 @@ pub(crate) async fn run<T>(
         tokio::select! {
             biased;
             answer = work => Ok(answer),
-            stop = stopped(limits, caller.as_ref(), waits.as_deref()) => Err(stop),
+            stop = stopped((started, limits), caller.as_ref(), waits.as_deref()) => Err(stop),
         }
     };
     let outcome = match answer {
@@ -239,11 +243,17 @@ async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Ins
     Ok((instance, back))
 }
 
-/// Resolves when the call must end though the guest has not answered.
-async fn stopped(limits: &Limits, caller: &dyn Caller, waits: Option<&Waits>) -> Failure {
+/// Whether the deadline is past.
+fn is_late((started, limits): (Instant, &Limits), waits: Option<&Waits>) -> bool {
+    waits.map_or_else(|| started.elapsed(), Waits::ran) >= limits.deadline()
+}
+
+/// Resolves when the call must end though the guest has not answered. The deadline counts from when the call was started, which may
+/// be long before this is first looked at.
+async fn stopped((started, limits): (Instant, &Limits), caller: &dyn Caller, waits: Option<&Waits>) -> Failure {
     let deadline = async {
         match waits {
-            None => tokio::time::sleep(limits.deadline()).await,
+            None => tokio::time::sleep_until((started + limits.deadline()).into()).await,
             Some(waits) => waits.deadline(limits.deadline()).await,
         }
     };

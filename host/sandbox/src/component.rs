@@ -10,11 +10,12 @@ use crate::contract;
 use crate::digest::Digest;
 use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
 use crate::inspect::Inspection;
-use crate::precompiled::{self, CodeOrigin};
+use crate::precompiled::{self, CodeOrigin, NotCompiled};
 use crate::preview1::{self, NotAProgram};
 use crate::reach::Reach;
 use crate::shape::{Exports, Shape, ShapeName};
 use crate::state::CallState;
+use crate::survey::{Excess, Refusal, Survey};
 use crate::typed::{Descriptions, LeftOut};
 
 /// The first eight bytes of a component: magic, version 13, layer 1.
@@ -38,6 +39,12 @@ pub enum LoadError {
     /// A core module that is no program for WASI preview 1.
     #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
     CoreModule(NotAProgram),
+    /// Made of more than one call may have.
+    #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]
+    Parts(Excess),
+    /// Made of more than this host reads or compiles. Nothing of it was handed to the engine.
+    #[error("made of too much: {0}")]
+    TooMuch(Excess),
     /// WebAssembly that does not validate or compile, or needs a feature that is off.
     #[error("not a valid component: {reason}")]
     Invalid {
@@ -90,6 +97,9 @@ impl LoadError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "build it with optimizations and without debug information",
+            Self::Parts(_) | Self::TooMuch(_) => {
+                "what tools are made with stays far below this: a generator that multiplies is at work, or the file was made to harm"
+            }
             Self::NotWasm => "`source` must name a built .wasm component",
             Self::CoreModule(why) => why.hint(),
             // The parser's own words; a fixture has each.
@@ -133,6 +143,15 @@ pub struct ToolComponent {
     pooled: bool,
     inspection: Inspection,
     origin: CodeOrigin,
+    survey: Survey,
+}
+
+/// What became of a component's bytes.
+pub(crate) struct Compiled<'s> {
+    pub(crate) component: Component,
+    pub(crate) origin: CodeOrigin,
+    pub(crate) lane: &'s Lane,
+    pub(crate) survey: Survey,
 }
 
 impl ToolComponent {
@@ -141,7 +160,7 @@ impl ToolComponent {
     /// # Errors
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let (component, origin, lane) = compile(sandbox, bytes)?;
+        let Compiled { component, origin, lane, survey } = compile(sandbox, bytes)?;
         let inspection = Inspection::of(&component, bytes);
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
@@ -158,6 +177,7 @@ impl ToolComponent {
             pooled,
             inspection,
             origin,
+            survey,
         })
     }
 
@@ -247,32 +267,59 @@ impl ToolComponent {
         &self.shape
     }
 
+    /// What one instance of it takes of the host.
+    pub(crate) fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
     pub(crate) fn slot_units(&self) -> u32 {
         self.slot_units
     }
 }
 
-/// Tells what is no component apart, then compiles: for the pool where it fits, else to run on demand.
-pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<(Component, CodeOrigin, &'s Lane), LoadError> {
+/// Tells what is no component apart, counts what it is made of, then compiles: for the pool where it fits, else to run on demand.
+pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled<'s>, LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
     if !bytes.starts_with(&WASM_MAGIC) {
         return Err(LoadError::NotWasm);
     }
-    if preview1::is_module(bytes) {
+    let survey = if preview1::is_module(bytes) {
+        let survey = Survey::of_program(bytes)?;
         preview1::check(bytes).map_err(LoadError::CoreModule)?;
-    } else if !bytes.starts_with(&COMPONENT_PREAMBLE) {
+        survey
+    } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
+        Survey::of(bytes)?
+    } else {
         return Err(LoadError::NotWasm);
-    }
-    let on = |lane: &'s Lane| {
-        let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
-        Ok::<_, wasmtime::Error>((component, origin, lane))
     };
-    // What is invalid fails the second time as it did the first, and as fast: nothing is compiled of it.
-    on(sandbox.pooled())
-        .or_else(|error| sandbox.on_demand().and_then(on).map_err(|_| error))
-        .map_err(|error| invalid(one_line(&error)))
+    let lane = if survey.fits_pool() {
+        sandbox.pooled()
+    } else {
+        sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
+    };
+    let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
+    Ok(Compiled { component, origin, lane, survey })
+}
+
+impl From<Refusal> for LoadError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Excess(excess) if excess.bound.is_of_calls() => Self::Parts(excess),
+            Refusal::Excess(excess) => Self::TooMuch(excess),
+            Refusal::Broken(reason) => invalid(reason),
+        }
+    }
+}
+
+impl From<NotCompiled> for LoadError {
+    fn from(error: NotCompiled) -> Self {
+        match error {
+            NotCompiled::Refused(refusal) => refusal.into(),
+            NotCompiled::Engine(error) => invalid(one_line(&error)),
+        }
+    }
 }
 
 /// Sorts what the engine says of a component that it does not take.

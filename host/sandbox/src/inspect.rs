@@ -48,7 +48,7 @@ impl Inspection {
     /// # Errors
     /// [`LoadError`] where they are no component at all. One that this host could not run is inspected all the same.
     pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        component::compile(sandbox, bytes).map(|(component, ..)| Self::of(&component, bytes))
+        component::compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
     }
 
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {

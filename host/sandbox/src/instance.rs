@@ -1,5 +1,6 @@
 //! One instance with its store: made for a tool's limits, used for a call, given up or kept.
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use toolcell_audit::Usage;
@@ -40,9 +41,17 @@ impl Instance {
         Ok(Self { store, exports: None, slot })
     }
 
-    /// Instantiates the component, where that was not done before.
+    /// Instantiates the component, where that was not done before. What is not light is never made on the thread that brings
+    /// it, which may have other duties.
     pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
         if self.exports.is_none() {
+            let survey = component.survey();
+            if !survey.is_light() {
+                elsewhere().await;
+            }
+            if !self.store.data_mut().limiter.hold(survey.host_bytes()) {
+                return Err(wasmtime::Error::msg("the host's records of the instance are past the memory limit"));
+            }
             let instance = component.pre().instantiate_async(&mut self.store).await?;
             self.exports = Some(component.tools().exports(&mut self.store, instance)?);
         }
@@ -100,4 +109,17 @@ impl Instance {
         state.asking = AskBudget::of(limits);
         engine::set_budgets(&mut self.store, limits)
     }
+}
+
+/// Gives the thread back once, and is woken at once: whoever drives this hands it to a thread that runs guests.
+async fn elsewhere() {
+    let mut given = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }

@@ -1,4 +1,4 @@
-//! The memory limit of one call: all linear memories and tables of its store together.
+//! The memory limit of one call: all linear memories and tables of its store, and the host's records of its instances.
 //!
 //! wasmtime's own `StoreLimits` bounds each memory alone, so a component with many memories gets the limit many times.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
@@ -35,6 +35,11 @@ impl MemoryLimiter {
     /// Whether the guest ever asked for more than the limit: a trap after that is most likely its consequence.
     pub(crate) fn refused(&self) -> bool {
         self.refused
+    }
+
+    /// Counts what the host keeps of the store's instances beside their memories and tables. `false` where it is too much.
+    pub(crate) fn hold(&mut self, bytes: u64) -> bool {
+        self.grow(0, bytes)
     }
 
     fn grow(&mut self, current_bytes: u64, desired_bytes: u64) -> bool {
@@ -93,6 +98,15 @@ mod tests {
         assert!(!limiter.memory_growing(500, 501, None).unwrap());
         assert!(limiter.refused());
         assert_eq!(limiter.peak_bytes(), 1000);
+    }
+
+    #[test]
+    fn what_the_host_keeps_of_instances_is_in_the_sum() {
+        let mut limiter = MemoryLimiter::new(1000);
+        assert!(limiter.hold(900));
+        assert!(!limiter.memory_growing(0, 101, None).unwrap());
+        assert!(limiter.refused());
+        assert!(!MemoryLimiter::new(1000).hold(1001));
     }
 
     #[test]

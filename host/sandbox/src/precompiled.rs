@@ -10,9 +10,11 @@ use wasmtime::component::Component;
 use crate::cache::CodeCache;
 use crate::digest::Digest;
 use crate::preview1;
+use crate::survey::{Refusal, Survey};
 
-/// Bump when a change of this crate makes code that was compiled before unusable in a way wasmtime cannot see.
-const FORMAT: u8 = 1;
+/// Bump when a change of this crate makes code that was compiled before unusable in a way wasmtime cannot see, or when code
+/// that was compiled before would not be compiled any more.
+const FORMAT: u8 = 2;
 
 /// Where a component's code came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +25,33 @@ pub enum CodeOrigin {
     Cache,
 }
 
-/// Compiles a component, or finds it compiled.
+/// Why there is no code.
+#[derive(Debug)]
+pub(crate) enum NotCompiled {
+    /// It would cost too much.
+    Refused(Refusal),
+    /// The engine does not take it.
+    Engine(wasmtime::Error),
+}
+
+impl From<wasmtime::Error> for NotCompiled {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Refusal> for NotCompiled {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Compiles a component whose parts are counted, or finds it compiled.
 pub(crate) fn component(
     engine: &Engine,
     cache: Option<&CodeCache>,
     bytes: &[u8],
-) -> wasmtime::Result<(Component, CodeOrigin)> {
+) -> Result<(Component, CodeOrigin), NotCompiled> {
     let Some(cache) = cache else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
     let name = name(engine, bytes);
     if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
@@ -42,11 +65,13 @@ pub(crate) fn component(
 }
 
 /// Compiles a component, or the one that a program for WASI preview 1 becomes.
-fn compile(engine: &Engine, bytes: &[u8]) -> wasmtime::Result<Component> {
+fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
+    // What was compiled before was counted before.
+    Survey::check_code(bytes)?;
     if preview1::is_module(bytes) {
-        return Component::from_binary(engine, &preview1::component(bytes)?);
+        return Ok(Component::from_binary(engine, &preview1::component(bytes)?)?);
     }
-    Component::from_binary(engine, bytes)
+    Ok(Component::from_binary(engine, bytes)?)
 }
 
 /// The name of an entry: everything that the code depends on. wasmtime's hash covers its full version, the target, the

@@ -14,9 +14,9 @@ const MEMORIES_PER_CALL: u32 = 4;
 /// Tables that the pool has for each call, on the average.
 const TABLES_PER_CALL: u32 = 8;
 /// Elements of one table. The largest of a language runtime measured is 7,688 (JavaScript); some need 30,000.
-const TABLE_ELEMENTS: usize = 32 * 1024;
+pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
-const INSTANCE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
 /// The slots of the pool are reset so, whatever the kernel: `toolcell status` and the log say it.
 ///
 /// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset those alone. Release 48 asks for

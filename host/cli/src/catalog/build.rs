@@ -29,7 +29,7 @@ use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, pr
 use crate::machine::Machine;
 use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
-pub use basis::Basis;
+pub use basis::{Basis, Withheld};
 use compiler::{Compiler, NotCompiled};
 
 // No manifest lets a file in that the sandbox then refuses under another name.
@@ -60,6 +60,8 @@ pub struct Built {
     pub catalog: Option<Catalog>,
     /// Everything that was wrong.
     pub problems: Vec<Diagnostic>,
+    /// Components that were not looked into, as the lock does not have them so. In the catalog they are as they serve, if they do.
+    pub withheld: Vec<Withheld>,
 }
 
 /// One component on its way.
@@ -68,6 +70,8 @@ enum Arrival<'a> {
     Unchanged(&'a Catalog, &'a Arc<Loaded>),
     /// To be made anew.
     Changed(Listed),
+    /// Not to be looked into.
+    Withheld(Withheld),
 }
 
 /// A component that is loaded, with its tools still as the component lists them.
@@ -102,7 +106,7 @@ impl Builder {
         let budget = manifest.server().prewarm_memory_bytes();
         let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
         let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
-        let mut problems = Vec::new();
+        let (mut problems, mut withheld) = (Vec::new(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
         let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
         let site = Site { folder, server: manifest.server(), sandbox: self.compiler.sandbox() };
@@ -110,22 +114,23 @@ impl Builder {
             match arrival {
                 Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
                 Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, warming, &mut problems),
+                Ok(Arrival::Withheld(held)) => {
+                    draft.hold(policy);
+                    withheld.push(held);
+                }
                 Err(problem) => problems.push(problem),
             }
         }
         draft.check_collisions(&mut problems);
-        let complete = problems.iter().all(|problem| problem.severity() != Severity::Error);
+        let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
-            return Built { catalog: None, problems };
+            return Built { catalog: None, problems, withheld };
         }
-        match self.catalog(draft) {
-            Ok(catalog) => Built { catalog: Some(catalog), problems },
-            Err(collisions) => {
-                problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
-                Built { catalog: None, problems }
-            }
-        }
+        let catalog = self.catalog(draft).map_err(|collisions| {
+            problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
+        });
+        Built { catalog: catalog.ok(), problems, withheld }
     }
 
     /// The generation that a draft comes to. What belongs to all of them goes on.
@@ -157,8 +162,8 @@ impl Builder {
         let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                // Nothing is taken over from nothing.
-                Ok(Arrival::Unchanged(..)) => {}
+                // Nothing is taken over from nothing, and nothing is pinned.
+                Ok(Arrival::Unchanged(..) | Arrival::Withheld(_)) => {}
                 Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
@@ -204,9 +209,16 @@ impl Builder {
         };
         // Before they are read, so that no change falls between.
         let beside = beside::looks(policy, folder);
-        let bytes = read(&folder.join(written), policy.load().component_bytes())
-            .map_err(|error| unreadable(policy, written, &error))?;
+        let bytes = match basis.approved(policy) {
+            Some(approved) => approved.bytes.to_vec(),
+            None => read(&folder.join(written), policy.load().component_bytes())
+                .map_err(|error| unreadable(policy, written, &error))?,
+        };
         let digest = Digest::of(&bytes).to_string();
+        // Asked before anything is looked into: what nobody approved reaches no parser.
+        if basis.withholds(policy, &digest) {
+            return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
+        }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
         if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &beside) {
             return Ok(Arrival::Unchanged(catalog, loaded));
@@ -385,6 +397,15 @@ impl Draft<'_> {
             self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
         }
         self.parts.take_over(catalog, loaded, Some(&self.callers));
+    }
+
+    /// Leaves a component as it serves, where it does.
+    fn hold(&mut self, policy: &ComponentPolicy) {
+        let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded, None);
     }
 
     fn add(

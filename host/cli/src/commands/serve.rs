@@ -17,7 +17,7 @@ use toolcell_sandbox::SLOT_RESETS;
 
 use crate::args::ServeArgs;
 use crate::catalog::{Catalog, plain};
-use crate::commands::lock::{holds_or_say, say_removed};
+use crate::commands::lock::{holds_or_say, locked_or_say, say_removed};
 use crate::dev::{Job, Look};
 use crate::exit::{AtFault, Exit};
 use crate::lock::{self, Lock, drift};
@@ -66,7 +66,7 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
     let Some((file, ready)) = opened(args)? else { return Ok(Exit::AtFault) };
     audited::record_start(&ready.sink, &file, &ready.catalog)?;
     look_at_lock(args, &ready.catalog);
-    let Ready { manifest, catalog, machine, sink, builder } = ready;
+    let Ready { manifest, catalog, machine, sink, builder, .. } = ready;
     let observed = Observed::open(args.observe.as_deref())?;
     let way = Way::open(args, &manifest, &machine)?;
     let traces = manifest.traces().map(|policy| Traces::start(policy, way.transport())).transpose()?;
@@ -90,8 +90,13 @@ fn serve_to_the_end(args: &ServeArgs, log: &Log, dev: Option<(Job, Option<Look>)
 fn opened(args: &ServeArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let path = &args.manifest.manifest;
     let audit = |manifest: &Manifest, folder: &Path| audited::open_audit(args, manifest.audit(), folder);
-    let opened = open_recording_or_say(path, &args.code, &audit)?;
-    Ok(opened.filter(|(_, ready)| !args.locked || holds_or_say(path, &ready.catalog)))
+    // Before any component is read. Where there is no manifest, that is what is said.
+    let locked = if args.locked && path.exists() { locked_or_say(path) } else { None };
+    if args.locked && path.exists() && locked.is_none() {
+        return Ok(None);
+    }
+    let opened = open_recording_or_say(path, &args.code, &audit, locked.as_ref())?;
+    Ok(opened.filter(|(_, ready)| locked.as_ref().is_none_or(|locked| holds_or_say(path, locked, ready))))
 }
 
 fn look_at_lock(args: &ServeArgs, catalog: &Catalog) {

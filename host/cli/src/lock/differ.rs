@@ -43,6 +43,21 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     drifts.collect()
 }
 
+/// How bytes that nothing has looked into differ from what is pinned. What they are tools of is not known before they are approved.
+pub fn withheld(locked: &Lock, name: &str, (digest, size_bytes): (&str, u64)) -> Drift {
+    let is = short(digest);
+    let line = match locked.components.get(name) {
+        Some(locked) => {
+            let (was, sizes) = (short(&locked.digest), format!("{} and {size_bytes} bytes", locked.size_bytes));
+            format!("other bytes: {was} was pinned, this is {is} ({sizes})")
+        }
+        None => format!("is not in the lock: {is}, {size_bytes} bytes"),
+    };
+    let unread =
+        "nothing of it was read; `toolcell diff` reads it, and shows its tools and what they may do".to_owned();
+    Drift { component: name.to_owned(), differences: vec![line, unread], only_less: false, digest: digest.to_owned() }
+}
+
 fn added(component: &Component) -> Vec<String> {
     let (digest, source) = (short(&component.digest), &component.source);
     let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];

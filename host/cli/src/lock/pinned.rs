@@ -54,6 +54,11 @@ impl Lock {
         Self { components: catalog.components().iter().map(component).collect() }
     }
 
+    /// The digest of each component's bytes.
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        self.components.iter().map(|(name, component)| (name.clone(), component.digest.clone())).collect()
+    }
+
     /// How many tools are pinned.
     pub fn tools(&self) -> usize {
         self.components.values().map(|component| component.tools.len()).sum()

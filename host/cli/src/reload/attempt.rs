@@ -15,7 +15,7 @@ use super::current::Current;
 use super::difference::Difference;
 use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
-use crate::catalog::{Basis, Builder, Built, Catalog, Offer, beside, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, beside, folder_of};
 use crate::commands::serve::record_components;
 use crate::lock::{self, Approval, Component, Drift, Lock, drift};
 use crate::project::{ManifestFile, summary};
@@ -56,6 +56,9 @@ pub struct Reloader {
     served: Vec<PathBuf>,
     /// The last catalog that was built, where not all of it serves.
     proposed: Option<Arc<Catalog>>,
+    /// Components that nothing has looked into, and the manifest that names them.
+    withheld: Vec<Withheld>,
+    withheld_of: Option<Manifest>,
     /// `[server]` of what serves.
     server: toolcell_policy::Server,
     /// Warnings that were shown: they are not shown again each time.
@@ -92,7 +95,15 @@ impl Reloader {
     pub fn new(setup: Setup) -> Self {
         let served = sources(&setup.manifest, &setup.manifest_path);
         let server = setup.manifest.server().clone();
-        let reloader = Self { setup, served, proposed: None, server, shown: HashSet::new() };
+        let reloader = Self {
+            setup,
+            served,
+            proposed: None,
+            withheld: Vec::new(),
+            withheld_of: None,
+            server,
+            shown: HashSet::new(),
+        };
         reloader.note_files();
         reloader
     }
@@ -138,19 +149,31 @@ impl Reloader {
         // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
-        let basis = Basis { generation: old.tools().generation() + 1, earlier: &earlier, fresh };
-        let Built { catalog, problems } = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
+        let locked = self.setup.lock.as_deref().map(read_lock).transpose()?;
+        let pinned = locked.as_ref().map(Lock::digests);
+        let generation = old.tools().generation() + 1;
+        let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
+        let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
+        let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(Failed::with(&file, &problems)) };
-        let catalog = self.hold_back(old, catalog)?;
+        self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
+        self.withheld = withheld;
+        let catalog = self.hold_back(old, catalog, locked.as_ref())?;
         let warnings = parsed.warnings.into_iter().chain(problems).collect();
         Ok(Proposal { catalog, manifest, warnings })
     }
 
     /// The catalog without what the lock does not have so: that serves as it was, and is not served where it is new.
-    fn hold_back(&mut self, old: &Catalog, built: Catalog) -> Result<Catalog, Failed> {
-        let Some(path) = &self.setup.lock else { return Ok(built) };
-        let (less, held): (Vec<Drift>, Vec<Drift>) =
-            drift(&read_lock(path)?, &Lock::of(&built)).into_iter().partition(|drift| drift.only_less);
+    fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, Failed> {
+        let Some(locked) = locked else { return Ok(built) };
+        let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
+        let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
+        let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
+        held.extend(
+            self.withheld.iter().map(|withheld| {
+                lock::withheld(locked, &withheld.name, (&withheld.digest, withheld.bytes.len() as u64))
+            }),
+        );
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
         if self.setup.journal.serves_less(less) {
@@ -197,6 +220,7 @@ impl Reloader {
     pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
         let Some(path) = &self.setup.lock else { return Ok(()) };
         let mut locked = read_lock(path)?;
+        self.look_into(approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
             let serving = Lock::of(&self.setup.current.snapshot());
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
@@ -210,6 +234,28 @@ impl Reloader {
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
         lock::write(path, &locked).map_err(|error| Failed::saying(&error.to_string()))?;
+        Ok(())
+    }
+
+    /// Reads what is approved and was not looked into, that it may be pinned whole.
+    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), Failed> {
+        let old = self.setup.current.snapshot();
+        let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
+        let is_named = |held: &&Withheld| held.name == approval.name || named.as_ref() == Some(&held.name);
+        let (Some(held), Some(manifest)) = (self.withheld.iter().find(is_named), &self.withheld_of) else {
+            return Ok(());
+        };
+        approval.check(&held.name, &held.digest).map_err(|problem| Failed::saying(&problem))?;
+        let mut pinned = locked.digests();
+        pinned.insert(held.name.clone(), held.digest.clone());
+        let earlier = [Arc::clone(&old)];
+        let generation = old.tools().generation() + 1;
+        let basis = Basis { generation, earlier: &earlier, fresh: false, pinned: Some(pinned), approved: Some(held) };
+        let folder = folder_of(&self.setup.manifest_path);
+        let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &|_| {});
+        let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
+        let catalog = catalog.ok_or_else(|| Failed::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
+        self.proposed = Some(Arc::new(catalog));
         Ok(())
     }
 

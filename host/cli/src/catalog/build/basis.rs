@@ -3,6 +3,7 @@
 //! Taken over whole is a component whose bytes and policy are the same. Of others the compiled code is, where the bytes are
 //! the same and were loaded under the same limits, since compiling is what costs; and the places and allowances of each tool
 //! whose limits on them are the same, so that a reload is no way around them.
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Limits};
@@ -21,12 +22,49 @@ pub struct Basis<'a> {
     pub earlier: &'a [Arc<Catalog>],
     /// What components may reach (folders, secrets, variables) is looked at anew, though the manifest says the same.
     pub fresh: bool,
+    /// Of each component the digest that the lock pins, where nothing else is even read.
+    pub pinned: Option<BTreeMap<String, String>>,
+    /// Bytes that were withheld and are approved now: they are taken instead of the files.
+    pub approved: Option<&'a Withheld>,
+}
+
+/// A component that the lock does not have so: its bytes, which nothing has looked into.
+#[derive(Clone)]
+pub struct Withheld {
+    /// Its name in the manifest.
+    pub name: String,
+    /// `sha256:…` of the bytes.
+    pub digest: String,
+    /// Themselves: what is approved is what was seen, whatever the file holds by then.
+    pub bytes: Arc<[u8]>,
 }
 
 impl<'a> Basis<'a> {
     /// Nothing: the first generation.
     pub fn none() -> Self {
-        Self { generation: 1, earlier: &[], fresh: true }
+        Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None }
+    }
+
+    /// The first generation, of nothing but what is pinned where anything is.
+    pub fn of_pinned(pinned: Option<BTreeMap<String, String>>) -> Self {
+        Self { pinned, ..Self::none() }
+    }
+
+    /// Whether nothing of these bytes may be looked at.
+    pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
+        let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(String::as_str));
+        pinned.is_some_and(|pinned| pinned != Some(digest))
+    }
+
+    /// The bytes that are approved for this component.
+    pub(super) fn approved(&self, policy: &ComponentPolicy) -> Option<&'a Withheld> {
+        self.approved.filter(|approved| approved.name == policy.name())
+    }
+
+    /// The catalog that serves, and this component in it.
+    pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<Loaded>)> {
+        let catalog = self.earlier.first()?;
+        Some((catalog.as_ref(), catalog.component(component)?))
     }
 
     /// Whether an earlier generation serves meanwhile.

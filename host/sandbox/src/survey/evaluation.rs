@@ -1,0 +1,293 @@
+//! Instantiation, played through without building anything: each step as often as the engine would take it.
+//!
+//! A component is followed twice. While it is read, each definition is followed once, with what its imports' types say: that
+//! is what validating it costs. Then the outermost is instantiated, with everything that it instantiates in turn: that is
+//! what the engine writes out, and what every call makes.
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use wasmparser::{ComponentExport, ComponentInstantiationArg};
+
+use super::item::{Bag, Blueprint, Item, KINDS, Kind, Size};
+use super::ledger::{Ledger, LoadBound, Refusal, missing};
+use super::module::Parts;
+
+/// One thing that a component does when it is instantiated.
+pub(crate) enum Step<'a> {
+    /// Something that is the same in each instance: a type, a module, a function of its own.
+    Push(Kind, Item<'a>),
+    /// A function that the engine compiles between a component and what it calls, or is called by.
+    Trampoline(Option<Size>),
+    /// An import, and what its type says of it.
+    Import(Kind, &'a str, Item<'a>),
+    /// A component inside.
+    Define(Rc<Definition<'a>>),
+    /// An export of an instance.
+    Alias(Kind, u32, &'a str),
+    /// Something of its own, by another index.
+    Again(Kind, u32),
+    /// Something that it took from around itself.
+    Captured(Kind, usize),
+    /// A component is instantiated.
+    Instantiate(u32, Box<[ComponentInstantiationArg<'a>]>),
+    /// An instance is made of what is there.
+    Bundle(Box<[ComponentExport<'a>]>),
+    /// A core module is instantiated.
+    Core(u32),
+    /// An entry of an index space that is not followed.
+    CoreAlias,
+    /// An export, and what its type says of it, where it has one.
+    Export(Kind, &'a str, u32, Option<Item<'a>>),
+}
+
+/// A component as it is defined.
+#[derive(Default)]
+pub(crate) struct Definition<'a> {
+    pub(crate) steps: Vec<Placed<'a>>,
+    /// What it takes from around itself.
+    pub(crate) upvalues: Vec<Upvalue>,
+    /// What it exports, as far as its imports' types say.
+    pub(crate) exports: Option<Rc<Bag<'a>>>,
+}
+
+/// A step and where in the file it is.
+pub(crate) struct Placed<'a> {
+    pub(crate) step: Step<'a>,
+    pub(crate) offset: usize,
+}
+
+/// Where a component inside finds what it takes from around itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upvalue {
+    /// In the index spaces of the component it is defined in.
+    Own(Kind, u32),
+    /// Among what that component took.
+    Captured(usize),
+}
+
+/// The index spaces of one instance of a component in the making.
+#[derive(Default)]
+pub(crate) struct Frame<'a> {
+    spaces: [Vec<Item<'a>>; KINDS],
+    captured: Vec<Item<'a>>,
+    exports: Vec<(&'a str, Item<'a>)>,
+}
+
+impl<'a> Frame<'a> {
+    /// What is at this index.
+    pub(crate) fn get(&self, kind: Kind, index: u32, ledger: &Ledger) -> Result<&Item<'a>, Refusal> {
+        let space = self.spaces.get(kind as usize);
+        let item = space.and_then(|space| space.get(usize::try_from(index).ok()?));
+        item.ok_or_else(|| missing(&format!("there is no {kind:?} with index {index}"), ledger.offset))
+    }
+
+    /// An instance's export.
+    pub(crate) fn alias(&self, instance: u32, name: &str, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
+        let Item::Instance(bag) = self.get(Kind::Instance, instance, ledger)? else {
+            return Err(missing(&format!("{instance} is the index of no instance"), ledger.offset));
+        };
+        let none = || missing(&format!("instance {instance} exports no {name:?}"), ledger.offset);
+        bag.get(name).cloned().ok_or_else(none)
+    }
+
+    /// Adds something, which is written out here.
+    pub(crate) fn push(&mut self, kind: Kind, item: Item<'a>, ledger: &mut Ledger) -> Result<(), Refusal> {
+        ledger.add(LoadBound::Expansion, item.size().parts)?;
+        if let Some(space) = self.spaces.get_mut(kind as usize) {
+            space.push(item);
+        }
+        Ok(())
+    }
+
+    /// Adds an export.
+    pub(crate) fn export(&mut self, name: &'a str, item: Item<'a>) {
+        self.exports.push((name, item));
+    }
+
+    /// The instance that it becomes.
+    pub(crate) fn into_bag(self, ledger: &Ledger) -> Result<Rc<Bag<'a>>, Refusal> {
+        Ok(Rc::new(Bag::of(self.exports, ledger)?))
+    }
+
+    /// Where a component of this definition is, with what it takes from here.
+    fn blueprint(&self, definition: &Rc<Definition<'a>>, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
+        let take = |upvalue: &Upvalue| match *upvalue {
+            Upvalue::Own(kind, index) => self.get(kind, index, ledger).cloned(),
+            Upvalue::Captured(place) => self.captured(place, ledger),
+        };
+        let captured: Vec<Item<'a>> = definition.upvalues.iter().map(take).collect::<Result<_, _>>()?;
+        let size = captured.iter().fold(Size::ONE, |size, item| size.holding(item.size()));
+        let exports = match &definition.exports {
+            Some(exports) => Rc::clone(exports),
+            None => Rc::new(Bag::of([], ledger)?),
+        };
+        let definition = Some(Rc::clone(definition));
+        let size = size.checked(ledger)?;
+        Ok(Item::Component(Rc::new(Blueprint { definition, captured, exports, size })))
+    }
+
+    /// Takes something from around, and gives its place.
+    pub(crate) fn capture(&mut self, item: Item<'a>) -> usize {
+        self.captured.push(item);
+        self.captured.len() - 1
+    }
+
+    /// What it took from around itself.
+    pub(crate) fn captured(&self, place: usize, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
+        let none = || missing("what lies outside is not there", ledger.offset);
+        self.captured.get(place).cloned().ok_or_else(none)
+    }
+}
+
+/// What a component is instantiated with.
+pub(crate) type Arguments<'a> = HashMap<&'a str, Item<'a>>;
+
+/// Follows the steps of instantiation.
+pub(crate) struct Evaluation<'l> {
+    pub(crate) ledger: &'l mut Ledger,
+    /// Whether components inside are instantiated as well, or only known by their exports.
+    expands: bool,
+    depth: u64,
+    /// What was made of core instances.
+    pub(crate) parts: Parts,
+}
+
+impl<'l> Evaluation<'l> {
+    /// Follows single steps while a definition is read.
+    pub(crate) fn of_definitions(ledger: &'l mut Ledger) -> Self {
+        Self { ledger, expands: false, depth: 0, parts: Parts::default() }
+    }
+
+    /// Instantiates a component whose imports are the host's.
+    pub(crate) fn instantiate(definition: &Definition<'_>, ledger: &'l mut Ledger) -> Result<Parts, Refusal> {
+        // What is written out of instances comes beside what is written out of definitions.
+        ledger.begin(LoadBound::Expansion);
+        let mut evaluation = Self { ledger, expands: true, depth: 0, parts: Parts::default() };
+        evaluation.run(definition, Frame::default(), &HashMap::new())?;
+        Ok(evaluation.parts)
+    }
+
+    fn run<'a>(
+        &mut self,
+        definition: &Definition<'a>,
+        mut frame: Frame<'a>,
+        arguments: &Arguments<'a>,
+    ) -> Result<Frame<'a>, Refusal> {
+        self.ledger.add(LoadBound::ComponentInstances, 1)?;
+        self.depth += 1;
+        self.ledger.holds(LoadBound::InstanceDepth, self.depth)?;
+        self.parts.component_instance(self.ledger)?;
+        for Placed { step, offset } in &definition.steps {
+            self.ledger.offset = *offset;
+            self.take(step, &mut frame, arguments)?;
+        }
+        self.depth -= 1;
+        Ok(frame)
+    }
+
+    /// Takes one step.
+    pub(crate) fn take<'a>(
+        &mut self,
+        step: &Step<'a>,
+        frame: &mut Frame<'a>,
+        arguments: &Arguments<'a>,
+    ) -> Result<(), Refusal> {
+        self.ledger.add(LoadBound::Steps, 1)?;
+        match step {
+            Step::Push(kind, item) => frame.push(*kind, item.clone(), self.ledger),
+            Step::Trampoline(size) => self.trampoline(*size),
+            Step::Import(kind, name, typed) => {
+                let item = arguments.get(name).unwrap_or(typed).clone();
+                frame.push(*kind, item, self.ledger)
+            }
+            Step::Define(definition) => {
+                let item = frame.blueprint(definition, self.ledger)?;
+                frame.push(Kind::Component, item, self.ledger)
+            }
+            Step::Alias(kind, instance, name) => {
+                let item = frame.alias(*instance, name, self.ledger)?;
+                frame.push(*kind, item, self.ledger)
+            }
+            Step::Again(kind, index) => {
+                let item = frame.get(*kind, *index, self.ledger)?.clone();
+                frame.push(*kind, item, self.ledger)
+            }
+            Step::Captured(kind, place) => {
+                let item = frame.captured(*place, self.ledger)?;
+                frame.push(*kind, item, self.ledger)
+            }
+            Step::Instantiate(component, given) => self.component(*component, given, frame),
+            Step::Bundle(exports) => {
+                let bag = self.bundle(exports, frame)?;
+                frame.push(Kind::Instance, Item::Instance(bag), self.ledger)
+            }
+            Step::Core(module) => self.core(*module, frame),
+            Step::CoreAlias => Ok(self.ledger.add(LoadBound::Expansion, 1)?),
+            Step::Export(kind, name, index, typed) => {
+                let own = frame.get(*kind, *index, self.ledger)?;
+                // Who only knows the type sees what the type says.
+                let item = typed.as_ref().filter(|_| !self.expands).unwrap_or(own).clone();
+                frame.export(name, item.clone());
+                frame.push(*kind, item, self.ledger)
+            }
+        }
+    }
+
+    fn trampoline(&mut self, size: Option<Size>) -> Result<(), Refusal> {
+        self.ledger.add(LoadBound::Expansion, size.unwrap_or(Size::ONE).parts)?;
+        if self.expands {
+            self.ledger.add(LoadBound::Trampolines, 1)?;
+            self.parts.trampoline(self.ledger)?;
+        }
+        Ok(())
+    }
+
+    fn component<'a>(
+        &mut self,
+        component: u32,
+        given: &[ComponentInstantiationArg<'a>],
+        frame: &mut Frame<'a>,
+    ) -> Result<(), Refusal> {
+        let item = frame.get(Kind::Component, component, self.ledger)?;
+        let Item::Component(blueprint) = item else {
+            return Err(missing(&format!("{component} is the index of no component"), self.ledger.offset));
+        };
+        let blueprint = Rc::clone(blueprint);
+        let mut arguments = HashMap::with_capacity(given.len());
+        for argument in given {
+            let item = frame.get(argument.kind.into(), argument.index, self.ledger)?.clone();
+            self.ledger.add(LoadBound::Expansion, item.size().parts)?;
+            arguments.insert(argument.name, item);
+        }
+        // What it took is copied for each instance of it.
+        self.ledger.add(LoadBound::Expansion, blueprint.size.parts)?;
+        let bag = match &blueprint.definition {
+            Some(definition) if self.expands => {
+                let captured = blueprint.captured.clone();
+                let inner = Frame { captured, ..Frame::default() };
+                self.run(definition, inner, &arguments)?.into_bag(self.ledger)?
+            }
+            _ => Rc::clone(&blueprint.exports),
+        };
+        frame.push(Kind::Instance, Item::Instance(bag), self.ledger)
+    }
+
+    fn bundle<'a>(&mut self, exports: &[ComponentExport<'a>], frame: &Frame<'a>) -> Result<Rc<Bag<'a>>, Refusal> {
+        let mut items = Vec::with_capacity(exports.len());
+        for export in exports {
+            let item = frame.get(export.kind.into(), export.index, self.ledger)?.clone();
+            items.push((export.name.name, item));
+        }
+        Ok(Rc::new(Bag::of(items, self.ledger)?))
+    }
+
+    fn core(&mut self, module: u32, frame: &Frame<'_>) -> Result<(), Refusal> {
+        let Item::Module(module) = frame.get(Kind::Module, module, self.ledger)? else {
+            return Err(missing(&format!("{module} is the index of no module"), self.ledger.offset));
+        };
+        if self.expands {
+            self.parts.instance(module, self.ledger)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Core modules: how much each has of everything, and what an instance of it takes of the host.
+use std::collections::HashSet;
+
+use wasmparser::{
+    ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload, TypeRef,
+};
+
+use super::ledger::{Ledger, LoadBound, Refusal};
+
+/// Bytes of an instance's record that do not depend on its module, with what the store keeps of it.
+const INSTANCE_BYTES: u64 = 1_024;
+/// Bytes of the record of a component instance: its handles and flags.
+const COMPONENT_INSTANCE_BYTES: u64 = 512;
+/// Bytes of a trampoline's function reference and lowering.
+const TRAMPOLINE_BYTES: u64 = 64;
+/// Bytes of an import: three pointers at the most, rounded up.
+const IMPORT_BYTES: u64 = 32;
+/// Bytes of a global: room for a vector.
+const GLOBAL_BYTES: u64 = 16;
+/// Bytes of a function reference, which each function has that is exported or lies in a table.
+const FUNCTION_BYTES: u64 = 40;
+/// Bytes of a memory's or a table's record; what it holds is counted when it grows.
+const MEMORY_BYTES: u64 = 256;
+/// Bytes of a data or element segment's record.
+const SEGMENT_BYTES: u64 = 16;
+/// Bytes of one element of a segment, once it is a value.
+const ELEMENT_BYTES: u64 = 16;
+
+/// What a module, or everything that one component instantiates, is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    pub(crate) instances: u64,
+    pub(crate) memories: u64,
+    pub(crate) tables: u64,
+    /// Elements that the largest table begins with.
+    pub(crate) table_elements_max: u64,
+    /// Imports of core modules.
+    pub(crate) imports: u64,
+    /// Bytes of the host's own records.
+    pub(crate) host_bytes: u64,
+    /// Bytes that are copied or written when an instance is made.
+    pub(crate) copied_bytes: u64,
+}
+
+impl Parts {
+    /// Adds an instance of this module.
+    pub(crate) fn instance(&mut self, module: &Self, ledger: &mut Ledger) -> Result<(), Refusal> {
+        ledger.add(LoadBound::Instances, 1)?;
+        ledger.add(LoadBound::Memories, module.memories)?;
+        ledger.add(LoadBound::Tables, module.tables)?;
+        ledger.add(LoadBound::CoreImports, module.imports)?;
+        ledger.add(LoadBound::CopiedBytes, module.copied_bytes)?;
+        self.instances = self.instances.saturating_add(1);
+        self.memories = self.memories.saturating_add(module.memories);
+        self.tables = self.tables.saturating_add(module.tables);
+        self.table_elements_max = self.table_elements_max.max(module.table_elements_max);
+        self.copied_bytes = self.copied_bytes.saturating_add(module.copied_bytes);
+        self.hosted(INSTANCE_BYTES.saturating_add(module.host_bytes), ledger)
+    }
+
+    /// Adds a component instance.
+    pub(crate) fn component_instance(&mut self, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.hosted(COMPONENT_INSTANCE_BYTES, ledger)
+    }
+
+    /// Adds a trampoline.
+    pub(crate) fn trampoline(&mut self, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.hosted(TRAMPOLINE_BYTES, ledger)
+    }
+
+    fn hosted(&mut self, bytes: u64, ledger: &mut Ledger) -> Result<(), Refusal> {
+        ledger.add(LoadBound::HostBytes, bytes)?;
+        self.host_bytes = self.host_bytes.saturating_add(bytes);
+        Ok(())
+    }
+}
+
+/// Counts a module, section by section.
+#[derive(Default)]
+pub(crate) struct ModuleCount {
+    parts: Parts,
+    functions: u64,
+    /// Functions that somebody may have a reference of.
+    referred: HashSet<u32>,
+}
+
+impl ModuleCount {
+    /// A module begins.
+    pub(crate) fn begin(ledger: &mut Ledger) -> Result<Self, Refusal> {
+        ledger.add(LoadBound::Modules, 1)?;
+        Ok(Self::default())
+    }
+
+    /// What an instance of it takes.
+    pub(crate) fn finish(self) -> Parts {
+        let mut parts = self.parts;
+        let references = (self.referred.len() as u64).saturating_mul(FUNCTION_BYTES);
+        parts.host_bytes = parts.host_bytes.saturating_add(references);
+        parts
+    }
+
+    /// Counts one section.
+    pub(crate) fn section(&mut self, payload: Payload<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
+        match payload {
+            Payload::TypeSection(section) => {
+                for group in section {
+                    ledger.add(LoadBound::CoreTypes, group?.types().len().max(1) as u64)?;
+                }
+            }
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    self.import(import?.ty, ledger)?;
+                }
+            }
+            Payload::FunctionSection(section) => self.functions(u64::from(section.count()), ledger)?,
+            Payload::TableSection(section) => {
+                for table in section {
+                    self.table(table?.ty.initial, ledger)?;
+                }
+            }
+            Payload::MemorySection(section) => {
+                self.parts.memories = self.parts.memories.saturating_add(u64::from(section.count()));
+                ledger.holds(LoadBound::Memories, self.parts.memories)?;
+                self.host(u64::from(section.count()), MEMORY_BYTES);
+            }
+            Payload::GlobalSection(section) => {
+                ledger.add(LoadBound::Globals, u64::from(section.count()))?;
+                for global in section {
+                    self.expression(&global?.init_expr)?;
+                    self.host(1, GLOBAL_BYTES);
+                }
+            }
+            Payload::ExportSection(section) => {
+                ledger.add(LoadBound::CoreExports, u64::from(section.count()))?;
+                for export in section {
+                    let export = export?;
+                    if matches!(export.kind, ExternalKind::Func | ExternalKind::FuncExact) {
+                        self.referred.insert(export.index);
+                    }
+                }
+            }
+            Payload::StartSection { func, .. } => drop(self.referred.insert(func)),
+            Payload::ElementSection(section) => self.elements(section, ledger)?,
+            Payload::DataSection(section) => {
+                ledger.add(LoadBound::DataSegments, u64::from(section.count()))?;
+                for segment in section {
+                    self.copied(segment?.data.len() as u64);
+                    self.host(1, SEGMENT_BYTES);
+                }
+            }
+            Payload::TagSection(section) => self.host(u64::from(section.count()), GLOBAL_BYTES),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn import(&mut self, ty: TypeRef, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.parts.imports = self.parts.imports.saturating_add(1);
+        ledger.holds(LoadBound::CoreImports, self.parts.imports)?;
+        self.host(1, IMPORT_BYTES);
+        if matches!(ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
+            self.functions = self.functions.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    fn functions(&mut self, count: u64, ledger: &mut Ledger) -> Result<(), Refusal> {
+        self.functions = self.functions.saturating_add(count);
+        Ok(ledger.add(LoadBound::Functions, count)?)
+    }
+
+    fn table(&mut self, elements: u64, ledger: &Ledger) -> Result<(), Refusal> {
+        self.parts.tables = self.parts.tables.saturating_add(1);
+        ledger.holds(LoadBound::Tables, self.parts.tables)?;
+        self.parts.table_elements_max = self.parts.table_elements_max.max(elements);
+        self.host(1, MEMORY_BYTES);
+        Ok(())
+    }
+
+    fn elements(&mut self, section: ElementSectionReader<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
+        ledger.add(LoadBound::ElementSegments, u64::from(section.count()))?;
+        for segment in section {
+            let segment = segment?;
+            let count = match &segment.items {
+                ElementItems::Functions(items) => items.count(),
+                ElementItems::Expressions(_, items) => items.count(),
+            };
+            let count = u64::from(count);
+            ledger.add(LoadBound::Elements, count)?;
+            match segment.items {
+                ElementItems::Functions(items) => {
+                    for function in items {
+                        self.referred.insert(function?);
+                    }
+                }
+                ElementItems::Expressions(_, items) => {
+                    for item in items {
+                        self.expression(&item?)?;
+                    }
+                }
+            }
+            self.copied(count.saturating_mul(ELEMENT_BYTES));
+            self.host(1, SEGMENT_BYTES);
+            // What is not put into a table at once is kept as values.
+            if matches!(segment.kind, ElementKind::Passive) {
+                self.host(count, ELEMENT_BYTES);
+            }
+        }
+        Ok(())
+    }
+
+    /// An expression that says what something begins as: a reference of a function stands by itself.
+    fn expression(&mut self, expression: &ConstExpr<'_>) -> Result<(), Refusal> {
+        if let Operator::RefFunc { function_index } = expression.get_operators_reader().read()? {
+            self.referred.insert(function_index);
+        }
+        Ok(())
+    }
+
+    fn host(&mut self, count: u64, bytes: u64) {
+        self.parts.host_bytes = self.parts.host_bytes.saturating_add(count.saturating_mul(bytes));
+    }
+
+    fn copied(&mut self, bytes: u64) {
+        self.parts.copied_bytes = self.parts.copied_bytes.saturating_add(bytes);
+    }
+}

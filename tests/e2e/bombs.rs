@@ -1,0 +1,185 @@
+//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything, wherever it comes in, and what
+//! serves goes on.
+
+#[allow(dead_code, reason = "what the other users of this file need")]
+#[path = "../../host/sandbox/src/survey/tests/encode.rs"]
+mod encode;
+
+use std::time::{Duration, Instant};
+
+use encode::{component, function, globals, inner_module, levels, list, module, number, section, signed, times};
+use serde_json::json;
+use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of};
+
+/// Longer than refusing any of them takes on a busy machine, and far shorter than any of them took.
+const AT_ONCE: Duration = Duration::from_secs(30);
+
+/// Bytes that a host may take more than before, after all of them. Each alone took more.
+const MORE_BYTES_MAX: u64 = 96 << 20;
+
+const TOO_MUCH: &str = "made of too much: at least ";
+const TOO_MANY: &str =
+    "too many parts: the tool is made of more instances, memories or tables than one call may have: at least ";
+
+/// The file that is saved anew.
+const TOOL: &str = "components/tool.wasm";
+
+/// A bomb: what it is, its bytes, and what is said of it.
+struct Bomb(&'static str, Vec<u8>, [&'static str; 2]);
+
+fn nested(opened: &[u8], count: usize) -> Vec<u8> {
+    component(&[section(7, &[number(1), opened.repeat(count), vec![0x42, 0]].concat())])
+}
+
+fn made(module: Vec<u8>, count: usize) -> Vec<u8> {
+    component(&[section(1, &module), times(2, count, &[0x00, 0x00, 0x00])])
+}
+
+/// Types, each of which holds the one before it so often.
+fn chain(shape: u8, width: usize, count: usize) -> Vec<u8> {
+    let of = |at: usize| match shape {
+        0x70 => signed(at),
+        _ => [number(width), signed(at).repeat(width)].concat(),
+    };
+    let types: Vec<_> =
+        [vec![0x70, 0x7f]].into_iter().chain((0..count).map(|at| [vec![shape], of(at)].concat())).collect();
+    component(&[list(7, &types)])
+}
+
+/// Instances, each of which holds the one before it twice.
+fn bundles(count: usize) -> Vec<u8> {
+    let twice = |at: usize| {
+        let exports = ["a", "b"].map(|name| [encode::extern_name(name), vec![0x05], number(at)].concat());
+        [vec![0x01, 0x02], exports.concat()].concat()
+    };
+    let instances: Vec<_> = [vec![0x01, 0x00]].into_iter().chain((0..count).map(twice)).collect();
+    component(&[list(5, &instances)])
+}
+
+/// Blocks inside each other.
+fn blocks(opened: &[u8], count: usize) -> Vec<u8> {
+    let code = [opened.repeat(count), vec![0x0b; count]].concat();
+    made(module(&function(0, &code)), 1)
+}
+
+/// Loops beside each other, through which many locals live.
+fn loops(locals: usize, count: usize) -> Vec<u8> {
+    let write = |local: usize| [vec![0x41, 0x00, 0x21], number(local)].concat();
+    let code = [(0..locals).flat_map(write).collect(), [0x03, 0x40, 0x0b].repeat(count)].concat();
+    made(module(&function(locals, &code)), 1)
+}
+
+fn bombs() -> Vec<Bomb> {
+    let core = [inner_module(&[]), list(2, &[[0x00, 0x00, 0x00]])];
+    let inside = [TOO_MUCH, "components and types inside each other, and 32 may be"];
+    let hosted = [TOO_MUCH, "bytes of the host's memory for one instance"];
+    vec![
+        Bomb("types of components inside each other", nested(&[0x41, 1, 1], 5_000), inside),
+        Bomb("types of instances inside each other", nested(&[0x42, 1, 1], 5_000), inside),
+        Bomb("both, and more of them", nested(&[0x41, 1, 1, 0x42, 1, 1], 400_000), inside),
+        Bomb("core instances that double", levels(20, 2, &core), [TOO_MANY, "65 core instances, and 64 may be"]),
+        Bomb("more of them", levels(30, 2, &core), [TOO_MANY, "core instances"]),
+        Bomb(
+            "component instances that double",
+            levels(20, 2, &[]),
+            [TOO_MUCH, "501 component instances, and 500 may be"],
+        ),
+        Bomb("component instances inside each other", levels(900, 1, &[]), [TOO_MUCH, "instances inside each other"]),
+        Bomb(
+            "a million globals in each of sixty instances",
+            made(module(&[globals(1_000_000)]), 60),
+            [TOO_MUCH, "globals"],
+        ),
+        Bomb("4,000 globals in each of sixty instances", made(module(&[globals(4_000)]), 60), hosted),
+        Bomb("instances that hold each other", bundles(40), [TOO_MUCH, "parts of types and instances"]),
+        Bomb("types that hold each other", chain(0x6f, 2, 40), [TOO_MUCH, "parts of types and instances"]),
+        Bomb("lists of lists", chain(0x70, 1, 50_000), [TOO_MUCH, "types inside each other, and 100 may be"]),
+        Bomb("ifs inside each other", blocks(&[0x41, 0x00, 0x04, 0x40], 50_000), [TOO_MUCH, "in one function"]),
+        Bomb("loops inside each other", blocks(&[0x03, 0x40], 50_000), [TOO_MUCH, "in one function"]),
+        Bomb("locals that live through loops", loops(40_000, 40_000), [TOO_MUCH, "units of work for the compiler"]),
+    ]
+}
+
+#[test]
+fn bombs_are_refused_by_what_they_are_made_of() {
+    for Bomb(what, bytes, words) in bombs() {
+        let folder = Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"{TOOL}\"\n"));
+        folder.write(TOOL, bytes);
+        for arguments in [["check", "toolcell.toml"], ["inspect", TOOL]] {
+            let began = Instant::now();
+            let finished = Command::in_folder(&folder, &arguments).run();
+            let said = finished.failed_with(1);
+            words.iter().for_each(|words| assert!(said.contains(words), "{what}: no {words:?} in\n{said}"));
+            assert!(began.elapsed() < AT_ONCE, "{what}: {:?}", began.elapsed());
+        }
+    }
+}
+
+#[test]
+fn bombs_that_are_saved_leave_the_old_version_serving() {
+    let manifest = manifest_of(&["good"]);
+    let folder = Folder::with_manifest(&format!("{manifest}\n[components.tool]\nsource = \"{TOOL}\"\n"));
+    folder.write(TOOL, fixture_bytes("versioned_a"));
+    let mut host = TestHost::with_options(folder, &["--watch", "off"]);
+    host.still_works();
+    let before = host.resident_bytes();
+    for Bomb(what, bytes, words) in bombs() {
+        host.folder().save(Saving::RenamedOver, TOOL, bytes);
+        let began = Instant::now();
+        let answer = host.reload().to_string();
+        assert!(answer.contains(words[1]), "{what}: {answer}");
+        assert!(began.elapsed() < AT_ONCE, "{what}: {:?}", began.elapsed());
+        assert_eq!(host.call("version", json!({})).text(), "a", "{what}");
+        host.still_works();
+    }
+    let more = host.resident_bytes().saturating_sub(before);
+    assert!(more < MORE_BYTES_MAX, "{more} bytes more than before");
+}
+
+#[test]
+fn under_a_lock_what_is_not_pinned_is_not_looked_into() {
+    let folder = Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"{TOOL}\"\n"));
+    folder.write(TOOL, fixture_bytes("versioned_a"));
+    let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
+    let mut host = TestHost::with_options(folder, &["--locked"]);
+    assert_eq!(host.call("version", json!({})).text(), "a");
+    // One that a parser would fall over, and one that is no WebAssembly at all: nobody looks.
+    for bytes in [nested(&[0x41, 1, 1], 5_000), b"anything else".to_vec()] {
+        let size = format!("and {} bytes)", bytes.len());
+        host.folder().save(Saving::RenamedOver, TOOL, bytes);
+        let held = host.status_when("quarantined", |status| status["quarantined"].to_string().contains(&size));
+        let said = held["quarantined"].to_string();
+        assert!(said.contains("other bytes: ") && said.contains("nothing of it was read"), "{said}");
+        assert!(held["failed"].is_null(), "{held:#}");
+        assert_eq!(host.call("version", json!({})).text(), "a");
+        // Who approves it has it read.
+        let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
+        let refused = approved.failed_with(1);
+        assert!(refused.contains("made of too much") || refused.contains("not a WebAssembly component"), "{refused}");
+        assert_eq!(host.call("version", json!({})).text(), "a");
+    }
+    let folder = host.ends_leaving_its_folder();
+    folder.save(Saving::RenamedOver, TOOL, nested(&[0x42, 1, 1], 5_000));
+    let started = Command::in_folder(&folder, &["serve", "--locked", "--control", "off"]).run();
+    let said = started.failed_with(1);
+    assert!(said.contains("other bytes: ") && !said.contains("made of too much"), "{said}");
+}
+
+#[test]
+fn what_the_host_keeps_of_instances_counts_as_memory() {
+    let manifest = |memory: &str| {
+        let manifest = manifest_of(&["good", "many_globals"]);
+        format!("{manifest}\n[components.many_globals.limits]\nmemory = \"{memory}\"\n")
+    };
+    // Ten instances of 4,000 globals, 16 bytes each, beside one page of memory.
+    let folder = Folder::with_manifest(&manifest("512KiB"));
+    let refused = Command::in_folder(&folder, &["check", "toolcell.toml"]).run();
+    let words = "out of memory: the call needed more than 512KiB (limit \"memory\")";
+    assert!(refused.failed_with(1).contains(words), "{refused:?}");
+    let mut host = TestHost::with_manifest(&manifest("1MiB"));
+    let answer = host.call("run", json!({}));
+    assert_eq!(answer.text(), "survived");
+    let peak = answer.result()["_meta"]["toolcell/usage"]["memory_peak_bytes"].as_u64().unwrap();
+    assert!((640_000..900_000).contains(&peak), "{peak} bytes");
+    host.still_works();
+}

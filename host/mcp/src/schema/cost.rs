@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::graph::{Graph, Node};
+use super::meter::pay;
 use crate::tool::DefinitionProblem;
 
 /// Applications of subschemas that validating any value may take: a few milliseconds of work.
@@ -15,6 +16,9 @@ const STEPS_PER_VALUE_MAX: usize = 64;
 /// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below 1,000.
 const STEPS_HERE_MAX: usize = 10_000;
 
+/// What one application costs the count itself, in steps of a check.
+const APPLY_STEPS: u64 = 10;
+
 /// Subschemas inside each other while validating: the validator recurses, and a thread's stack ends.
 const NESTING_MAX: usize = 512;
 
@@ -25,11 +29,12 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// A guard where the schema needs one.
+    /// A guard where the schema needs one, and how many subschemas apply to one value at most.
     ///
     /// # Errors
     /// The schema applies to itself without going deeper, or in too many ways to any value.
-    pub(super) fn new(field: &str, graph: &Graph) -> Result<Option<Self>, DefinitionProblem> {
+    pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, usize), DefinitionProblem> {
+        let mut applied = 0;
         let mut nodes = Vec::with_capacity(graph.nodes.len());
         for (place, node) in graph.nodes.iter().enumerate() {
             let mut path = Vec::new();
@@ -42,6 +47,7 @@ impl Guard {
                 };
                 return Err(DefinitionProblem::new(field, text));
             }
+            applied = applied.max(STEPS_HERE_MAX - steps);
             nodes.push(Node {
                 here: node.here.clone(),
                 members: node.members.clone(),
@@ -50,10 +56,10 @@ impl Guard {
             });
         }
         let needed = graph.has_references || graph.nodes.iter().any(|node| node.looks_twice);
-        Ok(needed.then_some(Self { nodes }))
+        Ok((needed.then_some(Self { nodes }), applied))
     }
 
-    /// Whether validating this value stays within bounds.
+    /// Whether validating this value stays within bounds. To be asked with steps to spend: it takes as many as it counts.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
         self.apply(0, value, &mut Budget { steps, nesting: 0 })
@@ -62,7 +68,7 @@ impl Guard {
     /// Counts as if nothing were cut short; false where the budget runs out.
     fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
         let Some(node) = self.nodes.get(place) else { return true };
-        if budget.steps == 0 || budget.nesting == NESTING_MAX {
+        if budget.steps == 0 || budget.nesting == NESTING_MAX || !pay(APPLY_STEPS) {
             return false;
         }
         budget.steps -= 1;

@@ -10,11 +10,12 @@ mod schema;
 mod section;
 mod texts;
 mod ty;
+mod weight;
 mod wit;
 
 pub use describe::Descriptions;
 pub(crate) use encode::EncodeError;
-pub(crate) use functions::Functions;
+pub(crate) use functions::{Functions, Unusable};
 pub use functions::LeftOut;
 pub use section::annotate;
 pub use texts::WitTexts;

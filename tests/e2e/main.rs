@@ -38,6 +38,7 @@ mod reload_crash;
 mod reload_storm;
 mod resources;
 mod results;
+mod schemas;
 mod sealed;
 mod stopping;
 mod terminal;

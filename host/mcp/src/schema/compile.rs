@@ -22,8 +22,12 @@ const VALUE_BYTES: usize = 400;
 /// What one subschema takes beside its values, in bytes.
 const SUBSCHEMA_BYTES: usize = 1_200;
 
-/// Steps of each byte of a text that a format or an encoding reads.
-const FORMAT_BYTE_STEPS: u64 = 20;
+/// Steps of each byte of a text that a format or an encoding reads, and of one that is parsed.
+const FORMAT_BYTE_STEPS: u64 = 30;
+const PARSED_BYTE_STEPS: u64 = 80;
+
+/// Steps of dividing a number, whatever its digits.
+const DIVIDED_STEPS: u64 = 1_000;
 
 /// Steps of each subschema that applies to a value, without any that looks at it.
 const APPLIED_STEPS: u64 = 4;
@@ -82,12 +86,18 @@ fn build<'s>(
 }
 
 fn rates(traits: Traits, applied: usize) -> Rates {
+    let text_byte = match traits {
+        Traits { parses_texts: true, .. } => PARSED_BYTE_STEPS,
+        Traits { reads_texts: true, .. } => FORMAT_BYTE_STEPS,
+        _ => 0,
+    };
     Rates {
         value: VALUE_STEPS + APPLIED_STEPS.saturating_mul(applied as u64),
         name_byte: 0,
-        text_byte: if traits.reads_texts { FORMAT_BYTE_STEPS } else { 0 },
+        text_byte,
         text_squared: traits.reads_patterns,
         problem: DETAIL_ERROR_BYTES + traits.told_bytes as u64,
+        divided: traits.divided.map(|digits| digits + DIVIDED_STEPS),
         problems_copy: traits.copies_items,
     }
 }

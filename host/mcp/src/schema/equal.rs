@@ -4,7 +4,7 @@
 //! on: forty levels of them would never end.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher as _, Hash as _, Hasher};
 
 use jsonschema::json::cmp;
@@ -14,6 +14,9 @@ use super::meter::pay;
 
 /// A value that is compared, hashed or copied: finding it, and what it is.
 const VALUE_STEPS: u64 = 20;
+
+/// An entry of a large table, which no cache of the processor holds.
+const ENTRY_STEPS: u64 = 200;
 
 /// Arrays up to this length are compared pair by pair, which costs less than hashing them.
 const PAIRS_LENGTH_MAX: usize = 8;
@@ -55,14 +58,22 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
         return true;
     }
     let state = RandomState::new();
-    let mut seen: HashMap<u64, Vec<&Value>> = HashMap::new();
+    let mut seen: HashMap<u64, &Value> = HashMap::new();
+    // Others that share a number with one that is seen: as good as none.
+    let mut more: Vec<&Value> = Vec::new();
     for value in values {
-        let Some(hash) = hash(value, &state) else { return true };
-        let alike = seen.entry(hash).or_default();
-        if alike.iter().any(|other| are_equal(value, other)) {
-            return false;
+        let Some(hash) = hash(value, &state).filter(|_| pay(ENTRY_STEPS)) else { return true };
+        match seen.entry(hash) {
+            Entry::Vacant(place) => {
+                place.insert(value);
+            }
+            Entry::Occupied(other) => {
+                if are_equal(value, other.get()) || more.iter().any(|other| are_equal(value, other)) {
+                    return false;
+                }
+                more.push(value);
+            }
         }
-        alike.push(value);
     }
     true
 }

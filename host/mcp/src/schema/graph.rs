@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::keywords::{self, Applies, Child};
+use super::view;
 use crate::sanitize;
 use crate::tool::{DefinitionBounds, DefinitionProblem};
 
@@ -49,6 +50,10 @@ pub(super) struct Traits {
     pub(super) reads_texts: bool,
     /// `"format": "regex"`, which compares every name in a text with every other.
     pub(super) reads_patterns: bool,
+    /// Content in texts is parsed.
+    pub(super) parses_texts: bool,
+    /// What the digits of the dearest `multipleOf` cost; `None` where there is none.
+    pub(super) divided: Option<u64>,
     /// `unevaluatedItems`, which tells its problems with a copy of each item.
     pub(super) copies_items: bool,
     /// The longest text or constant that a problem may repeat, in bytes.
@@ -224,6 +229,9 @@ impl<'b> Builder<'b> {
         let reading = ["format", "contentEncoding", "contentMediaType"];
         traits.reads_texts |= reading.iter().any(|keyword| members.contains_key(*keyword));
         traits.reads_patterns |= members.get("format").and_then(Value::as_str) == Some("regex");
+        traits.parses_texts |= members.contains_key("contentMediaType");
+        let divisor = members.get("multipleOf").and_then(Value::as_f64).map(view::digits_steps);
+        traits.divided = traits.divided.max(divisor);
         traits.copies_items |= members.contains_key("unevaluatedItems");
         let constant = members.get("const").map_or(0, |value| value.to_string().len());
         let names = members.get("required").and_then(Value::as_array).into_iter().flatten();

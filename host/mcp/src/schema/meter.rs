@@ -56,6 +56,8 @@ pub(super) struct Rates {
     pub(super) text_squared: bool,
     /// Each failing place that is told.
     pub(super) problem: u64,
+    /// Each look at a number, where one is divided: `multipleOf`.
+    pub(super) divided: Option<u64>,
     /// What is wrong is told with a copy of it: `unevaluatedItems`.
     pub(super) problems_copy: bool,
 }
@@ -66,7 +68,8 @@ thread_local! {
     /// Steps left beside this slice.
     static SPARE: Cell<u64> = const { Cell::new(0) };
     static RATES: Cell<Rates> = const { Cell::new(Rates {
-        value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, problems_copy: false,
+        value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, divided: None,
+        problems_copy: false,
     }) };
     static STOPPED: Cell<Option<Stop>> = const { Cell::new(None) };
     static PATIENCE: RefCell<Patience> = const { RefCell::new(Patience { until: None, cancellation: None }) };

@@ -24,7 +24,7 @@ use super::view::{Metered, Seen};
 pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
 
 /// What a pattern may keep of its deterministic automaton, in bytes, for each thread that matches. As much is walked at load.
-pub(super) const CACHE_BYTES: usize = 128 * 1024;
+pub(super) const CACHE_BYTES: usize = 512 * 1024;
 
 /// Threads that are taken to match one pattern at once: a cache is kept for each.
 const CACHES: usize = 2;
@@ -33,13 +33,13 @@ const CACHES: usize = 2;
 const CLASSES_MAX: usize = 64;
 
 /// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for any letters 20,000.
-const WALK_MAX: usize = 40_000;
+const WALK_MAX: usize = 100_000;
 
 /// Steps of all walks of one schema. Patterns past it are taken to be as slow as any may be.
 pub(super) const WALKS_MAX: usize = 400_000;
 
 /// Steps that a byte costs in a deterministic automaton, prefilters and all.
-const BYTE_STEPS: u64 = 2;
+const BYTE_STEPS: u64 = 6;
 
 /// Steps that a byte costs for each state of any other.
 const STATE_STEPS: u64 = 20;

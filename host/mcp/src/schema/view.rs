@@ -5,6 +5,7 @@
 //! what a value is stays the same, so the validator runs into nothing that it does not expect.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object};
@@ -14,13 +15,19 @@ use super::equal;
 use super::meter::{pay, rates};
 
 /// A look at one value: a call or two, and a comparison.
-const LOOK_STEPS: u64 = 2;
+const LOOK_STEPS: u64 = 10;
 
 /// A look for a member by name: hashing it, and a probe.
 const FIND_STEPS: u64 = 20;
 
 /// Bytes of a text that are counted or compared in a step.
 const BYTES_PER_STEP: usize = 4;
+
+/// What dividing a number costs for each digit that it has, written out: it is a fraction of whole numbers then.
+const DIGIT_STEPS: u64 = 100;
+
+/// The number that is left where nothing is left to pay with.
+static ZERO: OnceLock<serde_json::Number> = OnceLock::new();
 
 /// The representation.
 pub(super) struct Metered;
@@ -85,8 +92,10 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
     }
 
     fn as_number(&self) -> Option<&'a serde_json::Number> {
-        pay(LOOK_STEPS);
-        self.0.as_number()
+        let number = self.0.as_number();
+        let divided = rates().divided.map_or(0, |divided| divided.saturating_add(dividing_steps(number)));
+        // A number is one of its kind, whoever paid for it: 0 is divided at once.
+        if pay(LOOK_STEPS.saturating_add(divided)) { number } else { number.map(|_| ZERO.get_or_init(|| 0.into())) }
     }
 
     fn as_boolean(&self) -> Option<bool> {
@@ -124,6 +133,18 @@ impl<'a> Node<'a, Metered> for Seen<'a> {
         pay(LOOK_STEPS);
         Some(NodeIdentity::new(std::ptr::from_ref::<Value>(self.0).addr()))
     }
+}
+
+/// What dividing a number costs for its own sake.
+fn dividing_steps(number: Option<&serde_json::Number>) -> u64 {
+    number.and_then(serde_json::Number::as_f64).map_or(0, digits_steps)
+}
+
+/// What the digits of a number cost where it is divided, or divides.
+pub(super) fn digits_steps(number: f64) -> u64 {
+    // At most 324 of them.
+    let digits = if number == 0.0 { 1.0 } else { number.abs().log10().abs() + 1.0 };
+    DIGIT_STEPS.saturating_mul(digits as u64)
 }
 
 /// What reading a text as a whole costs, whoever reads it.

@@ -24,7 +24,8 @@ impl Functions {
 
     /// What a tool's definition takes as text, in bytes, roughly.
     fn weigh(&self, function: &Function, sources: &Sources<'_>, weights: &mut Weights<'_>) -> usize {
-        let (name, (Returns::Value(result) | Returns::Result(result, _))) = (&function.name, function.returns);
+        let name = &function.name;
+        let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
         let described = sources.function(function.interface.as_deref(), name).map_or(0, |text| text.len());
         let parameters = function.parameters.iter().map(|parameter| {
             let text = sources.parameter(name, &parameter.wit_name).map_or(0, |text| text.len());

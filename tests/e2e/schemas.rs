@@ -1,5 +1,5 @@
-//! Schemas that take long to compile or to apply, and what they are applied to: each is refused soon, in little memory, and
-//! whoever else there is goes on.
+//! Schemas that take long to compile or to apply, and what they are applied to: each is refused
+//! soon, in little memory, and whoever else there is goes on.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,8 @@ fn results_and_arguments_that_take_too_long_to_check_are_refused_soon_and_nobody
     let mut host = TestHost::with_manifest(&wide(&["good", "slow_checks"]));
     host.still_works();
     let bits = json!({"bits": "01".repeat(20_000)});
-    let names: Value = (0..5_000).map(|number| (format!("name{number}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
+    let names: Value =
+        (0..5_000).map(|number| (format!("name{number}"), json!(1))).collect::<serde_json::Map<_, _>>().into();
     let began = Instant::now();
     let mut calls = Vec::new();
     for _ in 0..4 {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_mcp::stdio::{self, Shutdown, StdioOptions};
 use toolcell_mcp::{
-    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Patience, Server,
-    ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
+    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Patience, Server, ServerInfo,
+    ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
 struct Echo {

@@ -89,7 +89,8 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
-    /// How long a call of this tool may take, from its arguments on. `None`, the default: as long as their check may.
+    /// How long a call of this tool may take, from its arguments on. `None`, the default: as long
+    /// as their check may.
     fn deadline(&self, tool: usize) -> Option<Duration> {
         let _ = tool;
         None
@@ -145,8 +146,9 @@ pub struct CallContext {
     pub asking: Asking,
 }
 
-/// Has the work that awaits it go on as if it had waited: an executor that began it on a thread with other duties takes it to
-/// another. To be awaited before what takes longer than such a thread can spare.
+/// Has the work that awaits it go on as if it had waited: an executor that began it on a thread
+/// with other duties takes it to another. To be awaited before what takes longer than such a thread
+/// can spare.
 pub async fn leave_thread() {
     let mut left = false;
     poll_fn(|context| {

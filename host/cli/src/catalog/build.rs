@@ -284,7 +284,8 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
 /// There was no time left for the schemas of its tools.
 fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
     let time = policy.load().show(LoadLimit::CompileTime);
-    let message = format!("component \"{}\": compiling it and its tools' schemas takes longer than {time}", policy.name());
+    let message =
+        format!("component \"{}\": compiling it and its tools' schemas takes longer than {time}", policy.name());
     past(policy, "components::too_slow", message, LoadLimit::CompileTime, "use fewer and simpler patterns")
 }
 

@@ -8,8 +8,8 @@ use toolcell_sandbox::contract;
 
 use super::content;
 
-/// Memory that the compiled schemas of one component may take, in bytes, roughly. A thousand tools of twenty subschemas each
-/// take half of it.
+/// Memory that the compiled schemas of one component may take, in bytes, roughly. A thousand tools
+/// of twenty subschemas each take half of it.
 const SCHEMAS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// What the operator says of a tool is for the operator's clients, and wins over what the component says.
@@ -66,8 +66,8 @@ impl Room {
     }
 }
 
-/// Compiles the definition under the name that clients see, and takes what it needs. One that is too large is not looked at
-/// further.
+/// Compiles the definition under the name that clients see, and takes what it needs. One that is
+/// too large is not looked at further.
 pub fn compile(
     exposed_name: String,
     tool: contract::Tool,

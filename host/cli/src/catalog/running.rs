@@ -18,8 +18,8 @@ pub(super) const NARROWED: &str = "the call was ended: what this tool may reach 
 /// The key under which a result's `_meta` carries what the call used.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
-/// What a result's check has at least, where a call has used up its time or waited for a person longer: about as long as any
-/// check may take of one core.
+/// What a result's check has at least, where a call has used up its time or waited for a person
+/// longer: about as long as any check may take of one core.
 const CHECKED_WITHIN: Duration = Duration::from_millis(100);
 
 /// What one call came to, for the audit.
@@ -138,7 +138,8 @@ impl Ending {
         Self { detail, result, ..self }
     }
 
-    /// How long its result is checked: in what its deadline has left, and no longer than its caller waits.
+    /// How long its result is checked: in what its deadline has left, and no longer than its caller
+    /// waits.
     pub(super) fn patience(&self, limits: &Limits, cancellation: &Cancellation) -> Patience {
         let left = limits.deadline().saturating_sub(self.usage.duration).max(CHECKED_WITHIN);
         Patience { until: Instant::now().checked_add(left), cancellation: Some(cancellation.clone()) }

@@ -213,3 +213,50 @@ fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Checked {
 fn strings(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn several(choices: usize) -> Value {
+        let choices: Vec<Value> =
+            (0..choices).map(|number| json!({"const": format!("choice-{number}"), "title": "One."})).collect();
+        json!({"type": "array", "items": {"anyOf": choices}})
+    }
+
+    fn form(fields: &[(&str, Value)]) -> Result<Form, String> {
+        let fields: Map<String, Value> =
+            fields.iter().map(|(name, field)| ((*name).to_owned(), field.clone())).collect();
+        let schema = json!({"type": "object", "properties": fields});
+        Form::read(&schema.to_string(), true).map_err(|error| error.to_string())
+    }
+
+    fn content(content: Value) -> Map<String, Value> {
+        content.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn an_answer_that_takes_too_long_to_check_is_refused_soon() {
+        let form = form(&[("which", several(256)), ("mail", json!({"type": "string", "format": "email"}))]).unwrap();
+        let honest: Vec<String> = (0..256).map(|number| format!("choice-{number}")).collect();
+        assert!(form.accept(content(json!({"which": honest, "mail": "somebody@example.com"}))).is_ok());
+        let began = std::time::Instant::now();
+        let said = form.accept(content(json!({"which": vec!["choice-255"; 100_000]}))).unwrap_err();
+        assert!(said.contains("checking it would take too long"), "{said}");
+        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_form_that_is_too_large_to_be_kept_is_not_sent() {
+        let many: Vec<(String, Value)> = (0..9).map(|number| (format!("f{number}"), several(256))).collect();
+        let many: Vec<(&str, Value)> = many.iter().map(|(name, field)| (name.as_str(), field.clone())).collect();
+        let said = form(&many).unwrap_err();
+        assert!(said.ends_with("its schema has 2304 choices in all, more than 2048"), "{said}");
+        let long = form(&[("f", json!({"type": "string", "title": "t".repeat(300_000)}))]).unwrap_err();
+        assert!(long.contains("more than 262144"), "{long}");
+    }
+}

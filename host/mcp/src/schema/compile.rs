@@ -1,4 +1,5 @@
-//! Making a validator of a schema. Everything that it would take is counted first. Must not hold: what a check costs.
+//! Making a validator of a schema. Everything that it would take is counted first. Must not hold:
+//! what a check costs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ use super::{DETAIL_ERROR_BYTES, Schema, problems};
 use crate::sanitize;
 use crate::tool::{DefinitionBounds, DefinitionProblem};
 
-/// What one JSON value of a schema takes, kept as it is listed and again in the validator, in bytes.
+/// What one JSON value of a schema takes, kept as it is listed and again in the validator, in
+/// bytes.
 const VALUE_BYTES: usize = 400;
 
 /// What one subschema takes beside its values, in bytes.
@@ -49,22 +51,23 @@ impl Schema {
         }
         let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
         let graph = Graph::build(field, schema, bounds)?;
-        let (guard, applied) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
+        let (guard, counts) = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
         let mut memory = Memory { field, bounds, bytes: 0 };
         memory
             .take("", values(schema) * VALUE_BYTES + graph.len() * SUBSCHEMA_BYTES + 2 * graph.places_bytes)
+            .and_then(|()| memory.take("", counts.kept_bytes))
             .map_err(|problem| vec![problem])?;
         let patterns = Patterns::compile(&graph, &mut memory).map_err(|problem| vec![problem])?;
         let options = jsonschema::options_for::<Metered>().with_draft(draft);
         let built = build(options, patterns.by_text, schema);
         let validator = built.map_err(|error| vec![problems::of_schema(field, &error)])?;
-        let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, applied) };
-        let (subschemas, bytes, byte_steps) = (graph.len(), memory.bytes, patterns.byte);
+        let rates = Rates { name_byte: patterns.name_byte, ..rates(graph.traits, counts.applied) };
+        let (subschemas, bytes, byte_steps, applied) = (graph.len(), memory.bytes, patterns.byte, counts.applied);
         Ok(Self { validator, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
-    /// Compiles the schema of a form, which has no patterns, no references, and is bounded by its reader. At most `applied` of
-    /// its subschemas apply to one value.
+    /// Compiles the schema of a form, which has no patterns, no references, and is bounded by its
+    /// reader. At most `applied` of its subschemas apply to one value.
     pub(crate) fn of_form(schema: &Value, applied: usize) -> Result<Self, String> {
         let options = jsonschema::options_for::<Metered>().with_draft(jsonschema::Draft::Draft202012);
         let built = build(options.should_validate_formats(true), HashMap::new(), schema);
@@ -117,7 +120,8 @@ impl Memory<'_> {
             return Ok(());
         }
         let (field, most) = (graph::place(self.field, pointer), self.bounds.memory_bytes_max / 1024);
-        let problem = DefinitionProblem::new(field, format!("compiling it takes more memory than the {most} KiB left for it"));
+        let problem =
+            DefinitionProblem::new(field, format!("compiling it takes more memory than the {most} KiB left for it"));
         Err(problem.hint("use fewer and simpler patterns, and fewer subschemas"))
     }
 }

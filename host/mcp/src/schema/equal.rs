@@ -1,7 +1,8 @@
-//! Whether JSON values are equal, in time that goes with their size. Must not hold: what is compared.
+//! Whether JSON values are equal, in time that goes with their size. Must not hold: what is
+//! compared.
 //!
-//! The validator's own comparison looks at members twice where their order differs, at those within them four times, and so
-//! on: forty levels of them would never end.
+//! The validator's own comparison looks at members twice where their order differs, at those within
+//! them four times, and so on: forty levels of them would never end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -27,9 +28,7 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
         return false;
     }
     match (one, other) {
-        (Value::String(one), Value::String(other)) => {
-            one.len() == other.len() && pay(one.len() as u64) && one == other
-        }
+        (Value::String(one), Value::String(other)) => one.len() == other.len() && pay(one.len() as u64) && one == other,
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| are_equal(one, other))
         }
@@ -78,7 +77,8 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
     true
 }
 
-/// A number that equal values share, and others hardly ever. `None` once nothing is left to pay with.
+/// A number that equal values share, and others hardly ever. `None` once nothing is left to pay
+/// with.
 fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     if !pay(2 * VALUE_STEPS) {
         return None;

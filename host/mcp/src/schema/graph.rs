@@ -13,8 +13,9 @@ use crate::tool::{DefinitionBounds, DefinitionProblem};
 /// Keywords that refer to a schema elsewhere, over all drafts.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The places of all subschemas, once for each of their keywords, in bytes: the validator keeps them so. A thousand subschemas
-/// of four keywords each, under names of ordinary length, have a quarter of it.
+/// The places of all subschemas, once for each of their keywords, in bytes: the validator keeps
+/// them so. A thousand subschemas of four keywords each, under names of ordinary length, have a
+/// quarter of it.
 const PLACES_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Problems told of one schema. Whoever mends twenty of them will look at the rest.

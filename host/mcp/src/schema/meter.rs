@@ -1,14 +1,16 @@
 //! What a check may cost: steps, counted while it runs. Must not hold: what is checked.
 //!
-//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]), and once the steps are
-//! used up these show it nothing more, so that it comes to its end. A step is about a nanosecond of one core.
+//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]),
+//! and once the steps are used up these show it nothing more, so that it comes to its end. A step
+//! is about a nanosecond of one core.
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
 
 use crate::cancellation::Cancellation;
 
-/// Steps of one check, about a tenth of a second. The largest honest value, 1 MiB of small numbers, takes a third of it.
+/// Steps of one check, about a tenth of a second. The largest honest value, 1 MiB of small numbers,
+/// takes a third of it.
 pub(super) const STEPS_MAX: u64 = 100_000_000;
 
 /// Steps of finding *every* failing place, and bytes that they take, of which each costs a step.
@@ -84,7 +86,8 @@ pub(super) struct Meter<'p> {
 }
 
 impl Meter<'_> {
-    /// Runs this with what is left of the steps, and takes off what it used. A check within a check is never begun.
+    /// Runs this with what is left of the steps, and takes off what it used. A check within a check
+    /// is never begun.
     ///
     /// # Errors
     /// [`Stop`] where it was not finished: what it gave says nothing.

@@ -1,5 +1,6 @@
-//! JSON Schemas of tools and forms: bounded and compiled when they are loaded, applied at every call.
-//! Nothing is ever fetched; patterns run in linear time; what a check may cost is bounded, whoever wrote schema and value.
+//! JSON Schemas of tools and forms: bounded and compiled when they are loaded, applied at every
+//! call. Nothing is ever fetched; patterns run in linear time; what a check may cost is bounded,
+//! whoever wrote schema and value.
 
 mod compile;
 mod cost;
@@ -27,10 +28,12 @@ use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use problems::{ArgumentProblem, ArgumentProblems};
 use view::{Metered, Seen};
 
-/// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text holds half as many.
+/// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text
+/// holds half as many.
 const VALUES_MAX: usize = 1_000_000;
 
-/// What one failing place takes in the validator, in bytes, roughly, and for each subschema on the way to it.
+/// What one failing place takes in the validator, in bytes, roughly, and for each subschema on the
+/// way to it.
 const DETAIL_ERROR_BYTES: u64 = 400;
 const DETAIL_LEVEL_BYTES: u64 = 16;
 
@@ -145,12 +148,12 @@ impl Way {
             let Self { bytes: below, depth } = Self::within(value);
             Self { bytes: below + 2 * bytes as u64 + 1, depth: depth + 1 }
         };
-        let longest = |one: Self, other: Self| Self {
-            bytes: one.bytes.max(other.bytes),
-            depth: one.depth.max(other.depth),
-        };
+        let longest =
+            |one: Self, other: Self| Self { bytes: one.bytes.max(other.bytes), depth: one.depth.max(other.depth) };
         match value {
-            Value::Object(members) => members.iter().map(|(name, value)| step(name.len(), value)).fold(Self::default(), longest),
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| step(name.len(), value)).fold(Self::default(), longest)
+            }
             Value::Array(elements) => elements.iter().map(|value| step(8, value)).fold(Self::default(), longest),
             _ => Self::default(),
         }

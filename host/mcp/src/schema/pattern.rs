@@ -1,8 +1,9 @@
-//! Regular expressions: what they may take in memory, what a byte costs that they are tried on, and the keyword `pattern`.
-//! Must not hold: where a schema has them.
+//! Regular expressions: what they may take in memory, what a byte costs that they are tried on, and
+//! the keyword `pattern`. Must not hold: where a schema has them.
 //!
-//! Matching takes time in proportion to bytes × states of the automaton, where nothing more is known. Most patterns make a
-//! small deterministic automaton, which is found out at load by walking it: a byte is then one step of it, whatever the text.
+//! Matching takes time in proportion to bytes × states of the automaton, where nothing more is
+//! known. Most patterns make a small deterministic automaton, which is found out at load by walking
+//! it: a byte is then one step of it, whatever the text.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,19 +21,26 @@ use serde_json::{Map, Value};
 use super::meter::{pay, stop};
 use super::view::{Metered, Seen};
 
-/// Compiled size of one pattern, in bytes: five letters of any script, one after the other, or 200 characters of any kind.
+/// Compiled size of one pattern, in bytes: five letters of any script, one after the other, or 200
+/// characters of any kind.
 pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// What a pattern may keep of its deterministic automaton, in bytes, for each thread that matches. As much is walked at load.
+/// What a pattern may keep of its deterministic automaton, in bytes, for each thread that matches.
+/// As much is walked at load.
 pub(super) const CACHE_BYTES: usize = 512 * 1024;
 
 /// Threads that are taken to match one pattern at once: a cache is kept for each.
 const CACHES: usize = 2;
 
-/// Classes in one pattern, such as `\s` or `[a-z]`. Each is written out and the pattern read anew for it.
-const CLASSES_MAX: usize = 64;
+/// Classes by a letter in one pattern, such as `\s`. The validator writes each out and reads the pattern
+/// anew for it.
+const LETTERS_MAX: usize = 64;
 
-/// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for any letters 20,000.
+/// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
+const BRACKETS_MAX: usize = 256;
+
+/// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for
+/// any letters 20,000.
 const WALK_MAX: usize = 100_000;
 
 /// Steps of all walks of one schema. Patterns past it are taken to be as slow as any may be.
@@ -63,7 +71,7 @@ pub(super) struct Pattern {
 pub(super) enum Refused {
     /// It is none, or needs what takes more than linear time.
     NotRun,
-    /// It has more than [`CLASSES_MAX`].
+    /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
     Classes,
     /// It compiles to more than [`COMPILED_BYTES_MAX`].
     Large,
@@ -72,10 +80,8 @@ pub(super) enum Refused {
 impl Refused {
     pub(super) fn text(self) -> String {
         match self {
-            Self::NotRun => {
-                "is no regular expression this host runs (no look-around, no back-references)".to_owned()
-            }
-            Self::Classes => format!("has more than {CLASSES_MAX} classes, such as \\s or [a-z]"),
+            Self::NotRun => "is no regular expression this host runs (no look-around, no back-references)".to_owned(),
+            Self::Classes => format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]"),
             Self::Large => format!("makes an automaton of more than {} KiB", COMPILED_BYTES_MAX / 1024),
         }
     }
@@ -84,7 +90,9 @@ impl Refused {
 impl Pattern {
     /// Compiles a pattern. `walks` is what is left for walking automata.
     pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, Refused> {
-        if classes(text) > CLASSES_MAX {
+        let letters = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
+        let brackets = text.bytes().filter(|byte| *byte == b'[').count();
+        if letters > LETTERS_MAX || brackets > BRACKETS_MAX {
             return Err(Refused::Classes);
         }
         let translated = jsonschema_regex::to_rust_regex(text).map_err(|()| Refused::NotRun)?;
@@ -116,14 +124,13 @@ impl Pattern {
     }
 }
 
-/// What in a pattern stands for a class, or could.
-fn classes(text: &str) -> usize {
-    let letters = text.as_bytes();
-    let escapes = letters.windows(2).filter(|pair| matches!(pair, [b'\\', byte] if byte.is_ascii_alphabetic()));
-    escapes.count() + letters.iter().filter(|byte| **byte == b'[').count()
+/// Whether this may stand for a class: after another backslash it does not.
+fn is_class(pair: &[u8]) -> bool {
+    matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
 }
 
-/// The states of a pattern's automaton, and the memory that its deterministic one takes in whole, where that is small.
+/// The states of a pattern's automaton, and the memory that its deterministic one takes in whole,
+/// where that is small.
 fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
     let build = |kind: MatchKind, reverse: bool| {
         let config = DFA::config().match_kind(kind).cache_capacity(CACHE_BYTES).minimum_cache_clear_count(Some(0));
@@ -154,11 +161,11 @@ struct Walk<'d> {
 }
 
 impl<'d> Walk<'d> {
-    /// The memory of all states; `None` where they do not fit, or where there are bytes that it cannot go on at.
+    /// The memory of all states; `None` where they do not fit, or where there are bytes that it
+    /// cannot go on at.
     fn of(dfa: &'d DFA, anchored: Anchored, walks: &mut usize) -> Option<usize> {
         let steps = WALK_MAX.min(*walks);
-        let mut walk =
-            Self { dfa, cache: dfa.create_cache(), seen: HashSet::new(), ahead: Vec::new(), steps };
+        let mut walk = Self { dfa, cache: dfa.create_cache(), seen: HashSet::new(), ahead: Vec::new(), steps };
         let whole = walk.all(anchored);
         *walks -= steps - walk.steps;
         whole.map(|()| walk.cache.memory_usage())

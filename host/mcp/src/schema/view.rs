@@ -1,8 +1,9 @@
-//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]). Must not hold: what a check costs
-//! at most, or what is checked.
+//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]). Must not
+//! hold: what a check costs at most, or what is checked.
 //!
-//! Once nothing is left to pay with, objects and arrays have no members, texts no characters, and nothing equals anything:
-//! what a value is stays the same, so the validator runs into nothing that it does not expect.
+//! Once nothing is left to pay with, objects and arrays have no members, texts no characters, and
+//! nothing equals anything: what a value is stays the same, so the validator runs into nothing that
+//! it does not expect.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -23,7 +24,8 @@ const FIND_STEPS: u64 = 20;
 /// Bytes of a text that are counted or compared in a step.
 const BYTES_PER_STEP: usize = 4;
 
-/// What dividing a number costs for each digit that it has, written out: it is a fraction of whole numbers then.
+/// What dividing a number costs for each digit that it has, written out: it is a fraction of whole
+/// numbers then.
 const DIGIT_STEPS: u64 = 100;
 
 /// The number that is left where nothing is left to pay with.

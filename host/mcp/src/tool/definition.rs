@@ -116,8 +116,8 @@ pub struct DefinitionBounds {
     pub icon_bytes_max: usize,
     /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
     pub meta_bytes_max: usize,
-    /// Memory that both schemas may take once they are compiled, patterns above all, in bytes, roughly. 16 MiB: the two largest
-    /// schemas without patterns take 9.
+    /// Memory that both schemas may take once they are compiled, patterns above all, in bytes,
+    /// roughly. 16 MiB: the two largest schemas without patterns take 9.
     pub memory_bytes_max: usize,
     /// Until when they are compiled. None by default: nobody waits.
     pub until: Option<Instant>,

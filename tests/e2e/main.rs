@@ -40,6 +40,7 @@ mod reload_storm;
 mod remnants;
 mod resources;
 mod results;
+mod schemas;
 mod sealed;
 mod stopping;
 mod terminal;

@@ -27,6 +27,7 @@ mod turns;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::SemaphorePermit;
@@ -297,7 +298,11 @@ impl Catalog {
             }
         };
         let printed = std::mem::take(&mut ending.printed);
-        let (mut outcome, usage, detail, result) = ending.checked(begun.tool);
+        let patience = ending.patience(&begun.entry.limits, &cancellation);
+        if begun.tool.finishing_takes_long(&ending.result) {
+            toolcell_mcp::leave_thread().await;
+        }
+        let (mut outcome, usage, detail, result) = ending.checked(begun.tool, &patience);
         // Nobody reads what a cancelled call answers, be it that the guest saw it and ended by itself.
         if cancellation.is_cancelled() {
             outcome = Outcome::Cancelled;
@@ -482,6 +487,10 @@ impl toolcell_mcp::Catalog for Catalog {
         let text = self.entries.get(call.tool)?.too_large(&call.arguments)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
+    }
+
+    fn deadline(&self, tool: usize) -> Option<Duration> {
+        self.entries.get(tool).map(|entry| entry.limits.deadline())
     }
 
     fn refused(&self, call: &Call, problems: &ArgumentProblems) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_mcp::stdio::{self, Shutdown, StdioOptions};
 use toolcell_mcp::{
-    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Server, ServerInfo,
+    Call, CallResult, Catalog, CheckedResult, DefinitionBounds, Executor, Host, Outbox, Patience, Server, ServerInfo,
     ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
@@ -32,7 +32,8 @@ impl Catalog for Echo {
             return CheckedResult::error("there is no such tool");
         };
         let arguments: serde_json::Value = serde_json::from_str(call.arguments.get()).unwrap_or_default();
-        tool.finish(CallResult::text(arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default()))
+        let text = arguments.get("text").and_then(|text| text.as_str()).unwrap_or_default();
+        tool.finish(CallResult::text(text), &Patience::default())
     }
 }
 

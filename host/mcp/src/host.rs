@@ -1,8 +1,10 @@
 //! What this crate asks of the program around it: a catalog of tools, a way to run them, a place for frames.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -87,6 +89,13 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
+    /// How long a call of this tool may take, from its arguments on. `None`, the default: as long
+    /// as their check may.
+    fn deadline(&self, tool: usize) -> Option<Duration> {
+        let _ = tool;
+        None
+    }
+
     /// A call is answered without being run, since its arguments do not conform to the tool's input schema: for whoever
     /// keeps a record of calls.
     ///
@@ -135,6 +144,22 @@ pub struct CallContext {
     pub events: CallEvents,
     /// Whom the tool can ask.
     pub asking: Asking,
+}
+
+/// Has the work that awaits it go on as if it had waited: an executor that began it on a thread
+/// with other duties takes it to another. To be awaited before what takes longer than such a thread
+/// can spare.
+pub async fn leave_thread() {
+    let mut left = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut left, true) {
+            return Poll::Ready(());
+        }
+        // At once, so that nobody else comes to think that it waits for something.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A piece of work to poll to its end.

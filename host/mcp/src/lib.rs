@@ -45,13 +45,13 @@ pub use content::{
 };
 pub use events::CallEvents;
 pub use frame::{ErrorCode, RequestId, RpcError};
-pub use host::{Call, CallContext, Catalog, Executor, Hearing, Host, Outbox, Work};
+pub use host::{Call, CallContext, Catalog, Executor, Hearing, Host, Outbox, Work, leave_thread};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use mirrored::Mirrored;
 pub use observer::{Followed, Method, Observer, Seen};
 pub use resources::DeclaredResource;
 pub use revision::Revision;
-pub use schema::{ArgumentProblem, ArgumentProblems};
+pub use schema::{ArgumentProblem, ArgumentProblems, Patience};
 pub use server::{Server, ServerInfo, ServerOptions};
 pub use tool::{
     CheckedResult, DefinitionBounds, DefinitionProblem, NameCollisions, Tool, ToolDefinition, ToolHints, ToolList,

@@ -84,6 +84,11 @@ impl<T> CallReport<T> {
     pub(crate) fn without_running(value: T) -> Self {
         Self::of(Ok(value))
     }
+
+    /// Nothing runs, and this is why.
+    pub(crate) fn not_run(failure: Failure) -> Self {
+        Self::of(Err(failure))
+    }
 }
 
 /// What a call leaves behind. It keeps its memory and its share of the pool until it is dropped, but no call from running.

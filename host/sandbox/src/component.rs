@@ -1,7 +1,8 @@
 //! Loading a component: bytes in, something that can be called out, or an error that names what is wrong.
 use std::sync::Arc;
 
-use toolcell_policy::Limits;
+use toolcell_policy::quantity::show_bytes;
+use toolcell_policy::{Limit, Limits};
 use wasmtime::component::{Component, InstancePre};
 
 use crate::call::{self, CallInput, CallReport, Supply, Terms};
@@ -9,6 +10,7 @@ use crate::caller::NoCaller;
 use crate::contract;
 use crate::digest::Digest;
 use crate::engine::{COMPONENT_BYTES_MAX, Lane, Sandbox};
+use crate::failure::Failure;
 use crate::inspect::Inspection;
 use crate::precompiled::{self, CodeOrigin, NotCompiled};
 use crate::preview1::{self, NotAProgram};
@@ -83,6 +85,12 @@ pub enum LoadError {
         /// Both functions, as in WIT.
         functions: [String; 2],
     },
+    /// The names of its functions, of their parameters and types take more memory, once for each use, than they may.
+    #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
+    Names {
+        /// What they may take, in bytes.
+        bytes_max: u64,
+    },
     /// Built against a contract that this host does not speak.
     #[error("built against \"{found}\"; this host speaks {}", contract_name())]
     Contract {
@@ -121,6 +129,7 @@ impl LoadError {
                 "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
             }
             Self::SameName { .. } => "rename one of them in its WIT",
+            Self::Names { .. } => "export fewer functions, or give them shorter names",
             Self::Contract { .. } => "build it again against the WIT packages in wit/",
         }
     }
@@ -221,6 +230,15 @@ impl ToolComponent {
         }
     }
 
+    /// How many tools a typed component makes, before any of them is described; `None` of any other.
+    #[must_use]
+    pub fn functions(&self) -> Option<usize> {
+        match &self.shape {
+            Shape::Typed(functions) => Some(functions.len()),
+            Shape::Contract(_) | Shape::Program(_) => None,
+        }
+    }
+
     /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any other.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
@@ -233,9 +251,13 @@ impl ToolComponent {
     /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
     /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs: a typed one's
     /// are its functions, with the descriptions added to what it carries itself, and those of a program are the manifest's.
+    /// What a typed one's definitions come to is counted before any is made: they take no more than a list of the contract's may.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed(functions) = &self.shape {
-            return CallReport::without_running(functions.tools(descriptions));
+            return match functions.tools(descriptions, limits.host_data_bytes()) {
+                Some(tools) => CallReport::without_running(tools),
+                None => CallReport::not_run(Failure::over(Limit::HostData, limits)),
+            };
         }
         if let Shape::Program(_) = &self.shape {
             return CallReport::without_running(Vec::new());

@@ -8,6 +8,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
@@ -80,6 +81,8 @@ struct Listed {
     policy_digest: String,
     beside: Stamps,
     tools: Vec<contract::Tool>,
+    /// What compiling its code has left of the time to compile it: for the schemas of its tools.
+    time: Duration,
 }
 
 impl Builder {
@@ -223,6 +226,7 @@ impl Builder {
         if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &beside) {
             return Ok(Arrival::Unchanged(catalog, loaded));
         }
+        let began = Instant::now();
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
             None => {
@@ -230,9 +234,15 @@ impl Builder {
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
+        let time = policy.load().compile_time().saturating_sub(began.elapsed());
         typed::check_supported(policy, &component)?;
+        // Before they are described: that takes more the more there are.
+        if let Some(functions) = component.functions() {
+            check_count(policy, functions)?;
+        }
         if component.shape() == ShapeName::Program {
-            return Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools: program::tools(policy) }));
+            let tools = program::tools(policy);
+            return Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools, time }));
         }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
@@ -240,7 +250,7 @@ impl Builder {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools })),
+            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools, time })),
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -281,6 +291,23 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
             past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
         }
     }
+}
+
+/// There was no time left for the schemas of its tools.
+fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
+    let time = policy.load().show(LoadLimit::CompileTime);
+    let message =
+        format!("component \"{}\": compiling it and its tools' schemas takes longer than {time}", policy.name());
+    past(policy, "components::too_slow", message, LoadLimit::CompileTime, "use fewer and simpler patterns")
+}
+
+fn check_count(policy: &ComponentPolicy, listed: usize) -> Result<(), Diagnostic> {
+    let tools_max = policy.load().tools();
+    if listed <= tools_max {
+        return Ok(());
+    }
+    let message = format!("component \"{}\" lists {listed} tools; a component may list {tools_max}", policy.name());
+    Err(past(policy, "tools::too_many", message, LoadLimit::Tools, "offer fewer tools"))
 }
 
 fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
@@ -353,6 +380,8 @@ struct Adding<'a> {
     /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
     kept: Vec<(Arc<Reach>, Arc<KeptByCaller>)>,
     warming: &'a Warming,
+    /// What the schemas of its tools may take.
+    room: definition::Room,
 }
 
 impl Adding<'_> {
@@ -416,20 +445,13 @@ impl Draft<'_> {
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, policy_digest, beside, tools } = listed;
+        let Listed { component, policy_digest, beside, tools, time } = listed;
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         problems.extend(program::check(policy, component.shape()));
         problems.extend(resources::check(policy, &tools));
-        let tools_max = policy.load().tools();
-        if tools.len() > tools_max {
-            let (name, listed) = (policy.name(), tools.len());
-            let message = format!("component \"{name}\" lists {listed} tools; a component may list {tools_max}");
-            let otherwise = "offer fewer tools";
-            problems.push(past(policy, "tools::too_many", message, LoadLimit::Tools, otherwise));
-            return;
-        }
+        let Ok(()) = check_count(policy, tools.len()).map_err(|problem| problems.push(problem)) else { return };
         let loaded = Arc::new(Loaded {
             policy: policy.clone(),
             digest: component.digest().to_string(),
@@ -442,9 +464,13 @@ impl Draft<'_> {
             problems.push(not_pooled(policy));
         }
         problems.extend(policy.check_imports(loaded.inspection().imports()));
-        let (reaches, kept) = (Reaches::new(policy, site), Vec::new());
-        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming };
+        let (reaches, kept, room) = (Reaches::new(policy, site), Vec::new(), definition::Room::within(time));
+        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming, room };
         for tool in tools {
+            if adding.room.is_over() {
+                problems.push(schemas_too_slow(policy));
+                break;
+            }
             if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
                 let message = format!("component \"{}\" has more problems; these come first", policy.name());
                 problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
@@ -473,7 +499,7 @@ impl Draft<'_> {
             Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
-        match definition::compile(exposed.clone(), tool, policy.load()) {
+        match definition::compile(exposed.clone(), tool, policy.load(), &mut adding.room) {
             Ok(tool) => {
                 // Arguments that do not convert are refused by their path; the schema accepts exactly those that do.
                 let is_typed = adding.loaded.component.shape() == ShapeName::Typed;

@@ -1,10 +1,16 @@
 //! A tool as the component lists it, in the protocol's terms: every field that is no JSON, every rule of MCP that the
 //! definition breaks, named all at once.
+use std::time::{Duration, Instant};
+
 use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
 use toolcell_policy::{LoadLimit, LoadLimits, ToolPolicy};
 use toolcell_sandbox::contract;
 
 use super::content;
+
+/// Memory that the compiled schemas of one component may take, in bytes, roughly. A thousand tools
+/// of twenty subschemas each take half of it.
+const SCHEMAS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// What the operator says of a tool is for the operator's clients, and wins over what the component says.
 pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
@@ -31,11 +37,42 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     }
 }
 
-/// Compiles the definition under the name that clients see. One that is too large is not looked at further.
+/// What the definitions of one component may still take.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Memory, in bytes.
+    memory_bytes: usize,
+    until: Option<Instant>,
+}
+
+impl Room {
+    /// Of a component, whose compilation has this much time left.
+    pub fn within(time: Duration) -> Self {
+        Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
+    }
+
+    /// Whether nothing more is compiled.
+    pub fn is_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn bounds(&self) -> DefinitionBounds {
+        let bounds = DefinitionBounds::default();
+        DefinitionBounds {
+            memory_bytes_max: bounds.memory_bytes_max.min(self.memory_bytes),
+            until: self.until,
+            ..bounds
+        }
+    }
+}
+
+/// Compiles the definition under the name that clients see, and takes what it needs. One that is
+/// too large is not looked at further.
 pub fn compile(
     exposed_name: String,
     tool: contract::Tool,
     limits: &LoadLimits,
+    room: &mut Room,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -56,8 +93,11 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match Tool::compile(definition, &DefinitionBounds::default()) {
-        Ok(tool) if problems.is_empty() => Ok(tool),
+    match Tool::compile(definition, &room.bounds()) {
+        Ok(tool) if problems.is_empty() => {
+            room.memory_bytes = room.memory_bytes.saturating_sub(tool.schemas_bytes());
+            Ok(tool)
+        }
         Ok(_) => Err(problems),
         Err(more) => {
             problems.extend(more);

@@ -1,10 +1,11 @@
 //! A call that is recorded as started, up to what it came to: its turn, its run under the limits of its tool, and what is
 //! made of what the sandbox reports. Must not hold: what a catalog is.
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Tool};
+use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Patience, Tool};
+use toolcell_policy::Limits;
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::caller::McpCaller;
@@ -16,6 +17,10 @@ pub(super) const NARROWED: &str = "the call was ended: what this tool may reach 
 
 /// The key under which a result's `_meta` carries what the call used.
 pub const USAGE_KEY: &str = "toolcell/usage";
+
+/// What a result's check has at least, where a call has used up its time or waited for a person
+/// longer: about as long as any check may take of one core.
+const CHECKED_WITHIN: Duration = Duration::from_millis(100);
 
 /// What one call came to, for the audit.
 pub(super) struct Ending {
@@ -133,9 +138,16 @@ impl Ending {
         Self { detail, result, ..self }
     }
 
+    /// How long its result is checked: in what its deadline has left, and no longer than its caller
+    /// waits.
+    pub(super) fn patience(&self, limits: &Limits, cancellation: &Cancellation) -> Patience {
+        let left = limits.deadline().saturating_sub(self.usage.duration).max(CHECKED_WITHIN);
+        Patience { until: Instant::now().checked_add(left), cancellation: Some(cancellation.clone()) }
+    }
+
     /// Checks the result against the tool's output schema. A result that does not conform was not given.
-    pub(super) fn checked(mut self, tool: &Tool) -> (Outcome, Usage, String, CheckedResult) {
-        let result = tool.finish(self.result);
+    pub(super) fn checked(mut self, tool: &Tool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
+        let result = tool.finish(self.result, patience);
         if let Some(complaint) = result.complaint() {
             self.outcome = Outcome::InvalidOutput;
             self.usage.output_bytes = 0;

@@ -44,7 +44,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Ready { manifest, catalog, machine, .. } = ready;
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
-    if let Err(problems) = tool.check_arguments(&arguments) {
+    if let Err(problems) = tool.check_arguments(&arguments, &Patience::default()) {
         terminal::error(&calibrate::text_of(&tool.refuse_arguments(&problems)), None);
         return Ok(Exit::AtFault);
     }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
-use toolcell_mcp::{CallResult, Cancellation, ContentKind, Tool, sanitize};
+use toolcell_mcp::{CallResult, Cancellation, ContentKind, Patience, Tool, sanitize};
 use toolcell_policy::{Limit, Unit};
 
 use crate::args::CalibrateArgs;
@@ -75,7 +75,7 @@ fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], 
     let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
     let (mut most, mut done) = (Used::default(), 0);
     for (number, arguments) in (1..).zip(samples) {
-        tool.check_arguments(arguments)
+        tool.check_arguments(arguments, &Patience::default())
             .map_err(|problems| Unusable::refused(number, &tool.refuse_arguments(&problems)))?;
         for _ in 0..runs {
             let call = sample::call(index, arguments.clone(), Cancellation::new());
@@ -92,7 +92,7 @@ fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], 
 fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<Used, Unusable> {
     let Measured { result, outcome, usage, log_dropped_bytes } = measured;
     let output_items = result.content.len() as u64;
-    let result = tool.finish(result);
+    let result = tool.finish(result, &Patience::default());
     if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
         return Err(Unusable::limited(number, &result));
     }

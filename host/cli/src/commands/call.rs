@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use toolcell_mcp::{
-    Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, ResourceBody, Revision, sanitize,
+    Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, Patience, ResourceBody, Revision, sanitize,
 };
 use toolcell_sandbox::Captured;
 
@@ -25,7 +25,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();
-    let (mut result, captured) = match tool.check_arguments(&arguments) {
+    let (mut result, captured) = match tool.check_arguments(&arguments, &Patience::default()) {
         Err(problems) => (tool.refuse_arguments(&problems), Captured::default()),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());

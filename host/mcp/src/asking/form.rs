@@ -5,13 +5,22 @@ use serde_json::{Map, Value};
 
 use super::AskError;
 use crate::frame::scan;
-use crate::schema::{ArgumentProblems, Schema};
+use crate::schema::{Patience, Schema};
 
 /// Most fields of a form. More is not read by anybody.
 const FIELDS_MAX: usize = 64;
 
 /// Most choices of a field: a list that can still be scrolled.
 const CHOICES_MAX: usize = 256;
+
+/// Most choices of all fields together. Each takes some 2 KB while the form is open.
+const CHOICES_IN_ALL_MAX: usize = 2_048;
+
+/// Subschemas that apply to one value of a form at most: its field, and each choice.
+const APPLIED_MAX: usize = CHOICES_MAX + 8;
+
+/// Largest schema of a form, in bytes: choices with titles of a line each.
+const FORM_BYTES_MAX: usize = 256 * 1024;
 
 /// How deep a form's schema nests: object, properties, field, items, choices, choice.
 const DEPTH_MAX: usize = 8;
@@ -23,7 +32,8 @@ const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 pub(super) struct Form {
     json: String,
     fields: Vec<String>,
-    validator: jsonschema::Validator,
+    /// What is filled in is checked as arguments and results are.
+    compiled: Schema,
 }
 
 type Checked<T = ()> = Result<T, String>;
@@ -32,6 +42,9 @@ impl Form {
     /// Reads a form's schema. `rich`: the revision has choices with titles and choices of several.
     pub(super) fn read(text: &str, rich: bool) -> Result<Self, AskError> {
         let invalid = |text: String| AskError::Invalid(format!("its schema {text}"));
+        if text.len() > FORM_BYTES_MAX {
+            return Err(invalid(format!("has {} bytes, more than {FORM_BYTES_MAX}", text.len())));
+        }
         match scan::check_value(text, DEPTH_MAX) {
             Err(fault) => return Err(invalid(format!("is {fault}"))),
             Ok(scan::Value { duplicate: Some(key), .. }) => {
@@ -43,10 +56,8 @@ impl Form {
         let fields = check(&schema, rich).map_err(invalid)?;
         // What people read of it.
         Schema::clean(&mut schema);
-        let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
-        let built = options.should_validate_formats(true).build(&schema);
-        let validator = built.map_err(|error| invalid(format!("is wrong at {}: {error}", error.instance_path())))?;
-        Ok(Self { json: schema.to_string(), fields, validator })
+        let compiled = Schema::of_form(&schema, APPLIED_MAX).map_err(invalid)?;
+        Ok(Self { json: schema.to_string(), fields, compiled })
     }
 
     /// The schema, as it is sent.
@@ -62,10 +73,10 @@ impl Form {
         let content: Map<String, Value> =
             content.into_iter().filter(|(key, _)| self.fields.iter().any(|field| field == key)).collect();
         let content = Value::Object(content);
-        if self.validator.is_valid(&content) {
-            return Ok(content.to_string());
+        match self.compiled.check_value(&content, &Patience::default()) {
+            Ok(()) => Ok(content.to_string()),
+            Err(problems) => Err(format!("content does not fit the form:\n{problems}")),
         }
-        Err(format!("content does not fit the form:\n{}", ArgumentProblems::of(self.validator.iter_errors(&content))))
     }
 }
 
@@ -87,6 +98,10 @@ fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
     for (name, field) in fields {
         check_field(field, rich).map_err(|text| format!("is wrong at properties/{name}: {text}"))?;
     }
+    let choices: usize = fields.values().map(choices).sum();
+    if choices > CHOICES_IN_ALL_MAX {
+        return Err(format!("has {choices} choices in all, more than {CHOICES_IN_ALL_MAX}"));
+    }
     let required = match schema.get("required") {
         None => Some(Vec::new()),
         Some(required) => strings(required),
@@ -96,6 +111,12 @@ fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
         return Err(format!("requires {name:?}, which is none of its properties"));
     }
     Ok(fields.keys().cloned().collect())
+}
+
+/// How many choices a field has.
+fn choices(field: &Value) -> usize {
+    let lists = ["enum", "oneOf", "anyOf"].iter().filter_map(|key| field.get(key)?.as_array());
+    lists.map(Vec::len).sum::<usize>() + field.get("items").map_or(0, choices)
 }
 
 fn check_field(field: &Value, rich: bool) -> Checked {
@@ -191,4 +212,51 @@ fn only(object: &Map<String, Value>, keys: &[&str], place: &str) -> Checked {
 
 fn strings(value: &Value) -> Option<Vec<&str>> {
     value.as_array()?.iter().map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn several(choices: usize) -> Value {
+        let choices: Vec<Value> =
+            (0..choices).map(|number| json!({"const": format!("choice-{number}"), "title": "One."})).collect();
+        json!({"type": "array", "items": {"anyOf": choices}})
+    }
+
+    fn form(fields: &[(&str, Value)]) -> Result<Form, String> {
+        let fields: Map<String, Value> =
+            fields.iter().map(|(name, field)| ((*name).to_owned(), field.clone())).collect();
+        let schema = json!({"type": "object", "properties": fields});
+        Form::read(&schema.to_string(), true).map_err(|error| error.to_string())
+    }
+
+    fn content(content: Value) -> Map<String, Value> {
+        content.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn an_answer_that_takes_too_long_to_check_is_refused_soon() {
+        let form = form(&[("which", several(256)), ("mail", json!({"type": "string", "format": "email"}))]).unwrap();
+        let honest: Vec<String> = (0..256).map(|number| format!("choice-{number}")).collect();
+        assert!(form.accept(content(json!({"which": honest, "mail": "somebody@example.com"}))).is_ok());
+        let began = std::time::Instant::now();
+        let said = form.accept(content(json!({"which": vec!["choice-255"; 100_000]}))).unwrap_err();
+        assert!(said.contains("checking it would take too long"), "{said}");
+        assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_form_that_is_too_large_to_be_kept_is_not_sent() {
+        let many: Vec<(String, Value)> = (0..9).map(|number| (format!("f{number}"), several(256))).collect();
+        let many: Vec<(&str, Value)> = many.iter().map(|(name, field)| (name.as_str(), field.clone())).collect();
+        let said = form(&many).unwrap_err();
+        assert!(said.ends_with("its schema has 2304 choices in all, more than 2048"), "{said}");
+        let long = form(&[("f", json!({"type": "string", "title": "t".repeat(300_000)}))]).unwrap_err();
+        assert!(long.contains("more than 262144"), "{long}");
+    }
 }

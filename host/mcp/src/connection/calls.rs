@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use serde_json::value::RawValue;
 
@@ -16,10 +17,11 @@ use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
 use crate::frame::{Body, ErrorCode, RequestId, RpcError, error_frame, result_frame, scan};
-use crate::host::{Call, CallContext, Catalog, Host};
+use crate::host::{Call, CallContext, Catalog, Host, leave_thread};
 use crate::meta::{ClientInfo, LogLevel, RequestMeta};
 use crate::observer::{self, Method};
 use crate::revision::{Revision, push_result};
+use crate::schema::Patience;
 use crate::tool::Tool;
 
 /// Bytes that a waiting call is taken to need beside its arguments.
@@ -375,7 +377,12 @@ async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> Ca
     if let Some(objection) = catalog.objection(&call) {
         return objection;
     }
-    if let Err(problems) = tool.check_arguments(&call.arguments) {
+    let until = catalog.deadline(call.tool).and_then(|deadline| Instant::now().checked_add(deadline));
+    let patience = Patience { until, cancellation: Some(call.context.cancellation.clone()) };
+    if tool.takes_long(&call.arguments) {
+        leave_thread().await;
+    }
+    if let Err(problems) = tool.check_arguments(&call.arguments, &patience) {
         catalog.refused(&call, &problems);
         return tool.refuse_arguments(&problems);
     }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::graph::{Graph, Node};
+use super::meter::pay;
 use crate::tool::DefinitionProblem;
 
 /// Applications of subschemas that validating any value may take: a few milliseconds of work.
@@ -15,8 +16,29 @@ const STEPS_PER_VALUE_MAX: usize = 64;
 /// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below 1,000.
 const STEPS_HERE_MAX: usize = 10_000;
 
+/// The same over all subschemas. A chain of 400 references takes 80,000.
+const STEPS_ALL_MAX: usize = 2_000_000;
+
+/// What the validator keeps of each subschema that a look for unevaluated members passes, and of
+/// each name in it, in bytes.
+const PASSED_BYTES: usize = 500;
+const PASSED_NAME_BYTES: usize = 100;
+
+/// What one application costs the count itself, in steps of a check.
+const APPLY_STEPS: u64 = 10;
+
 /// Subschemas inside each other while validating: the validator recurses, and a thread's stack ends.
 const NESTING_MAX: usize = 512;
+
+/// What a schema comes to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Subschemas that apply to one value at most.
+    pub(super) applied: usize,
+    /// What the validator keeps for looking twice, in bytes: of every subschema on the way, as
+    /// often as it is on one.
+    pub(super) kept_bytes: usize,
+}
 
 /// Counts, for one schema, before its validator runs.
 #[derive(Debug)]
@@ -25,15 +47,17 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// A guard where the schema needs one.
+    /// A guard where the schema needs one, and what was counted on the way.
     ///
     /// # Errors
     /// The schema applies to itself without going deeper, or in too many ways to any value.
-    pub(super) fn new(field: &str, graph: &Graph) -> Result<Option<Self>, DefinitionProblem> {
+    pub(super) fn new(field: &str, graph: &Graph) -> Result<(Option<Self>, Counts), DefinitionProblem> {
+        let (mut counts, mut all) = (Counts::default(), STEPS_ALL_MAX);
         let mut nodes = Vec::with_capacity(graph.nodes.len());
         for (place, node) in graph.nodes.iter().enumerate() {
             let mut path = Vec::new();
-            let mut steps = STEPS_HERE_MAX;
+            let most = STEPS_HERE_MAX.min(all);
+            let mut steps = most;
             if !here_only(&graph.nodes, place, &mut path, &mut steps) {
                 let text = if steps == 0 {
                     "its references apply to one value in too many ways"
@@ -41,6 +65,11 @@ impl Guard {
                     "a reference leads back to itself without going deeper into the value"
                 };
                 return Err(DefinitionProblem::new(field, text));
+            }
+            counts.applied = counts.applied.max(most - steps);
+            all -= most - steps;
+            if node.looks_twice {
+                counts.kept_bytes = counts.kept_bytes.saturating_add(kept_bytes(&graph.nodes, place));
             }
             nodes.push(Node {
                 here: node.here.clone(),
@@ -50,10 +79,11 @@ impl Guard {
             });
         }
         let needed = graph.has_references || graph.nodes.iter().any(|node| node.looks_twice);
-        Ok(needed.then_some(Self { nodes }))
+        Ok((needed.then_some(Self { nodes }), counts))
     }
 
-    /// Whether validating this value stays within bounds.
+    /// Whether validating this value stays within bounds. To be asked with steps to spend: it takes
+    /// as many as it counts.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
         self.apply(0, value, &mut Budget { steps, nesting: 0 })
@@ -62,7 +92,7 @@ impl Guard {
     /// Counts as if nothing were cut short; false where the budget runs out.
     fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
         let Some(node) = self.nodes.get(place) else { return true };
-        if budget.steps == 0 || budget.nesting == NESTING_MAX {
+        if budget.steps == 0 || budget.nesting == NESTING_MAX || !pay(APPLY_STEPS) {
             return false;
         }
         budget.steps -= 1;
@@ -114,6 +144,15 @@ fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut us
     let ends = (0..rounds).all(|_| node.here.iter().all(|next| here_only(nodes, *next, path, steps)));
     path.pop();
     ends
+}
+
+/// What looking for unevaluated members at this place keeps. Its references end, which was looked
+/// at.
+fn kept_bytes(nodes: &[Node], place: usize) -> usize {
+    let Some(node) = nodes.get(place) else { return 0 };
+    let names =
+        node.members.keys().map(|name| name.len() + PASSED_NAME_BYTES).fold(PASSED_BYTES, usize::saturating_add);
+    node.here.iter().map(|next| kept_bytes(nodes, *next)).fold(names, usize::saturating_add)
 }
 
 fn count(value: &Value) -> usize {

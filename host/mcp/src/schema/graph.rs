@@ -6,11 +6,20 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::keywords::{self, Applies, Child};
+use super::view;
 use crate::sanitize;
 use crate::tool::{DefinitionBounds, DefinitionProblem};
 
 /// Keywords that refer to a schema elsewhere, over all drafts.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The places of all subschemas, once for each of their keywords, in bytes: the validator keeps
+/// them so. A thousand subschemas of four keywords each, under names of ordinary length, have a
+/// quarter of it.
+const PLACES_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Problems told of one schema. Whoever mends twenty of them will look at the rest.
+const PROBLEMS_MAX: usize = 20;
 
 /// One subschema.
 #[derive(Debug, Default)]
@@ -25,11 +34,42 @@ pub(super) struct Node {
     pub(super) looks_twice: bool,
 }
 
+/// One regular expression and where it stands.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// As a JSON Pointer.
+    pub(super) place: String,
+    pub(super) text: String,
+    /// It is tried on names of members, not on values.
+    pub(super) of_names: bool,
+}
+
+/// What a schema has that makes a look at a text or a problem costly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traits {
+    /// `format` and the keywords for contents, which read a text as a whole.
+    pub(super) reads_texts: bool,
+    /// `"format": "regex"`, which compares every name in a text with every other.
+    pub(super) reads_patterns: bool,
+    /// Content in texts is parsed.
+    pub(super) parses_texts: bool,
+    /// What the digits of the dearest `multipleOf` cost; `None` where there is none.
+    pub(super) divided: Option<u64>,
+    /// `unevaluatedItems`, which tells its problems with a copy of each item.
+    pub(super) copies_items: bool,
+    /// The longest text or constant that a problem may repeat, in bytes.
+    pub(super) told_bytes: usize,
+}
+
 /// A schema as a graph; node 0 is the root.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) has_references: bool,
+    pub(super) patterns: Vec<Written>,
+    pub(super) traits: Traits,
+    /// The places of all subschemas, in bytes, once for each of their keywords.
+    pub(super) places_bytes: usize,
 }
 
 impl Graph {
@@ -78,7 +118,26 @@ impl<'b> Builder<'b> {
     }
 
     fn problem(&mut self, pointer: &str, message: impl Into<String>) {
-        self.problems.push(DefinitionProblem::new(format!("{}{pointer}", self.field), message));
+        let field = self.place(pointer);
+        self.tell(DefinitionProblem::new(field, message));
+    }
+
+    fn tell(&mut self, problem: DefinitionProblem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+
+    /// A place in the definition, for people.
+    fn place(&self, pointer: &str) -> String {
+        place(self.field, pointer)
+    }
+
+    /// Says once that nothing more is looked at.
+    fn too_many(&mut self, message: String) {
+        if !std::mem::replace(&mut self.too_many, true) {
+            self.problem("", message);
+        }
     }
 
     /// Visits one subschema; `None` where it is past a bound.
@@ -88,9 +147,13 @@ impl<'b> Builder<'b> {
             return None;
         }
         if self.graph.nodes.len() >= self.bounds.subschemas_max {
-            if !std::mem::replace(&mut self.too_many, true) {
-                self.problem("", format!("more than {} subschemas", self.bounds.subschemas_max));
-            }
+            self.too_many(format!("more than {} subschemas", self.bounds.subschemas_max));
+            return None;
+        }
+        let keywords = schema.as_object().map_or(0, Map::len);
+        self.graph.places_bytes += pointer.len() * (keywords + 1);
+        if self.graph.places_bytes > PLACES_BYTES_MAX {
+            self.too_many("the names that its subschemas stand under are too long for so many".to_owned());
             return None;
         }
         let node = self.graph.nodes.len();
@@ -115,7 +178,7 @@ impl<'b> Builder<'b> {
             (None, name) => format!("{pointer}/{keyword}/{}", escaped(name)),
         };
         if keyword == "patternProperties" {
-            self.check_pattern(&place, name);
+            self.check_pattern(&place, name, true);
         }
         if !sanitize::is_plain_line(name) {
             self.problem(&place, "the name has control, bidirectional or zero-width characters");
@@ -135,8 +198,9 @@ impl<'b> Builder<'b> {
     fn check_members(&mut self, members: &Map<String, Value>, pointer: &str, node: usize) {
         let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
         if let Some(pattern) = text("pattern") {
-            self.check_pattern(&format!("{pointer}/pattern"), pattern);
+            self.check_pattern(&format!("{pointer}/pattern"), pattern, false);
         }
+        self.note_traits(members);
         for keyword in ["$id", "id", "$schema"] {
             // In the older drafts `id` is that keyword; as the name of an argument it stands in `properties`.
             if !pointer.is_empty() && text(keyword).is_some() {
@@ -144,8 +208,10 @@ impl<'b> Builder<'b> {
             }
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {
-            if let Some(anchor) = text(keyword) {
-                self.anchors.insert(anchor.to_owned(), node);
+            let Some(anchor) = text(keyword) else { continue };
+            // Of two, nobody could say which one a reference means.
+            if self.anchors.insert(anchor.to_owned(), node).is_some_and(|other| other != node) {
+                self.problem(&format!("{pointer}/{keyword}"), "another subschema has the same");
             }
         }
         for keyword in REFERENCES {
@@ -159,10 +225,27 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn check_pattern(&mut self, pointer: &str, pattern: &str) {
+    fn note_traits(&mut self, members: &Map<String, Value>) {
+        let traits = &mut self.graph.traits;
+        let reading = ["format", "contentEncoding", "contentMediaType"];
+        traits.reads_texts |= reading.iter().any(|keyword| members.contains_key(*keyword));
+        traits.reads_patterns |= members.get("format").and_then(Value::as_str) == Some("regex");
+        traits.parses_texts |= members.contains_key("contentMediaType");
+        let divisor = members.get("multipleOf").and_then(Value::as_f64).map(view::digits_steps);
+        traits.divided = traits.divided.max(divisor);
+        traits.copies_items |= members.contains_key("unevaluatedItems");
+        let constant = members.get("const").map_or(0, |value| value.to_string().len());
+        let names = members.get("required").and_then(Value::as_array).into_iter().flatten();
+        let told = names.filter_map(Value::as_str).map(str::len).max().unwrap_or(0).max(constant);
+        traits.told_bytes = traits.told_bytes.max(told);
+    }
+
+    fn check_pattern(&mut self, pointer: &str, pattern: &str, of_names: bool) {
         if pattern.len() > self.bounds.pattern_bytes_max {
             self.problem(pointer, format!("a pattern longer than {} bytes", self.bounds.pattern_bytes_max));
+            return;
         }
+        self.graph.patterns.push(Written { place: pointer.to_owned(), text: pattern.to_owned(), of_names });
     }
 
     fn resolve(&mut self) {
@@ -171,9 +254,9 @@ impl<'b> Builder<'b> {
             let place = format!("{pointer}/{keyword}");
             let shown: String = sanitize::line(&target).chars().take(128).collect();
             let Some(fragment) = target.strip_prefix('#') else {
-                let field = format!("{}{place}", self.field);
+                let field = self.place(&place);
                 let problem = DefinitionProblem::new(field, format!("{shown:?} leaves the schema; nothing is fetched"));
-                self.problems.push(problem.hint("put the schema under $defs and refer to \"#/$defs/NAME\""));
+                self.tell(problem.hint("put the schema under $defs and refer to \"#/$defs/NAME\""));
                 continue;
             };
             let found = if fragment.is_empty() || fragment.starts_with('/') {
@@ -187,6 +270,15 @@ impl<'b> Builder<'b> {
                 _ => self.problem(&place, format!("{shown:?} names no subschema")),
             }
         }
+    }
+}
+
+/// A place in a definition, for people: one that is too long to be read is cut.
+pub(super) fn place(field: &str, pointer: &str) -> String {
+    const PLACE_CHARS_MAX: usize = 300;
+    match pointer.char_indices().nth(PLACE_CHARS_MAX) {
+        Some((end, _)) => format!("{field}{}…", pointer.get(..end).unwrap_or_default()),
+        None => format!("{field}{pointer}"),
     }
 }
 

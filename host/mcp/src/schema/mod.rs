@@ -1,10 +1,19 @@
-//! JSON Schemas of tools: bounded and compiled when a definition is loaded, applied at every call.
-//! Nothing is ever fetched; patterns run in linear time; what validation may cost is bounded.
+//! JSON Schemas of tools and forms: bounded and compiled when they are loaded, applied at every
+//! call. Nothing is ever fetched; patterns run in linear time; what a check may cost is bounded,
+//! whoever wrote schema and value.
 
+mod compile;
 mod cost;
+mod equal;
 mod graph;
 mod keywords;
+mod meter;
+mod pattern;
 mod problems;
+mod view;
+
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -12,27 +21,41 @@ use serde_json::Value;
 
 use crate::frame::scan;
 use crate::sanitize;
-use crate::tool::{DefinitionBounds, DefinitionProblem};
 
 use cost::Guard;
-use graph::Graph;
+pub use meter::Patience;
+use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use problems::{ArgumentProblem, ArgumentProblems};
+use view::{Metered, Seen};
 
-/// Compiled size of one pattern, in bytes. What `regex` itself would allow is ten times that.
-const PATTERN_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text
+/// holds half as many.
+const VALUES_MAX: usize = 1_000_000;
 
-/// How much memory finding *every* failing place may take, in bytes, roughly. Past it only the verdict is given.
-const DETAIL_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What one failing place takes in the validator, in bytes, roughly, and for each subschema on the
+/// way to it.
+const DETAIL_ERROR_BYTES: u64 = 400;
+const DETAIL_LEVEL_BYTES: u64 = 16;
 
-/// What one failing place takes in the validator, in bytes, roughly.
-const DETAIL_ERROR_BYTES: usize = 256;
+/// Steps that may be taken on a thread with other duties, which is to be back within 100 µs.
+const SHORT_STEPS: u64 = 50_000;
+
+/// Steps of making one value of its text.
+const PARSE_STEPS: u64 = 60;
 
 /// One compiled schema.
 pub(crate) struct Schema {
-    validator: jsonschema::Validator,
+    validator: jsonschema::Validator<Metered>,
     subschemas: usize,
     /// Present where one value may be looked at more often than the schema is long.
     guard: Option<Guard>,
+    rates: Rates,
+    /// Steps that the dearest byte of a text costs.
+    byte_steps: u64,
+    /// Subschemas that apply to one value at most.
+    applied: usize,
+    /// Memory that it takes, in bytes, roughly.
+    bytes: usize,
 }
 
 impl Schema {
@@ -45,68 +68,100 @@ impl Schema {
         });
     }
 
-    /// Checks a schema against the bounds and compiles it. `field` names it in problems.
-    pub(crate) fn compile(
-        field: &str,
-        schema: &Value,
-        bounds: &DefinitionBounds,
-    ) -> Result<Self, Vec<DefinitionProblem>> {
-        let bytes = serde_json::to_string(schema).map_or(usize::MAX, |text| text.len());
-        if bytes > bounds.schema_bytes_max {
-            let message = format!("{bytes} bytes, more than {}", bounds.schema_bytes_max);
-            return Err(vec![DefinitionProblem::new(field, message)]);
+    /// Memory that it takes, in bytes, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether checking this text may take longer than a thread with other duties can spare.
+    pub(crate) fn is_long(&self, text: &str) -> bool {
+        let bytes = text.len() as u64;
+        let each = bytes.saturating_mul(1 + self.byte_steps.max(self.rates.name_byte).max(self.rates.text_byte));
+        if each > SHORT_STEPS {
+            return true;
         }
-        let draft = dialect(field, schema).map_err(|problem| vec![problem])?;
-        let graph = Graph::build(field, schema, bounds)?;
-        let guard = Guard::new(field, &graph).map_err(|problem| vec![problem])?;
-        let validator = jsonschema::options()
-            .with_draft(draft)
-            .offline()
-            .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX))
-            .build(schema)
-            .map_err(|error| vec![problems::of_schema(field, &error)])?;
-        Ok(Self { validator, subschemas: graph.len(), guard })
+        let marks = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count() as u64 + 1;
+        each.saturating_add(marks.saturating_mul(PARSE_STEPS + 4 * self.rates.value)) > SHORT_STEPS
     }
 
     /// Checks one JSON text.
-    pub(crate) fn check(&self, text: &str) -> Result<(), ArgumentProblems> {
+    pub(crate) fn check(&self, text: &str, patience: &Patience) -> Result<(), ArgumentProblems> {
+        // Two bytes of text make one value at most.
+        let may_hold_too_many = text.len() / 2 >= VALUES_MAX;
+        if may_hold_too_many && scan::check_value(text, scan::DEPTH_MAX).is_ok_and(|found| found.values > VALUES_MAX) {
+            return Err(ArgumentProblems::verdict("it holds too many values to be checked"));
+        }
         let value: Value = serde_json::from_str(text).map_err(|_| ArgumentProblems::verdict("it is not valid JSON"))?;
-        if self.guard.as_ref().is_some_and(|guard| !guard.allows(&value)) {
-            return Err(ArgumentProblems::verdict("it is nested in a way that would take too long to check"));
+        self.check_value(&value, patience)
+    }
+
+    /// Checks one value.
+    pub(crate) fn check_value(&self, value: &Value, patience: &Patience) -> Result<(), ArgumentProblems> {
+        let mut meter = Meter { steps: STEPS_MAX, rates: self.rates, patience };
+        if let Some(guard) = &self.guard {
+            match meter.run(|| guard.allows(value)) {
+                Ok(true) => {}
+                Ok(false) | Err(Stop::Spent) => {
+                    return Err(ArgumentProblems::verdict("it is nested in a way that would take too long to check"));
+                }
+                Err(stop) => return Err(unfinished(stop)),
+            }
         }
-        if self.validator.is_valid(&value) {
-            return Ok(());
+        match meter.run(|| self.validator.is_valid(Seen(value))) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.problems(value, patience)),
+            Err(stop) => Err(unfinished(stop)),
         }
-        let values = scan::check_value(text, scan::DEPTH_MAX).map_or(usize::MAX, |found| found.values);
-        let weight = values.saturating_mul(DETAIL_ERROR_BYTES).saturating_add(text.len());
-        if weight.saturating_mul(self.subschemas) > DETAIL_BYTES_MAX {
-            return Err(ArgumentProblems::verdict("it does not conform, and is too large to say where"));
+    }
+
+    /// Everything that is wrong with a value, where that can be told.
+    fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
+        let way = Way::within(value);
+        let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(way.depth);
+        let problem = self.rates.problem.saturating_add(way.bytes).saturating_add(level);
+        let rates = Rates { problem, ..self.rates };
+        let mut meter = Meter { steps: DETAIL_STEPS_MAX, rates, patience };
+        let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(Seen(value))));
+        told.unwrap_or_else(|_| ArgumentProblems::verdict("it does not conform, and is too large to say where"))
+    }
+}
+
+fn unfinished(stop: Stop) -> ArgumentProblems {
+    ArgumentProblems::verdict(match stop {
+        Stop::Spent => "checking it would take too long: it is too large for what its schema asks of it",
+        Stop::GivenUp => "there was no time left to check it",
+    })
+}
+
+/// The longest way to a value within another.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    /// The names and numbers on it, as a JSON Pointer has them.
+    bytes: u64,
+    depth: u64,
+}
+
+impl Way {
+    fn within(value: &Value) -> Self {
+        // Characters that a pointer escapes take two.
+        let step = |bytes: usize, value| {
+            let Self { bytes: below, depth } = Self::within(value);
+            Self { bytes: below + 2 * bytes as u64 + 1, depth: depth + 1 }
+        };
+        let longest =
+            |one: Self, other: Self| Self { bytes: one.bytes.max(other.bytes), depth: one.depth.max(other.depth) };
+        match value {
+            Value::Object(members) => {
+                members.iter().map(|(name, value)| step(name.len(), value)).fold(Self::default(), longest)
+            }
+            Value::Array(elements) => elements.iter().map(|value| step(8, value)).fold(Self::default(), longest),
+            _ => Self::default(),
         }
-        Err(ArgumentProblems::of(self.validator.iter_errors(&value)))
     }
 }
 
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Schema").field("subschemas", &self.subschemas).finish_non_exhaustive()
-    }
-}
-
-/// The dialect that `$schema` names, 2020-12 where it names none (2026-07-28, "Schema Dialect").
-fn dialect(field: &str, schema: &Value) -> Result<jsonschema::Draft, DefinitionProblem> {
-    let Some(named) = schema.get("$schema") else { return Ok(jsonschema::Draft::Draft202012) };
-    let place = format!("{field}/$schema");
-    let Some(uri) = named.as_str() else { return Err(DefinitionProblem::new(place, "must be a string")) };
-    match jsonschema::Draft::from_schema_uri(uri) {
-        draft @ (jsonschema::Draft::Draft4
-        | jsonschema::Draft::Draft6
-        | jsonschema::Draft::Draft7
-        | jsonschema::Draft::Draft201909
-        | jsonschema::Draft::Draft202012) => Ok(draft),
-        _ => {
-            let shown: String = sanitize::line(uri).chars().take(128).collect();
-            let problem = DefinitionProblem::new(place, format!("{shown:?} is no dialect this host knows"));
-            Err(problem.hint("draft-04, draft-06, draft-07, 2019-09 or 2020-12; leave $schema out for 2020-12"))
-        }
     }
 }

@@ -10,7 +10,7 @@ use crate::tool::DefinitionProblem;
 /// Failing places that are named; the rest is counted. A model mends a few at a time.
 const PROBLEMS_MAX: usize = 20;
 
-/// Longest description of one rule, in characters.
+/// Longest description of one rule, and longest place, in characters.
 const RULE_CHARS_MAX: usize = 300;
 
 /// One failing place.
@@ -41,7 +41,7 @@ impl ArgumentProblems {
         let mut more = 0;
         for error in errors {
             if problems.len() < PROBLEMS_MAX {
-                problems.push(ArgumentProblem { path: error.instance_path().to_string(), rule: rule(&error) });
+                problems.push(ArgumentProblem { path: cut(error.instance_path().as_str()), rule: rule(&error) });
             } else {
                 more += 1;
             }
@@ -93,6 +93,8 @@ fn rule(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} members"),
         ValidationErrorKind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
+        // Of the keywords of this crate, which put it so.
+        ValidationErrorKind::Custom { message, .. } => message.clone(),
         ValidationErrorKind::Format { format } => format!("must have the format {format}"),
         ValidationErrorKind::UniqueItems => "must not have equal items".to_owned(),
         ValidationErrorKind::AnyOf { .. } => "must fit at least one of the alternatives".to_owned(),
@@ -124,7 +126,7 @@ fn cut(text: &str) -> String {
 
 /// The problem that a schema which does not compile has.
 pub(super) fn of_schema(field: &str, error: &ValidationError<'_>) -> DefinitionProblem {
-    let place = format!("{field}{}", error.instance_path());
+    let place = super::graph::place(field, error.instance_path().as_str());
     let text = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
             "is no regular expression this host runs (no look-around, no back-references)".to_owned()

@@ -1,6 +1,7 @@
 //! What a tool says of itself, and the rules it must keep to be listed.
 
 use std::fmt;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -115,6 +116,11 @@ pub struct DefinitionBounds {
     pub icon_bytes_max: usize,
     /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
     pub meta_bytes_max: usize,
+    /// Memory that both schemas may take once they are compiled, patterns above all, in bytes,
+    /// roughly. 16 MiB: the two largest schemas without patterns take 9.
+    pub memory_bytes_max: usize,
+    /// Until when they are compiled. None by default: nobody waits.
+    pub until: Option<Instant>,
 }
 
 impl Default for DefinitionBounds {
@@ -130,6 +136,8 @@ impl Default for DefinitionBounds {
             icons_max: 16,
             icon_bytes_max: 64 * 1024,
             meta_bytes_max: 16 * 1024,
+            memory_bytes_max: 16 * 1024 * 1024,
+            until: None,
         }
     }
 }
@@ -206,14 +214,15 @@ pub(super) fn input_schema(
     compile("inputSchema", &definition.input_schema, bounds, problems)
 }
 
-/// Compiles the output schema, where there is one.
+/// Compiles the output schema, where there is one, in the memory that the input schema has left.
 pub(super) fn output_schema(
     definition: &ToolDefinition,
     bounds: &DefinitionBounds,
-    problems: &mut Vec<DefinitionProblem>,
+    (input, problems): (Option<&Schema>, &mut Vec<DefinitionProblem>),
 ) -> Option<Schema> {
     let schema = definition.output_schema.as_ref()?;
-    compile("outputSchema", schema, bounds, problems)
+    let memory_bytes_max = bounds.memory_bytes_max.saturating_sub(input.map_or(0, Schema::bytes));
+    compile("outputSchema", schema, &DefinitionBounds { memory_bytes_max, ..bounds.clone() }, problems)
 }
 
 fn compile(

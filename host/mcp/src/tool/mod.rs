@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::content::{CallResult, Content, ContentKind};
 use crate::frame::scan;
-use crate::schema::{ArgumentProblems, Schema};
+use crate::schema::{ArgumentProblems, Patience, Schema};
 
 pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, DefinitionProblem, ToolDefinition, ToolHints};
@@ -17,6 +17,9 @@ pub use list::{NameCollisions, ToolList};
 
 /// How deep a tool's structured result may nest: what is left of a client's 128 after the frame around it.
 const STRUCTURED_DEPTH_MAX: usize = 120;
+
+/// Bytes of JSON that are read in some 50 µs, whatever they say.
+const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool with its schemas compiled.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ impl Tool {
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let input = definition::input_schema(&definition, bounds, &mut problems);
-        let output = definition::output_schema(&definition, bounds, &mut problems);
+        let output = definition::output_schema(&definition, bounds, (input.as_ref(), &mut problems));
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         match input {
             Some(input) if problems.is_empty() => {
@@ -59,12 +62,35 @@ impl Tool {
         &self.definition
     }
 
-    /// Checks arguments against the input schema, unless the tool does that itself.
+    /// Memory that its schemas take, in bytes, roughly.
+    #[must_use]
+    pub fn schemas_bytes(&self) -> usize {
+        self.input.bytes() + self.output.as_ref().map_or(0, Schema::bytes)
+    }
+
+    /// Checks arguments against the input schema, unless the tool does that itself. A check ends:
+    /// it takes 100,000,000 steps at most, about a tenth of a second, and is given up at the end of
+    /// `patience`.
     ///
     /// # Errors
-    /// Each failing place with the rule it breaks, up to a bound.
-    pub fn check_arguments(&self, arguments: &RawValue) -> Result<(), ArgumentProblems> {
-        if self.checks_arguments { self.input.check(arguments.get()) } else { Ok(()) }
+    /// Each failing place with the rule it breaks, up to a bound; or that the check would take longer.
+    pub fn check_arguments(&self, arguments: &RawValue, patience: &Patience) -> Result<(), ArgumentProblems> {
+        if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
+    }
+
+    /// Whether looking into these arguments may take longer than a thread with other duties can
+    /// spare, a tenth of a millisecond.
+    pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
+        let text = arguments.get();
+        if self.checks_arguments { self.input.is_long(text) } else { text.len() > LONG_BYTES }
+    }
+
+    /// The same for [`finish`](Self::finish).
+    #[must_use]
+    pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
+        let Some(value) = &result.structured else { return false };
+        let schema = self.output.as_ref().filter(|_| !result.is_error);
+        value.get().len() > LONG_BYTES || schema.is_some_and(|schema| schema.is_long(value.get()))
     }
 
     /// The result to give for arguments that did not pass [`check_arguments`](Self::check_arguments).
@@ -75,10 +101,11 @@ impl Tool {
     }
 
     /// Finishes what the tool gave back: structured content is checked against the output schema and
-    /// mirrored in a text block where the tool wrote no text. What does not conform becomes an error result.
+    /// mirrored in a text block where the tool wrote no text. What does not conform becomes an error result, and so does what
+    /// cannot be checked in the time that [`check_arguments`](Self::check_arguments) has.
     #[must_use]
-    pub fn finish(&self, mut result: CallResult) -> CheckedResult {
-        if let Some(complaint) = self.complaint(&result) {
+    pub fn finish(&self, mut result: CallResult, patience: &Patience) -> CheckedResult {
+        if let Some(complaint) = self.complaint(&result, patience) {
             let meta = std::mem::take(&mut result.meta);
             let text = format!("The result of {} is unusable: {complaint}", self.definition.name);
             return CheckedResult::replaced(CallResult { meta, ..CallResult::error(text) }, complaint);
@@ -91,7 +118,7 @@ impl Tool {
     }
 
     /// What is wrong with the structured part of a result.
-    fn complaint(&self, result: &CallResult) -> Option<String> {
+    fn complaint(&self, result: &CallResult, patience: &Patience) -> Option<String> {
         let Some(value) = &result.structured else {
             let missing = self.output.is_some() && !result.is_error;
             return missing.then(|| "its output schema asks for structured content, and there is none".to_owned());
@@ -104,7 +131,7 @@ impl Tool {
             Ok(_) => {}
         }
         let schema = self.output.as_ref().filter(|_| !result.is_error)?;
-        let problems = schema.check(value.get()).err()?;
+        let problems = schema.check(value.get(), patience).err()?;
         Some(format!("its structured content does not fit its output schema:\n{problems}"))
     }
 }

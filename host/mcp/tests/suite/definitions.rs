@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolcell_mcp::{ArgumentProblems, CallResult, DefinitionBounds, Icon, Tool, ToolDefinition};
+use toolcell_mcp::{ArgumentProblems, CallResult, DefinitionBounds, Icon, Patience, Tool, ToolDefinition};
 
 use crate::host::plain;
 
@@ -23,7 +23,7 @@ fn property(schema: Value) -> Result<Tool, Vec<String>> {
 }
 
 fn check(tool: &Tool, arguments: &str) -> Result<(), ArgumentProblems> {
-    tool.check_arguments(&RawValue::from_string(arguments.to_owned()).unwrap())
+    tool.check_arguments(&RawValue::from_string(arguments.to_owned()).unwrap(), &Patience::default())
 }
 
 #[test]
@@ -244,19 +244,20 @@ fn results_are_finished_the_same_way_everywhere() {
     let mut definition = plain("t");
     definition.output_schema = Some(json!({"type": "object", "required": ["n"]}));
     let tool = compile(definition).unwrap();
+    let finish = |result: CallResult| tool.finish(result, &Patience::default());
     let raw = |json: &str| RawValue::from_string(json.to_owned()).unwrap();
 
-    let mirrored = tool.finish(CallResult::structured(raw(r#"{"n":1}"#)));
+    let mirrored = finish(CallResult::structured(raw(r#"{"n":1}"#)));
     assert_eq!(mirrored.content, [toolcell_mcp::Content::text(r#"{"n":1}"#)]);
     let own = CallResult { structured: Some(raw(r#"{"n":1}"#)), ..CallResult::text("one") };
-    assert_eq!(tool.finish(own).content, [toolcell_mcp::Content::text("one")], "the tool's own words stand");
-    let missing = tool.finish(CallResult::text("nothing structured"));
+    assert_eq!(finish(own).content, [toolcell_mcp::Content::text("one")], "the tool's own words stand");
+    let missing = finish(CallResult::text("nothing structured"));
     assert!(missing.is_error);
-    let failed = tool.finish(CallResult::error("the tool's own failure"));
+    let failed = finish(CallResult::error("the tool's own failure"));
     assert_eq!(failed.content, [toolcell_mcp::Content::text("the tool's own failure")]);
     let mut kept = CallResult::structured(raw("{}"));
     kept.meta.insert("usage".into(), json!(1));
-    let refused = tool.finish(kept);
+    let refused = finish(kept);
     assert_eq!(
         (refused.is_error, refused.structured.is_none(), refused.meta.get("usage")),
         (true, true, Some(&json!(1)))

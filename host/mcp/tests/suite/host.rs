@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use toolcell_mcp::{
     Answer, ArgumentProblems, Ask, AskTerms, Asked, Call, CallContext, CallResult, Caller, Catalog, CheckedResult,
-    Connection, DefinitionBounds, Host, LogLevel, Outbox, Question, Server, ServerInfo, ServerOptions, Tool,
+    Connection, DefinitionBounds, Host, LogLevel, Outbox, Patience, Question, Server, ServerInfo, ServerOptions, Tool,
     ToolDefinition, ToolList,
 };
 
@@ -119,7 +119,7 @@ impl Catalog for TestCatalog {
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
         let tool = Arc::clone(&self.tools.tools()[call.tool]);
-        let checked = tool.finish(self.answer(call).await);
+        let checked = tool.finish(self.answer(call).await, &Patience::default());
         self.shared.complaints.lock().unwrap().extend(checked.complaint().map(str::to_owned));
         checked
     }

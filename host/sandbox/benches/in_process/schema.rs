@@ -1,7 +1,7 @@
 //! What the protocol's side does for each tool and each call: schemas compiled once, arguments held against them.
 use criterion::Criterion;
 use serde_json::value::RawValue;
-use toolcell_mcp::{DefinitionBounds, Tool, ToolDefinition};
+use toolcell_mcp::{DefinitionBounds, Patience, Tool, ToolDefinition};
 
 use crate::guest::ARGUMENTS;
 
@@ -32,7 +32,7 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(format!("{name}, compiled"), |bencher| bencher.iter(compile));
         let (tool, arguments) = (compile(), RawValue::from_string(arguments.to_owned()).unwrap());
         group.bench_function(format!("{name}, arguments checked"), |bencher| {
-            bencher.iter(|| tool.check_arguments(&arguments).unwrap());
+            bencher.iter(|| tool.check_arguments(&arguments, &Patience::default()).unwrap());
         });
     }
     group.finish();

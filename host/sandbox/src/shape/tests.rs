@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 use std::sync::{Arc, LazyLock};
 
-use toolcell_policy::Limits;
+use toolcell_policy::{Limit, Limits};
 
 use crate::{
     CallInput, CallReport, Descriptions, Failure, LoadError, NoCaller, Reach, Sandbox, SandboxOptions, ShapeName,
@@ -139,4 +139,36 @@ fn async_functions_are_refused_as_what_they_are() {
     let error = load(text).err().unwrap();
     assert!(matches!(error, LoadError::Async { .. }), "{error:?}");
     assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
+}
+
+/// Functions of one signature, so many times, whose record and parameter have names of this length.
+fn wide(functions: usize, letters: usize) -> String {
+    let name = "a".repeat(letters);
+    let fields: String = (0..15).map(|number| format!("(field \"f{number}-{name}\" u8)")).collect();
+    let exports: String = (0..functions).map(|number| format!("(export \"go{number}\" (func $go))")).collect();
+    let params = "(param i32)".repeat(16);
+    format!(
+        "(component (core module $m (func (export \"go\") {params})) (core instance $i (instantiate $m))
+           (type $wide' (record {fields})) (export $wide \"wide\" (type $wide'))
+           (func $go (param \"it\" $wide) (param \"p-{name}\" u8) (canon lift (core func $i \"go\"))) {exports})"
+    )
+}
+
+#[tokio::test]
+async fn names_of_types_count_for_each_function_that_has_them_before_any_is_described() {
+    let listed = async |functions, letters| {
+        let component = load(&wide(functions, letters)).unwrap();
+        assert_eq!(component.functions(), Some(functions));
+        component.list_tools(&Limits::default(), &Descriptions::default()).await.outcome
+    };
+    assert_eq!(listed(200, 40).await.unwrap().len(), 200);
+    let failure = listed(900, 1_000).await.unwrap_err();
+    assert_eq!(failure, Failure::over(Limit::HostData, &Limits::default()));
+    // The estimate is near what is written, and not below it.
+    for letters in [1, 100, 2_000] {
+        let tools = listed(3, letters).await.unwrap();
+        assert!(tools.iter().all(|tool| tool.input_schema_json.len() < 3 * (15 * letters + 2_000)));
+    }
+    let Err(LoadError::Names { bytes_max }) = load(&wide(700, 3_000)).map(|_| ()) else { panic!("its names are kept") };
+    assert_eq!(bytes_max, 4 << 20);
 }

@@ -7,7 +7,7 @@ use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
 
-use super::describe::TypeName;
+use super::describe::{TypeName, part_names};
 use super::texts::WitTexts;
 use super::ty::{Field, TyId, Types, Unsupported, json_name};
 use super::{decode, encode, section};
@@ -17,6 +17,10 @@ use crate::state::CallState;
 
 /// Names of one type that are noted: each interface that uses it has one.
 const NAMES_PER_TYPE_MAX: usize = 64;
+
+/// All names that are kept of a component's functions, in bytes: a name that many functions have counts for each. A thousand
+/// functions of five parameters with ordinary names have a twentieth of it.
+const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What stands between the name of an interface and that of a function where both are needed.
 const SEPARATOR: char = '_';
@@ -30,6 +34,8 @@ pub(crate) struct Functions {
     pub(super) type_names: HashMap<TyId, Vec<TypeName>>,
     /// What it carries of its WIT's comments.
     pub(super) texts: WitTexts,
+    /// What is left of [`NAMES_BYTES_MAX`].
+    names_left: usize,
 }
 
 /// One function that is a tool.
@@ -77,6 +83,25 @@ pub struct NameTaken {
     pub functions: [String; 2],
 }
 
+/// Why functions are not served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    Taken(NameTaken),
+    /// Their names take more than this.
+    Names {
+        bytes_max: u64,
+    },
+}
+
+/// Names take more than is left for them.
+struct TooLong;
+
+impl From<TooLong> for Unusable {
+    fn from(_: TooLong) -> Self {
+        Self::Names { bytes_max: NAMES_BYTES_MAX as u64 }
+    }
+}
+
 impl Function {
     /// As in WIT, with its interface: `acme:weather/forecasts.get-forecast`.
     pub(super) fn wit_name(&self) -> String {
@@ -86,20 +111,21 @@ impl Function {
 
 impl Functions {
     /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot serve are listed, not lost.
-    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, NameTaken> {
+    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, Unusable> {
         let mut found = Self {
             types: Types::default(),
             functions: Vec::new(),
             left_out: Vec::new(),
             type_names: HashMap::new(),
             texts: section::texts(bytes),
+            names_left: NAMES_BYTES_MAX,
         };
         let (ty, engine) = (component.component_type(), component.engine());
         for (name, export) in ty.exports(engine) {
             match export.ty {
                 ComponentItem::ComponentFunc(function) => {
                     if let Some(index) = component.get_export_index(None, name) {
-                        found.add(None, name, &function, index);
+                        found.add(None, name, &function, index)?;
                     }
                 }
                 ComponentItem::ComponentInstance(instance) if !is_of_runtime(name) => {
@@ -107,51 +133,76 @@ impl Functions {
                     for (inner, export) in instance.exports(engine) {
                         let ComponentItem::ComponentFunc(function) = export.ty else { continue };
                         if let Some(index) = component.get_export_index(Some(&parent), inner) {
-                            found.add(Some(name), inner, &function, index);
+                            found.add(Some(name), inner, &function, index)?;
                         }
                     }
                 }
                 _ => {}
             }
         }
-        found.tell_apart()?;
+        found.tell_apart().map_err(Unusable::Taken)?;
         if !found.functions.is_empty() {
-            found.name_types(component);
+            found.name_types(component)?;
         }
         Ok(found)
     }
 
     /// Notes what the component calls the types that its functions use. A world's types are imports of its component.
-    fn name_types(&mut self, component: &Component) {
+    fn name_types(&mut self, component: &Component) -> Result<(), TooLong> {
         let (ty, engine) = (component.component_type(), component.engine());
         let exports = ty.exports(engine).map(|(name, export)| (name, export.ty));
         let imports = ty.imports(engine).map(|(name, import)| (name, import.ty));
         for (name, item) in exports.chain(imports) {
             match item {
-                ComponentItem::Type(ty) => self.name_type(None, name, &ty),
+                ComponentItem::Type(ty) => self.name_type(None, name, &ty)?,
                 ComponentItem::ComponentInstance(instance) => {
                     for (inner, export) in instance.exports(engine) {
                         if let ComponentItem::Type(ty) = export.ty {
-                            self.name_type(Some(unversioned(name)), inner, &ty);
+                            self.name_type(Some(unversioned(name)), inner, &ty)?;
                         }
                     }
                 }
                 _ => {}
             }
         }
+        Ok(())
     }
 
-    fn name_type(&mut self, interface: Option<&str>, name: &str, ty: &Type) {
-        let Some(id) = self.types.find(ty).filter(|id| self.types.get(*id).has_parts()) else { return };
+    /// Counts names that are kept, or made up of others, before they are.
+    fn count(&mut self, bytes: usize) -> Result<(), TooLong> {
+        self.names_left = self.names_left.checked_sub(bytes).ok_or(TooLong)?;
+        Ok(())
+    }
+
+    fn name_type(&mut self, interface: Option<&str>, name: &str, ty: &Type) -> Result<(), TooLong> {
+        let Some(id) = self.types.find(ty).filter(|id| self.types.get(*id).has_parts()) else { return Ok(()) };
+        let named = self.type_names.get(&id).map_or(0, Vec::len);
+        if named >= NAMES_PER_TYPE_MAX {
+            return Ok(());
+        }
+        // Each of its parts is described under this name.
+        let parts: usize = part_names(self.types.get(id)).iter().map(|part| name.len() + part.len()).sum();
+        self.count(interface.map_or(0, str::len) + name.len() + parts)?;
         let known = TypeName { interface: interface.map(str::to_owned), name: name.to_owned() };
         let names = self.type_names.entry(id).or_default();
-        if names.len() < NAMES_PER_TYPE_MAX && !names.contains(&known) {
+        if !names.contains(&known) {
             names.push(known);
         }
+        Ok(())
     }
 
-    fn add(&mut self, interface: Option<&str>, name: &str, function: &ComponentFunc, export: ComponentExportIndex) {
+    fn add(
+        &mut self,
+        interface: Option<&str>,
+        name: &str,
+        function: &ComponentFunc,
+        export: ComponentExportIndex,
+    ) -> Result<(), TooLong> {
         let interface = interface.map(unversioned);
+        // A parameter's name is kept as in WIT and as in JSON, and described behind that of its function.
+        let parameters: usize = function.params().map(|(part, _)| name.len() + 3 * part.len()).sum();
+        let own = size_of::<Function>() + 2 * name.len() + interface.map_or(0, str::len);
+        self.count(own + parameters)?;
         match self.signature(name, function) {
             Ok((parameters, returns)) => {
                 let (tool, interface, name) = (json_name(name), interface.map(str::to_owned), name.to_owned());
@@ -159,6 +210,7 @@ impl Functions {
             }
             Err(reason) => self.left_out.push(LeftOut { function: full_name(interface, name), reason }),
         }
+        Ok(())
     }
 
     fn signature(&mut self, name: &str, function: &ComponentFunc) -> Result<(Vec<Field>, Returns), String> {
@@ -210,6 +262,11 @@ impl Functions {
             }
         }
         Ok(())
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.functions.len()
     }
 
     /// Whether there is nothing to serve.

@@ -2,14 +2,38 @@
 use super::describe::{Described, Descriptions, Sources, part_names};
 use super::functions::{Function, Functions, Returns};
 use super::schema::{self, Docs};
+use super::weight::Weights;
 use crate::bindings::contract;
 
+/// All definitions of one component, as text, in bytes: what a contract's list may have by default. No model reads a tenth of it.
+const LISTED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 impl Functions {
-    /// The tools, as a component that keeps the contract would list them.
-    pub(crate) fn tools(&self, descriptions: &Descriptions) -> Vec<contract::Tool> {
+    /// The tools, as a component that keeps the contract would list them; `None` where they would come to more than
+    /// `bytes_max`, which is counted before any is made: names of a type count for each function that has it.
+    pub(crate) fn tools(&self, descriptions: &Descriptions, bytes_max: u64) -> Option<Vec<contract::Tool>> {
         let sources = Sources::new(descriptions, &self.texts);
         let types = Described::new(&self.types, &self.type_names, &sources);
-        self.functions.iter().map(|function| self.tool(function, &sources, &types)).collect()
+        let mut weights = Weights::new(&self.types, &types);
+        let mut left = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(LISTED_BYTES_MAX);
+        for function in &self.functions {
+            left = left.checked_sub(self.weigh(function, &sources, &mut weights))?;
+        }
+        Some(self.functions.iter().map(|function| self.tool(function, &sources, &types)).collect())
+    }
+
+    /// What a tool's definition takes as text, in bytes, roughly.
+    fn weigh(&self, function: &Function, sources: &Sources<'_>, weights: &mut Weights<'_>) -> usize {
+        let name = &function.name;
+        let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;
+        let described = sources.function(function.interface.as_deref(), name).map_or(0, |text| text.len());
+        let parameters = function.parameters.iter().map(|parameter| {
+            let text = sources.parameter(name, &parameter.wit_name).map_or(0, |text| text.len());
+            parameter.name.len().saturating_mul(2).saturating_add(text)
+        });
+        let own = parameters.fold(described.saturating_add(function.tool.len()), usize::saturating_add);
+        let input = weights.of(function.parameters.iter().map(|parameter| parameter.ty));
+        own.saturating_add(input).saturating_add(weights.of(result.into_iter()))
     }
 
     fn tool(&self, function: &Function, sources: &Sources<'_>, types: &dyn Docs) -> contract::Tool {

@@ -10,12 +10,13 @@ mod schema;
 mod section;
 mod texts;
 mod ty;
+mod weight;
 mod wit;
 
 pub use describe::Descriptions;
 pub(crate) use encode::EncodeError;
-pub(crate) use functions::Functions;
 pub use functions::LeftOut;
+pub(crate) use functions::{Functions, Unusable};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::{WitError, WitFile};

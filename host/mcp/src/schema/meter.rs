@@ -1,0 +1,169 @@
+//! What a check may cost: steps, counted while it runs. Must not hold: what is checked.
+//!
+//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]),
+//! and once the steps are used up these show it nothing more, so that it comes to its end. A step
+//! is about a nanosecond of one core.
+
+use std::cell::{Cell, RefCell};
+use std::time::Instant;
+
+use crate::cancellation::Cancellation;
+
+/// Steps of one check, about a tenth of a second. The largest honest value, 1 MiB of small numbers,
+/// takes a third of it.
+pub(super) const STEPS_MAX: u64 = 100_000_000;
+
+/// Steps of finding *every* failing place, and bytes that they take, of which each costs a step.
+pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
+
+/// Steps between two looks at the clock and at who gave up: about a millisecond, as a guest's tick.
+const SLICE_STEPS: u64 = 1_000_000;
+
+/// How long whoever waits for a check waits.
+#[derive(Clone, Debug, Default)]
+pub struct Patience {
+    /// Until when. `None`: as long as a check may take.
+    pub until: Option<Instant>,
+    /// Cancelled once nobody waits any more.
+    pub cancellation: Option<Cancellation>,
+}
+
+impl Patience {
+    /// Whether there is nobody who waits.
+    fn is_over(&self) -> bool {
+        self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
+            || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Why a check has no verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Its steps are used up.
+    Spent,
+    /// Nobody waits for it any more.
+    GivenUp,
+}
+
+/// What things cost in one schema, in steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    /// Each member or element that is looked at.
+    pub(super) value: u64,
+    /// Each byte of a member's name: all patterns for names are tried on it.
+    pub(super) name_byte: u64,
+    /// Each byte of a text that is read as a whole: formats and encodings.
+    pub(super) text_byte: u64,
+    /// A text is read in a way that takes the square of its length: `"format": "regex"`.
+    pub(super) text_squared: bool,
+    /// Each failing place that is told.
+    pub(super) problem: u64,
+    /// Each look at a number, where one is divided: `multipleOf`.
+    pub(super) divided: Option<u64>,
+    /// What is wrong is told with a copy of it: `unevaluatedItems`.
+    pub(super) problems_copy: bool,
+}
+
+thread_local! {
+    /// Steps left in this slice. 0 where nothing is checked: what nobody pays for is not done.
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+    /// Steps left beside this slice.
+    static SPARE: Cell<u64> = const { Cell::new(0) };
+    static RATES: Cell<Rates> = const { Cell::new(Rates {
+        value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, divided: None,
+        problems_copy: false,
+    }) };
+    static STOPPED: Cell<Option<Stop>> = const { Cell::new(None) };
+    static PATIENCE: RefCell<Patience> = const { RefCell::new(Patience { until: None, cancellation: None }) };
+}
+
+/// Steps, and for whom they are taken.
+#[derive(Debug)]
+pub(super) struct Meter<'p> {
+    pub(super) steps: u64,
+    pub(super) rates: Rates,
+    pub(super) patience: &'p Patience,
+}
+
+impl Meter<'_> {
+    /// Runs this with what is left of the steps, and takes off what it used. A check within a check
+    /// is never begun.
+    ///
+    /// # Errors
+    /// [`Stop`] where it was not finished: what it gave says nothing.
+    pub(super) fn run<T>(&mut self, check: impl FnOnce() -> T) -> Result<T, Stop> {
+        if self.patience.is_over() {
+            return Err(Stop::GivenUp);
+        }
+        let _end = End;
+        LEFT.set(self.steps.min(SLICE_STEPS));
+        SPARE.set(self.steps.saturating_sub(SLICE_STEPS));
+        RATES.set(self.rates);
+        STOPPED.set(None);
+        PATIENCE.replace(self.patience.clone());
+        let done = check();
+        self.steps = LEFT.get().saturating_add(SPARE.get());
+        match STOPPED.get() {
+            Some(stop) => Err(stop),
+            None => Ok(done),
+        }
+    }
+}
+
+/// Leaves nothing to spend behind, also where the check panics.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        LEFT.set(0);
+        SPARE.set(0);
+        PATIENCE.replace(Patience::default());
+    }
+}
+
+/// What things cost in the schema that is applied.
+pub(super) fn rates() -> Rates {
+    RATES.get()
+}
+
+/// Pays for something before it is done. False: it must not be done.
+#[inline]
+pub(super) fn pay(steps: u64) -> bool {
+    let left = LEFT.get();
+    match left.checked_sub(steps) {
+        Some(rest) => {
+            LEFT.set(rest);
+            true
+        }
+        None => pay_from_spare(steps),
+    }
+}
+
+#[cold]
+fn pay_from_spare(steps: u64) -> bool {
+    if STOPPED.get().is_some() {
+        return false;
+    }
+    let all = LEFT.get().saturating_add(SPARE.get());
+    let over = PATIENCE.with_borrow(Patience::is_over);
+    match all.checked_sub(steps).filter(|_| !over) {
+        Some(rest) => {
+            LEFT.set(rest.min(SLICE_STEPS));
+            SPARE.set(rest.saturating_sub(SLICE_STEPS));
+            true
+        }
+        None => {
+            LEFT.set(0);
+            SPARE.set(0);
+            STOPPED.set(Some(if over { Stop::GivenUp } else { Stop::Spent }));
+            false
+        }
+    }
+}
+
+/// Ends the check: something in it went wrong.
+pub(super) fn stop() {
+    LEFT.set(0);
+    SPARE.set(0);
+    STOPPED.set(Some(Stop::Spent));
+}

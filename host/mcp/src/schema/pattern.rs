@@ -1,0 +1,243 @@
+//! Regular expressions: what they may take in memory, what a byte costs that they are tried on, and
+//! the keyword `pattern`. Must not hold: where a schema has them.
+//!
+//! Matching takes time in proportion to bytes × states of the automaton, where nothing more is
+//! known. Most patterns make a small deterministic automaton, which is found out at load by walking
+//! it: a byte is then one step of it, whatever the text.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use jsonschema::paths::Location;
+use jsonschema::{Keyword, ValidationError};
+use regex_automata::hybrid::LazyStateID;
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::nfa::thompson;
+use regex_automata::util::start;
+use regex_automata::{Anchored, MatchKind, meta};
+use serde_json::{Map, Value};
+
+use super::meter::{pay, stop};
+use super::view::{Metered, Seen};
+
+/// Compiled size of one pattern, in bytes: five letters of any script, one after the other, or 200
+/// characters of any kind.
+pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
+
+/// What a pattern may keep of its deterministic automaton, in bytes, for each thread that matches.
+/// As much is walked at load.
+pub(super) const CACHE_BYTES: usize = 512 * 1024;
+
+/// Threads that are taken to match one pattern at once: a cache is kept for each.
+const CACHES: usize = 2;
+
+/// Classes by a letter in one pattern, such as `\s`. The validator writes each out and reads the pattern
+/// anew for it.
+const LETTERS_MAX: usize = 64;
+
+/// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
+const BRACKETS_MAX: usize = 256;
+
+/// Steps of walking one automaton at load, in transitions. A pattern for a date takes 200, one for
+/// any letters 20,000.
+const WALK_MAX: usize = 100_000;
+
+/// Steps of all walks of one schema. Patterns past it are taken to be as slow as any may be.
+pub(super) const WALKS_MAX: usize = 400_000;
+
+/// Steps that a byte costs in a deterministic automaton, prefilters and all.
+const BYTE_STEPS: u64 = 6;
+
+/// Steps that a byte costs for each state of any other.
+const STATE_STEPS: u64 = 20;
+
+/// Steps of beginning a match.
+const BEGIN_STEPS: u64 = 100;
+
+/// One compiled pattern.
+pub(super) struct Pattern {
+    regex: meta::Regex,
+    /// As the schema writes it.
+    text: Box<str>,
+    /// Steps for each byte that it is tried on.
+    pub(super) byte_steps: u64,
+    /// Memory, with its caches, in bytes.
+    pub(super) bytes: usize,
+}
+
+/// Why a pattern is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It is none, or needs what takes more than linear time.
+    NotRun,
+    /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
+    Classes,
+    /// It compiles to more than [`COMPILED_BYTES_MAX`].
+    Large,
+}
+
+impl Refused {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::NotRun => "is no regular expression this host runs (no look-around, no back-references)".to_owned(),
+            Self::Classes => {
+                format!("has more than {LETTERS_MAX} classes such as \\s, or {BRACKETS_MAX} such as [a-z]")
+            }
+            Self::Large => format!("makes an automaton of more than {} KiB", COMPILED_BYTES_MAX / 1024),
+        }
+    }
+}
+
+impl Pattern {
+    /// Compiles a pattern. `walks` is what is left for walking automata.
+    pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, Refused> {
+        let letters = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
+        let brackets = text.bytes().filter(|byte| *byte == b'[').count();
+        if letters > LETTERS_MAX || brackets > BRACKETS_MAX {
+            return Err(Refused::Classes);
+        }
+        let translated = jsonschema_regex::to_rust_regex(text).map_err(|()| Refused::NotRun)?;
+        let config = meta::Config::new().nfa_size_limit(Some(COMPILED_BYTES_MAX)).hybrid_cache_capacity(CACHE_BYTES);
+        let built = meta::Builder::new().configure(config).build(&translated);
+        let regex = built.map_err(|error| match error.size_limit() {
+            Some(_) => Refused::Large,
+            None => Refused::NotRun,
+        })?;
+        let (states, walked) = walk(&translated, walks);
+        let (byte_steps, cache_bytes) = match walked {
+            Some(bytes) => (BYTE_STEPS, bytes),
+            None => (STATE_STEPS.saturating_mul(states as u64), CACHE_BYTES),
+        };
+        let bytes = regex.memory_usage().saturating_add(cache_bytes.saturating_mul(CACHES));
+        Ok(Self { regex, text: text.into(), byte_steps, bytes })
+    }
+
+    /// Whether a text matches. True where that cannot be paid for, or fails.
+    fn fits(&self, text: &str) -> bool {
+        if !pay(BEGIN_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64))) {
+            return true;
+        }
+        // The engine has had patterns that it panicked on (rust-lang/regex#1344).
+        catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_else(|_| {
+            stop();
+            true
+        })
+    }
+}
+
+/// Whether this may stand for a class: after another backslash it does not.
+fn is_class(pair: &[u8]) -> bool {
+    matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
+}
+
+/// The states of a pattern's automaton, and the memory that its deterministic one takes in whole,
+/// where that is small.
+fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
+    let build = |kind: MatchKind, reverse: bool| {
+        let config = DFA::config().match_kind(kind).cache_capacity(CACHE_BYTES).minimum_cache_clear_count(Some(0));
+        let thompson = thompson::Config::new()
+            .reverse(reverse)
+            .nfa_size_limit(Some(2 * COMPILED_BYTES_MAX))
+            .which_captures(thompson::WhichCaptures::None);
+        DFA::builder().configure(config.unicode_word_boundary(true)).thompson(thompson).build(translated).ok()
+    };
+    // Nothing is known of one that is not built: as many states as fit.
+    let unknown = COMPILED_BYTES_MAX / size_of::<usize>();
+    let Some(forward) = build(MatchKind::LeftmostFirst, false) else { return (unknown, None) };
+    let states = forward.get_nfa().states().len();
+    let Some(backward) = build(MatchKind::All, true) else { return (states, None) };
+    let states = states.max(backward.get_nfa().states().len());
+    let bytes = Walk::of(&forward, Anchored::No, walks)
+        .and_then(|bytes| Some(bytes.saturating_add(Walk::of(&backward, Anchored::Yes, walks)?)));
+    (states, bytes)
+}
+
+/// A walk through every state of a deterministic automaton.
+struct Walk<'d> {
+    dfa: &'d DFA,
+    cache: Cache,
+    seen: HashSet<LazyStateID>,
+    ahead: Vec<LazyStateID>,
+    steps: usize,
+}
+
+impl<'d> Walk<'d> {
+    /// The memory of all states; `None` where they do not fit, or where there are bytes that it
+    /// cannot go on at.
+    fn of(dfa: &'d DFA, anchored: Anchored, walks: &mut usize) -> Option<usize> {
+        let steps = WALK_MAX.min(*walks);
+        let mut walk = Self { dfa, cache: dfa.create_cache(), seen: HashSet::new(), ahead: Vec::new(), steps };
+        let whole = walk.all(anchored);
+        *walks -= steps - walk.steps;
+        whole.map(|()| walk.cache.memory_usage())
+    }
+
+    fn all(&mut self, anchored: Anchored) -> Option<()> {
+        let dfa = self.dfa;
+        let looks = dfa.get_nfa().look_set_any();
+        if looks.contains_word_unicode() {
+            return None;
+        }
+        // A byte of each kind that a look behind tells from others.
+        let behind: &[Option<u8>] =
+            if looks.is_empty() { &[None] } else { &[None, Some(b'\n'), Some(b'\r'), Some(b'a'), Some(b'-')] };
+        for behind in behind {
+            let config = start::Config::new().anchored(anchored).look_behind(*behind);
+            let id = dfa.start_state(&mut self.cache, &config).ok()?;
+            self.reach(id)?;
+        }
+        let bytes: Vec<u8> = dfa.byte_classes().representatives(..).filter_map(|unit| unit.as_u8()).collect();
+        while let Some(id) = self.ahead.pop() {
+            for byte in &bytes {
+                self.steps = self.steps.checked_sub(1)?;
+                let next = dfa.next_state(&mut self.cache, id, *byte).ok()?;
+                self.reach(next)?;
+            }
+            let end = dfa.next_eoi_state(&mut self.cache, id).ok()?;
+            self.reach(end)?;
+        }
+        Some(())
+    }
+
+    fn reach(&mut self, id: LazyStateID) -> Option<()> {
+        if id.is_quit() || id.is_unknown() {
+            return None;
+        }
+        if !id.is_dead() && self.seen.insert(id) {
+            self.ahead.push(id);
+        }
+        Some(())
+    }
+}
+
+impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
+    fn validate(&self, instance: Seen<'i>) -> Result<(), ValidationError<'i>> {
+        if Keyword::is_valid(self, instance) {
+            return Ok(());
+        }
+        // What fails is told with a copy of the text.
+        pay(instance.0.as_str().map_or(0, |text| text.len() as u64));
+        Err(ValidationError::custom(format!("must match the pattern {}", self.text)))
+    }
+
+    fn is_valid(&self, instance: Seen<'i>) -> bool {
+        instance.0.as_str().is_none_or(|text| self.fits(text))
+    }
+}
+
+/// Makes the keyword of a pattern that is compiled already.
+type Made<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
+
+/// The keyword `pattern` of a schema with these patterns.
+pub(super) fn keyword(
+    patterns: HashMap<String, Arc<Pattern>>,
+) -> impl for<'a> Fn(&'a Map<String, Value>, &'a Value, Location) -> Made<'a> + Send + Sync + 'static {
+    move |_: &Map<String, Value>, text: &Value, _: Location| {
+        let pattern = text.as_str().and_then(|text| patterns.get(text));
+        match pattern {
+            Some(pattern) => Ok(Box::new(Arc::clone(pattern))),
+            None => Err(ValidationError::custom("is no pattern that was looked at")),
+        }
+    }
+}

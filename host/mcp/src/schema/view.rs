@@ -1,0 +1,214 @@
+//! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]). Must not
+//! hold: what a check costs at most, or what is checked.
+//!
+//! Once nothing is left to pay with, objects and arrays have no members, texts no characters, and
+//! nothing equals anything: what a value is stays the same, so the validator runs into nothing that
+//! it does not expect.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use jsonschema::JsonType;
+use jsonschema::json::{Array, Json, Node, NodeIdentity, Object};
+use serde_json::{Map, Value};
+
+use super::equal;
+use super::meter::{pay, rates};
+
+/// A look at one value: a call or two, and a comparison.
+const LOOK_STEPS: u64 = 10;
+
+/// A look for a member by name: hashing it, and a probe.
+const FIND_STEPS: u64 = 20;
+
+/// Bytes of a text that are counted or compared in a step.
+const BYTES_PER_STEP: usize = 4;
+
+/// What dividing a number costs for each digit that it has, written out: it is a fraction of whole
+/// numbers then.
+const DIGIT_STEPS: u64 = 100;
+
+/// The number that is left where nothing is left to pay with.
+static ZERO: OnceLock<serde_json::Number> = OnceLock::new();
+
+/// The representation.
+pub(super) struct Metered;
+
+/// One value.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a>(pub(super) &'a Value);
+
+/// The members of an object.
+pub(super) struct Members<'a>(&'a Map<String, Value>);
+
+/// The elements of an array.
+pub(super) struct Elements<'a>(&'a [Value]);
+
+/// Members one after the other.
+pub(super) struct EachMember<'a>(serde_json::map::Iter<'a>);
+
+/// Elements one after the other.
+pub(super) struct EachElement<'a>(std::slice::Iter<'a, Value>);
+
+impl Json for Metered {
+    type Node<'a> = Seen<'a>;
+    type PreparedKey = String;
+    type StringBuffer = Value;
+
+    const KEYS_PER_LOOKUP: usize = 2;
+
+    fn prepare_key(key: &str) -> String {
+        key.to_owned()
+    }
+
+    fn with_string_node<T>(buffer: &mut Value, string: &str, check: impl FnOnce(Seen<'_>) -> T) -> T {
+        if let Value::String(kept) = buffer {
+            kept.clear();
+            kept.push_str(string);
+        } else {
+            *buffer = Value::String(string.to_owned());
+        }
+        check(Seen(buffer))
+    }
+}
+
+impl<'a> Node<'a, Metered> for Seen<'a> {
+    type Object = Members<'a>;
+    type Array = Elements<'a>;
+    type Number = &'a serde_json::Number;
+
+    fn as_object(&self) -> Option<Members<'a>> {
+        pay(LOOK_STEPS);
+        self.0.as_object().map(Members)
+    }
+
+    fn as_array(&self) -> Option<Elements<'a>> {
+        pay(LOOK_STEPS);
+        self.0.as_array().map(|elements| Elements(elements))
+    }
+
+    fn as_string(&self) -> Option<Cow<'a, str>> {
+        let text = self.0.as_str();
+        let paid = pay(LOOK_STEPS + text.map_or(0, reading_steps));
+        text.map(|text| Cow::Borrowed(if paid { text } else { "" }))
+    }
+
+    fn as_number(&self) -> Option<&'a serde_json::Number> {
+        let number = self.0.as_number();
+        let divided = rates().divided.map_or(0, |divided| divided.saturating_add(dividing_steps(number)));
+        // A number is one of its kind, whoever paid for it: 0 is divided at once.
+        if pay(LOOK_STEPS.saturating_add(divided)) { number } else { number.map(|_| ZERO.get_or_init(|| 0.into())) }
+    }
+
+    fn as_boolean(&self) -> Option<bool> {
+        pay(LOOK_STEPS);
+        self.0.as_bool()
+    }
+
+    fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    fn json_type(&self) -> JsonType {
+        pay(LOOK_STEPS);
+        JsonType::from(self.0)
+    }
+
+    fn string_length(&self) -> Option<u64> {
+        let text = self.0.as_str()?;
+        let paid = pay(LOOK_STEPS + (text.len() / BYTES_PER_STEP) as u64);
+        Some(if paid { text.chars().count() as u64 } else { 0 })
+    }
+
+    fn equals_value(&self, expected: &Value) -> bool {
+        equal::are_equal(self.0, expected)
+    }
+
+    /// Asked for each failing place that is told.
+    fn to_value(&self) -> Cow<'a, Value> {
+        let rates = rates();
+        let paid = pay(rates.problem) && (!rates.problems_copy || equal::pay_for_all_of(self.0));
+        if paid { Cow::Borrowed(self.0) } else { Cow::Owned(Value::Null) }
+    }
+
+    fn identity(&self) -> Option<NodeIdentity> {
+        pay(LOOK_STEPS);
+        Some(NodeIdentity::new(std::ptr::from_ref::<Value>(self.0).addr()))
+    }
+}
+
+/// What dividing a number costs for its own sake.
+fn dividing_steps(number: Option<&serde_json::Number>) -> u64 {
+    number.and_then(serde_json::Number::as_f64).map_or(0, digits_steps)
+}
+
+/// What the digits of a number cost where it is divided, or divides.
+pub(super) fn digits_steps(number: f64) -> u64 {
+    // At most 324 of them.
+    let digits = if number == 0.0 { 1.0 } else { number.abs().log10().abs() + 1.0 };
+    DIGIT_STEPS.saturating_mul(digits as u64)
+}
+
+/// What reading a text as a whole costs, whoever reads it.
+fn reading_steps(text: &str) -> u64 {
+    let (bytes, rates) = (text.len() as u64, rates());
+    let squared = if rates.text_squared { bytes.saturating_mul(bytes) } else { 0 };
+    bytes.saturating_mul(rates.text_byte).saturating_add(squared) + (text.len() / BYTES_PER_STEP) as u64
+}
+
+impl<'a> Object<'a, Metered> for Members<'a> {
+    type Node = Seen<'a>;
+    type MemberName = &'a str;
+    type MembersIter = EachMember<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn get(&self, key: &String) -> Option<Seen<'a>> {
+        let paid = pay(FIND_STEPS + (key.len() / BYTES_PER_STEP) as u64);
+        self.0.get(key.as_str()).filter(|_| paid).map(Seen)
+    }
+
+    fn members(&self) -> EachMember<'a> {
+        EachMember(self.0.iter())
+    }
+}
+
+impl<'a> Iterator for EachMember<'a> {
+    type Item = (&'a str, Seen<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, value) = self.0.next()?;
+        let rates = rates();
+        let bytes = name.len() as u64;
+        let paid = pay(rates.value + FIND_STEPS + bytes.saturating_mul(rates.name_byte).saturating_add(bytes));
+        paid.then_some((name.as_str(), Seen(value)))
+    }
+}
+
+impl<'a> Array<'a, Metered> for Elements<'a> {
+    type Node = Seen<'a>;
+    type ElementsIter = EachElement<'a>;
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn elements(&self) -> EachElement<'a> {
+        EachElement(self.0.iter())
+    }
+
+    fn is_unique(&self) -> bool {
+        equal::all_differ(self.0)
+    }
+}
+
+impl<'a> Iterator for EachElement<'a> {
+    type Item = Seen<'a>;
+
+    fn next(&mut self) -> Option<Seen<'a>> {
+        let element = self.0.next()?;
+        pay(rates().value + LOOK_STEPS).then_some(Seen(element))
+    }
+}

@@ -14,6 +14,7 @@ use crate::precompiled::{self, CodeOrigin};
 use crate::preview1::{self, NotAProgram};
 use crate::reach::Reach;
 use crate::shape::{Exports, Shape, ShapeName};
+use crate::start::Start;
 use crate::state::CallState;
 use crate::typed::{Descriptions, LeftOut};
 
@@ -133,6 +134,7 @@ pub struct ToolComponent {
     pooled: bool,
     inspection: Inspection,
     origin: CodeOrigin,
+    start: Start,
 }
 
 impl ToolComponent {
@@ -158,6 +160,7 @@ impl ToolComponent {
             pooled,
             inspection,
             origin,
+            start: Start::default(),
         })
     }
 
@@ -241,6 +244,10 @@ impl ToolComponent {
 
     pub(crate) fn pre(&self) -> &InstancePre<CallState> {
         &self.pre
+    }
+
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
     }
 
     pub(crate) fn tools(&self) -> &Shape {

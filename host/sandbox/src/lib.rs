@@ -40,6 +40,7 @@ mod precompiled;
 mod preview1;
 mod printing;
 mod program;
+mod random;
 mod reach;
 mod redaction;
 mod secrets;

@@ -43,6 +43,8 @@ pub(crate) struct CallState {
     pub(crate) host_work: u64,
     /// The call's whole budget of fuel.
     pub(crate) fuel: u64,
+    /// Random bytes of one request.
+    random_bytes: u64,
     /// While the instance is made ahead: there is no call yet that may reach anything.
     starting: bool,
     /// Before the sockets, where there are rules of any.
@@ -85,6 +87,7 @@ impl CallState {
             host_calls: 0,
             host_work: 0,
             fuel: limits.fuel(),
+            random_bytes: limits.random_bytes(),
             starting: false,
             gate,
             net_limits,
@@ -138,7 +141,7 @@ impl CallState {
     /// # Errors
     /// A trap where host functions alone have used more than the whole budget. What the guest computes beside is seen at the next
     /// tick.
-    pub(crate) fn charge(&mut self, fuel: u64) -> wasmtime::Result<()> {
+    pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
         self.host_work = self.host_work.saturating_add(fuel);
         if engine::host_fuel(self) > self.fuel { Err(Trap::OutOfFuel.into()) } else { Ok(()) }
     }
@@ -182,6 +185,11 @@ impl CallState {
     /// What stands before the sockets.
     pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
+    }
+
+    /// The most random bytes of one request.
+    pub(crate) fn random_bytes_max(&self) -> u64 {
+        self.random_bytes
     }
 
     /// What the guest has handles of. For host functions of this crate, which have been counted.

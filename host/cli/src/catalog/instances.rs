@@ -165,7 +165,7 @@ mod tests {
         for caller in 0..1_000 {
             assert!(kept.of_caller(&format!("late {caller}")).is_some());
             assert!(kept.callers.lock().unwrap().len() <= CALLERS_MAX);
-            assert_eq!(places[1].upgrade().is_none(), true, "the second had waited for longest");
+            assert!(places[1].upgrade().is_none(), "the second had waited for longest");
             assert_eq!(places[0].upgrade().is_none(), caller >= CALLERS_MAX - 1, "after {caller}");
         }
     }

@@ -123,7 +123,7 @@ impl CallState {
         write: impl FnOnce(&Bucket, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
     ) -> Result<T, Trouble> {
         let fuel = (keys as u64).saturating_mul(WRITE_FUEL).saturating_add((bytes as u64).saturating_mul(BYTE_FUEL));
-        self.charge(fuel).map_err(Trouble::Trap)?;
+        self.spend(fuel).map_err(Trouble::Trap)?;
         let bucket = self.bucket(bucket).await?;
         let turn = bucket.store.turn().await;
         let stop = Stop::default();
@@ -138,8 +138,8 @@ impl CallState {
     }
 
     /// Takes fuel for what was read. Where that was too much the next tick ends the call.
-    fn charge_read(&mut self, bytes: usize) {
-        let _ = self.charge((bytes as u64).saturating_mul(BYTE_FUEL));
+    fn spend_read(&mut self, bytes: usize) {
+        let _ = self.spend((bytes as u64).saturating_mul(BYTE_FUEL));
     }
 }
 
@@ -186,9 +186,9 @@ impl store::Host for CallState {
 
 impl store::HostBucket for CallState {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Option<Vec<u8>>, Trouble> {
-        self.charge(READ_FUEL).map_err(Trouble::Trap)?;
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let found = self.read(&bucket, true, move |bucket, _| bucket.store.get(&bucket.place, &key)).await?;
-        self.charge_read(found.as_ref().map_or(0, Vec::len));
+        self.spend_read(found.as_ref().map_or(0, Vec::len));
         Ok(found)
     }
 
@@ -201,15 +201,15 @@ impl store::HostBucket for CallState {
     }
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<bool, Trouble> {
-        self.charge(READ_FUEL).map_err(Trouble::Trap)?;
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
         self.read(&bucket, true, move |bucket, _| bucket.store.exists(&bucket.place, &key)).await
     }
 
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
-        self.charge(READ_FUEL).map_err(Trouble::Trap)?;
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let page = self.read(&bucket, true, move |bucket, _| bucket.store.keys(&bucket.place, cursor)).await?;
         // Where that was too much the next tick ends the call.
-        let _ = self.charge((page.keys.len() as u64).saturating_mul(LIST_FUEL));
+        let _ = self.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys: page.keys, cursor: page.cursor })
     }
 
@@ -232,7 +232,7 @@ impl batch::Host for CallState {
         keys: Vec<String>,
     ) -> Result<Vec<Option<(String, Vec<u8>)>>, Trouble> {
         check_count(keys.len())?;
-        self.charge((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
+        self.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
         let short = keys.len() <= KEYS_HERE_MAX;
         let found = self.read(&bucket, short, move |bucket, stop| {
             // The same large value, asked for many times, would fill the host's memory.
@@ -240,7 +240,7 @@ impl batch::Host for CallState {
             bucket.store.get_all(&bucket.place, keys, (bytes_max, stop))
         });
         let found = found.await?;
-        self.charge_read(found.iter().flatten().map(|(_, value)| value.len()).sum());
+        self.spend_read(found.iter().flatten().map(|(_, value)| value.len()).sum());
         Ok(found)
     }
 

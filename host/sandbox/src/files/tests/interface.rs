@@ -25,7 +25,7 @@ fn a_read_mount_reads_and_changes_nothing() {
     assert_eq!(guest.open_as(data, "file", (FOLLOW, OpenFlags::TRUNCATE, READ)).map(|_| ()), no);
     assert_eq!(guest.open_as(data, "sub", (FOLLOW, as_is(), DescriptorFlags::MUTATE_DIRECTORY)).map(|_| ()), no);
     assert_eq!(guest.write(file, 1, 0).map(|_| ()), no);
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 0)), no);
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 0)), no);
     assert_eq!(guest.writer(file, 0).map(|_| ()), no);
     assert_eq!(guest.appender(file).map(|_| ()), no);
     assert_eq!(guest.ask(|view| view.set_times(at(file), NewTimestamp::Now, NewTimestamp::Now)), no);

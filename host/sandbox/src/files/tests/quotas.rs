@@ -36,14 +36,14 @@ fn a_hole_counts_as_if_it_were_written() {
     let (_folder, mut guest, out) = guest();
     let file = guest.create(out, "a").unwrap();
     assert_eq!(guest.write(file, 1, 1024), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1025)), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1 << 40)), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), u64::MAX)), Err(ErrorCode::FileTooLarge));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1025)), Err(FULL));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1 << 40)), Err(FULL));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), u64::MAX)), Err(ErrorCode::FileTooLarge));
     assert_eq!(guest.write(file, 1, u64::MAX), Err(ErrorCode::FileTooLarge));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1024)), Ok(()));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1024)), Ok(()));
     let other = guest.create(out, "b").unwrap();
     assert_eq!(guest.write(other, 1, 0), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1023)), Ok(()));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1023)), Ok(()));
     assert_eq!(guest.write(other, 1, 0), Ok(1));
 }
 
@@ -178,7 +178,7 @@ fn a_file_of_several_names_is_not_written() {
     guest.write(file, 4, 0).unwrap();
     guest.link(out, "own", "second").unwrap();
     assert_eq!(guest.write(file, 1, 0).map(|_| 0), no, "as well through what was opened before");
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 0)).map(|()| 0), no);
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 0)).map(|()| 0), no);
     guest.unlink(out, "second").unwrap();
     assert_eq!(guest.write(file, 1, 0), Ok(1));
     assert_eq!(std::fs::read(&outside).unwrap(), b"kept");
@@ -211,7 +211,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
                         let Ok(own) = guest.create(out, &format!("{call}-{}", round % 9)) else { continue };
                         written += guest.write(own, 700, round * 100).unwrap_or(0);
                         let _ = guest.write(shared, 900, round * 300);
-                        let _ = guest.ask(|view| view.set_size(at(own), 50 * round));
+                        let _ = guest.ask(|view| view.set_size(&at(own), 50 * round));
                         if round % 7 == 0 {
                             let _ = guest.unlink(out, &format!("{}-{}", (call + 1) % 8, round % 9));
                         }

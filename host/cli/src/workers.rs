@@ -455,6 +455,41 @@ mod tests {
     }
 
     #[test]
+    fn work_that_may_take_long_leaves_threads_with_other_duties_for_good() {
+        let (io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let work = move || -> Work {
+            let done = done.clone();
+            Box::pin(async move {
+                let id = || std::thread::current().id();
+                let began = id();
+                toolcell_sandbox::leave().await;
+                let mut ran = vec![id()];
+                for _ in 0..5 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    ran.push(id());
+                }
+                done.send((began, ran)).unwrap();
+            })
+        };
+        let here = std::thread::current().id();
+        workers.executor().run_here(work());
+        let (began, ran) = ended.recv().unwrap();
+        assert_eq!(began, here);
+        let (executor, driven) = (workers.executor(), work());
+        let driver = io.block_on(io.spawn(async move {
+            executor.run_driving(driven);
+            std::thread::current().id()
+        }));
+        let driver = driver.unwrap();
+        let (began, too) = ended.recv().unwrap();
+        assert_eq!(began, driver);
+        for thread in ran.iter().chain(&too) {
+            assert!(*thread == ran[0] && *thread != here && *thread != driver, "a worker does all of the rest");
+        }
+    }
+
+    #[test]
     fn after_work_that_was_not_short_the_next_goes_to_a_worker() {
         let (_io, workers) = workers(1);
         let (done, ended) = mpsc::channel();

@@ -37,8 +37,8 @@ pub(crate) fn is_here() -> bool {
     HAS_DUTIES.get()
 }
 
-/// Returns on a thread without other duties.
-pub(crate) async fn leave() {
+/// Returns on a thread without other duties, where what polls it asks [`leaves`] and goes on elsewhere.
+pub async fn leave() {
     poll_fn(|context| {
         if !is_here() {
             return Poll::Ready(());

@@ -63,7 +63,7 @@ pub use capture::Captured;
 pub use component::{LoadError, ToolComponent};
 pub use digest::Digest;
 pub use drafts::remove_abandoned as remove_abandoned_drafts;
-pub use duties::{leaves, with_other_duties};
+pub use duties::{leave, leaves, with_other_duties};
 pub use engine::{COMPONENT_BYTES_MAX, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
 pub use files::Note;

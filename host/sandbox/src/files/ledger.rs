@@ -137,6 +137,12 @@ impl Account {
         self.count(RECOUNT_EVERY).is_ok_and(|counted| counted)
     }
 
+    /// As if the last count were long ago.
+    #[cfg(test)]
+    pub(super) fn forget_count(&self) {
+        self.ledger.names().counted = None;
+    }
+
     /// Whether it is being counted: who asks for a name, or closes a file, waits until that is done.
     pub(crate) fn is_counted(&self) -> bool {
         self.ledger.counts.load(Ordering::Acquire) > 0

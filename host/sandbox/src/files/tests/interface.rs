@@ -206,3 +206,25 @@ fn one_call_has_only_so_much_open() {
     guest.close(open.pop().unwrap());
     guest.open(data, "file").unwrap();
 }
+
+#[test]
+fn a_listing_looks_at_so_many_names_at_once_and_shows_every_one_that_it_can() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (folder, mut guest, data) = guest("read");
+    for number in 0..1_000 {
+        let name = [&b"\xff"[..], number.to_string().as_bytes()].concat();
+        std::fs::write(folder.path().join("data").join(std::ffi::OsStr::from_bytes(&name)), "").unwrap();
+    }
+    let listing = guest.ask(|view| view.read_directory(at(data))).unwrap().rep();
+    let (mut names, mut more) = (Vec::new(), 0);
+    loop {
+        match guest.ask(|view| view.step(&Resource::new_borrow(listing))).unwrap() {
+            Step::Entry(entry) => names.push(entry.name),
+            Step::More => more += 1,
+            Step::End => break,
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["file", "link", "sub"]);
+    assert!(more >= 10, "{more}");
+}

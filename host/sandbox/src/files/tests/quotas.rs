@@ -2,6 +2,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::ledger::Account;
 use super::super::measure::{self, Amount};
 use super::*;
 
@@ -264,6 +265,51 @@ fn what_is_there_at_load_counts_and_so_does_what_others_remove() {
     let again = prepare(folder.path(), TABLE).unwrap();
     again.mounts()[0].account.as_ref().unwrap().count(std::time::Duration::ZERO).unwrap();
     assert_eq!(guest.write(file, 1023, 0), Ok(1023), "a later count is seen by running calls as well");
+}
+
+/// A folder that another program fills and empties, as it is when its count is old.
+fn emptied() -> (tempfile::TempDir, Guest, u32) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("out")).unwrap();
+    std::fs::write(folder.path().join("out/big"), vec![0; 1000]).unwrap();
+    let mut guest = Guest::with(folder.path(), TABLE);
+    let out = guest.root("/out");
+    let file = guest.create(out, "a").unwrap();
+    std::fs::remove_file(folder.path().join("out/big")).unwrap();
+    guest.files.prepared().accounts().for_each(Account::forget_count);
+    (folder, guest, file)
+}
+
+#[tokio::test]
+async fn who_is_refused_room_has_it_counted_aside_and_then_has_it() {
+    let (_folder, mut guest, file) = emptied();
+    assert_eq!(guest.write(file, 1000, 0), Err(FULL), "nothing is counted on the guest's thread");
+    let mut view = guest.view();
+    let written = HostDescriptor::write(&mut view, at(file), vec![b'x'; 1000], 0).await;
+    assert_eq!(written.unwrap(), 1000);
+    let again = HostDescriptor::write(&mut view, at(file), vec![b'x'; 1000], 1000).await;
+    assert!(matches!(again, Err(Refused::Code(ErrorCode::InsufficientSpace))));
+}
+
+#[tokio::test]
+async fn a_stream_holds_what_found_no_room_until_it_was_counted() {
+    let (_folder, mut guest, file) = emptied();
+    let mut stream = guest.writer(file, 0).unwrap();
+    assert!(matches!(stream.check_write(), Ok(1..)));
+    stream.write(vec![b'x'; 1000].into()).unwrap();
+    assert_eq!(stream.check_write().unwrap(), 0, "there is one piece at a time");
+    stream.flush().unwrap();
+    assert!(stream.write_ready().await.unwrap() > 0);
+    stream.write(vec![b'y'; 24].into()).unwrap();
+    assert_eq!(guest.size(file), 1024);
+    let refused = stream.write(vec![b'z'; 1].into());
+    let told = match refused {
+        Ok(()) => stream.write_ready().await.map(drop),
+        refused => refused,
+    };
+    assert_eq!(guest.code_of(told.unwrap_err()), Some(FULL));
+    assert!(stream.check_write().is_err(), "a stream that failed is closed");
+    assert_eq!(guest.size(file), 1024);
 }
 
 #[test]

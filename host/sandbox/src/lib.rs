@@ -74,6 +74,6 @@ pub use preview1::NotAProgram;
 pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use shape::ShapeName;
-pub use typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use start::StartCall;
+pub use typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use warm::{Ahead, Spawn, Tell, Warm, WarmBudget};

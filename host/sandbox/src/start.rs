@@ -58,7 +58,10 @@ impl Start {
 ///
 /// # Errors
 /// It did not end well for another reason.
-pub(crate) async fn try_alone(pre: &InstancePre<CallState>, limits: &Limits) -> wasmtime::Result<Result<(), StartCall>> {
+pub(crate) async fn try_alone(
+    pre: &InstancePre<CallState>,
+    limits: &Limits,
+) -> wasmtime::Result<Result<(), StartCall>> {
     let component = pre.component();
     let mut linker = Linker::new(pre.engine());
     let ty = component.component_type();
@@ -148,7 +151,8 @@ mod tests {
         ];
         for (parts, name) in table {
             let found = try_alone(component(parts).pre(), &Limits::default()).await.unwrap();
-            let text = format!("its start code calls {name}, which reaches nothing before a call is recorded and approved");
+            let text =
+                format!("its start code calls {name}, which reaches nothing before a call is recorded and approved");
             assert_eq!(found.unwrap_err().to_string(), text);
         }
         assert_eq!(try_alone(component(ALONE).pre(), &Limits::default()).await.unwrap(), Ok(()));
@@ -171,7 +175,11 @@ mod tests {
             instance.store.data_mut().starting();
             instance.instantiate(&component).await.unwrap();
             assert_eq!(instance.store.data_mut().started(), alone);
-            assert_eq!(Arc::ptr_eq(instance.store.data().reach(), &granted), alone, "its rights are gone at the first call");
+            assert_eq!(
+                Arc::ptr_eq(instance.store.data().reach(), &granted),
+                alone,
+                "its rights are gone at the first call"
+            );
         }
     }
 

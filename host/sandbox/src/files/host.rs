@@ -7,8 +7,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 
 use super::bindings::preopens;
 use super::bindings::types::{
-    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize,
-    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::entries;
@@ -141,9 +140,7 @@ impl Looked {
 }
 
 /// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's deadline.
-pub(super) async fn aside<T: Send + 'static>(
-    wait: impl FnOnce() -> std::io::Result<T> + Send + 'static,
-) -> Result<T> {
+pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(wait).await {
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorCode::Io.into()),
@@ -185,7 +182,12 @@ impl FilesView<'_> {
         Ok(self.file_to_write(fd)?.handle.set_size(size)?)
     }
 
-    pub(super) fn set_times(&mut self, fd: Resource<Descriptor>, accessed: NewTimestamp, modified: NewTimestamp) -> Result<()> {
+    pub(super) fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<()> {
         if let Descriptor::File(file) = self.table.get(&fd)? {
             self.files.permit(file.mount, FileAccess::Write, &file.at)?;
             return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
@@ -193,7 +195,12 @@ impl FilesView<'_> {
         self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), accessed, modified)
     }
 
-    pub(super) fn read(&mut self, fd: Resource<Descriptor>, length: Filesize, offset: Filesize) -> Result<(Vec<u8>, bool)> {
+    pub(super) fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        length: Filesize,
+        offset: Filesize,
+    ) -> Result<(Vec<u8>, bool)> {
         let bytes = self.file_to_read(&fd)?.handle.read(length, offset)?;
         let ended = bytes.is_empty() && length > 0;
         Ok((bytes, ended))
@@ -234,7 +241,12 @@ impl FilesView<'_> {
         Ok(self.facts(&fd)?.stat())
     }
 
-    pub(super) fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> Result<DescriptorStat> {
+    pub(super) fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<DescriptorStat> {
         Ok(self.facts_at(&fd, flags, &path)?.stat())
     }
 
@@ -329,7 +341,11 @@ impl FilesView<'_> {
         Ok(entries::remove_file(&spot, permit)?)
     }
 
-    pub(super) fn is_same_object(&mut self, one: Resource<Descriptor>, other: Resource<Descriptor>) -> wasmtime::Result<bool> {
+    pub(super) fn is_same_object(
+        &mut self,
+        one: Resource<Descriptor>,
+        other: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
         // What cannot be looked at any more is nothing else's.
         Ok(match (self.facts(&one), self.facts(&other)) {
             (Ok(Looked::Real(one)), Ok(Looked::Real(other))) => one.identity == other.identity,

@@ -154,7 +154,8 @@ impl StateFile {
 
     /// Whether everything up to `mark` survives the host by now, where that can be said without waiting.
     pub(super) fn is_settled(&self, mark: Mark) -> bool {
-        self.now.try_read().is_ok_and(|now| now.life == mark.life) && self.durable.load(Ordering::Acquire) >= mark.commit
+        self.now.try_read().is_ok_and(|now| now.life == mark.life)
+            && self.durable.load(Ordering::Acquire) >= mark.commit
     }
 
     /// Returns once everything up to `mark` survives the host, and the machine. Calls that end together share one wait

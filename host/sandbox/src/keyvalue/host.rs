@@ -144,9 +144,7 @@ impl CallState {
 }
 
 /// Does this on a thread that guests do not run on.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Trouble> {
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Trouble> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => Ok(done?),
         Err(error) => Err(Trouble::Trap(wasmtime::Error::new(error))),

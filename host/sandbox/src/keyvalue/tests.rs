@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::database::Mark;
 use super::error::{OpenError, Refusal};
 use super::store::{
-    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair, Place,
-    Stop, Store,
+    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair,
+    Place, Stop, Store,
 };
 
 const ROOMY: Bounds = Bounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };

@@ -2,6 +2,7 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::bindings::types::HostDescriptor;
 use super::super::ledger::Account;
 use super::super::measure::{self, Amount};
 use super::*;

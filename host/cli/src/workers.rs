@@ -7,10 +7,11 @@
 //! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
 //! call that waited for a connection and is alone goes on, for the same reason, on the thread that drives connections: a
 //! guest that makes one request after another stays there. So does a call begin there that comes alone over HTTP. A call that kept one of these
-//! threads for long makes the next ones go to the workers at once, for a while.
+//! threads for long makes the next ones go to the workers at once, for a while. A call that is about to do something that may take long (files,
+//! state) leaves them by itself, and stays on the workers.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
 use std::thread::{JoinHandle, Thread};
@@ -18,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
+use toolcell_sandbox::with_other_duties;
 
 /// A call that keeps the reader longer than this is no short one. Most guests answer within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
@@ -73,6 +75,8 @@ impl Queue {
 struct Task {
     work: Mutex<Option<Work>>,
     state: AtomicU8,
+    /// Once its guest did something that may take long: it goes on on workers alone.
+    long: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -182,7 +186,7 @@ impl Executor for GuestExecutor {
             return self.run(work);
         }
         let began = Instant::now();
-        let (again, left) = Task::new(work, RUNNING, shared).poll_leaving();
+        let (again, left) = with_other_duties(|| Task::new(work, RUNNING, shared).poll_leaving());
         again.into_iter().for_each(|task| shared.push(task));
         if began.elapsed() > SHORT {
             shared.driver.begin(shared.now_us());
@@ -212,11 +216,11 @@ impl Shared {
     /// further guest for a while if that took long.
     fn run_short(&self, caution: &Caution, run: impl FnOnce() -> Option<Arc<Task>>) {
         let began = Instant::now();
-        run().into_iter().for_each(|task| self.push(task));
+        with_other_duties(run).into_iter().for_each(|task| self.push(task));
         while let Some(task) = self.next_later(began) {
             // Whoever reads the reply, perhaps on this CPU, comes first.
             std::thread::yield_now();
-            task.begin().into_iter().for_each(|task| self.push(task));
+            with_other_duties(|| task.begin()).into_iter().for_each(|task| self.push(task));
         }
         let took = began.elapsed();
         if took > SHORT {
@@ -232,14 +236,14 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         drop(self.io.spawn(async move {
-            drop(left);
+            with_other_duties(|| drop(left));
             shared.run_short(&shared.driver, || None);
         }));
     }
 
     /// A task that waited can go on: here, where this thread drives connections and no guest is waiting for a worker.
     fn go_on(self: &Arc<Self>, task: Arc<Task>) {
-        if !DRIVES.get() || self.is_cautious(&self.driver) || !self.queue().is_free() {
+        if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue().is_free() {
             return self.push(task);
         }
         let shared = Arc::clone(self);
@@ -331,7 +335,12 @@ impl Shared {
 
 impl Task {
     fn new(work: Work, state: u8, shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { work: Mutex::new(Some(work)), state: AtomicU8::new(state), shared: Arc::clone(shared) })
+        let (work, state, long) = (Mutex::new(Some(work)), AtomicU8::new(state), AtomicBool::new(false));
+        Arc::new(Self { work, state, long, shared: Arc::clone(shared) })
+    }
+
+    fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
     }
 
     /// Takes it out of a queue and polls it; see [`Task::poll`].
@@ -355,6 +364,9 @@ impl Task {
         POLLS.set(true);
         let polled = work.as_mut().poll(&mut Context::from_waker(&waker));
         POLLS.set(false);
+        if toolcell_sandbox::leaves() {
+            self.long.store(true, Ordering::Relaxed);
+        }
         let left = LEFT.take();
         if polled.is_ready() {
             return (None, left);
@@ -440,6 +452,41 @@ mod tests {
             done.send(std::thread::current().id()).unwrap();
         }));
         assert_ne!(ended.recv().unwrap(), here);
+    }
+
+    #[test]
+    fn work_that_may_take_long_leaves_threads_with_other_duties_for_good() {
+        let (io, workers) = workers(1);
+        let (done, ended) = mpsc::channel();
+        let work = move || -> Work {
+            let done = done.clone();
+            Box::pin(async move {
+                let id = || std::thread::current().id();
+                let began = id();
+                toolcell_sandbox::leave().await;
+                let mut ran = vec![id()];
+                for _ in 0..5 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    ran.push(id());
+                }
+                done.send((began, ran)).unwrap();
+            })
+        };
+        let here = std::thread::current().id();
+        workers.executor().run_here(work());
+        let (began, ran) = ended.recv().unwrap();
+        assert_eq!(began, here);
+        let (executor, driven) = (workers.executor(), work());
+        let driver = io.block_on(io.spawn(async move {
+            executor.run_driving(driven);
+            std::thread::current().id()
+        }));
+        let driver = driver.unwrap();
+        let (began, too) = ended.recv().unwrap();
+        assert_eq!(began, driver);
+        for thread in ran.iter().chain(&too) {
+            assert!(*thread == ran[0] && *thread != here && *thread != driver, "a worker does all of the rest");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ wasmtime::component::bindgen!({
     world: "toolcell:mcp/tool-component",
     imports: {
         "toolcell:mcp/asking.ask": async | trappable,
+        "toolcell:mcp/log.write": async | trappable,
+        "toolcell:mcp/progress.report": async | trappable,
     },
     exports: { default: async },
 });

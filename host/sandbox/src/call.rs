@@ -12,6 +12,7 @@ use crate::bindings::contract;
 use crate::caller::Caller;
 use crate::capture::Captured;
 use crate::component::ToolComponent;
+use crate::duties;
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::kept::{Kept, Turn};
@@ -162,8 +163,14 @@ pub(crate) async fn run<T>(
     let running = component.sandbox().clock().running();
     let waits = component.inspection().asks().then(|| instance.store.data_mut().asking.waits(&running));
     let started = Instant::now();
-    let answer = {
+    let answer = if caller.is_cancelled() {
+        // Nobody waits for it any more, or its rights were taken away while it waited: nothing of it runs.
+        Err(Failure::Cancelled)
+    } else {
         let work = async {
+            if instance.holds_resources() {
+                duties::leave().await;
+            }
             instance.instantiate(component).await?;
             if is_late((started, limits), waits.as_deref()) {
                 // Instantiation cannot be interrupted. The deadline ends the call now, before anything else of it runs.
@@ -188,9 +195,16 @@ pub(crate) async fn run<T>(
         Err(stop) => Err(stop),
     };
     // An answer never speaks of what the disk does not have.
-    let outcome = match (outcome, instance.store.data_mut().keyvalue.settle().await) {
-        (Ok(_), Err(fault)) => Err(Failure::Host { detail: fault.to_string() }),
-        (outcome, _) => outcome,
+    let outcome = match outcome {
+        Ok(value) => match instance.store.data_mut().keyvalue.settle().await {
+            Ok(()) => Ok(value),
+            Err(fault) => Err(Failure::Host { detail: fault.to_string() }),
+        },
+        failed => {
+            // It keeps what it wrote; nobody waits for that.
+            instance.store.data_mut().keyvalue.abandon();
+            failed
+        }
     };
     let mut usage = instance.usage(limits, started.elapsed());
     // An answer that cost too much is none, or the same call would pass or not by where a tick fell.

@@ -16,6 +16,7 @@ use crate::precompiled::{self, CodeOrigin, NotCompiled};
 use crate::preview1::{self, NotAProgram};
 use crate::reach::Reach;
 use crate::shape::{Exports, Shape, ShapeName};
+use crate::start::Start;
 use crate::state::CallState;
 use crate::survey::{Excess, Refusal, Survey};
 use crate::typed::{Descriptions, LeftOut};
@@ -153,6 +154,7 @@ pub struct ToolComponent {
     inspection: Inspection,
     origin: CodeOrigin,
     survey: Survey,
+    start: Start,
 }
 
 /// What became of a component's bytes.
@@ -187,6 +189,7 @@ impl ToolComponent {
             inspection,
             origin,
             survey,
+            start: Start::default(),
         })
     }
 
@@ -283,6 +286,10 @@ impl ToolComponent {
 
     pub(crate) fn pre(&self) -> &InstancePre<CallState> {
         &self.pre
+    }
+
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
     }
 
     pub(crate) fn tools(&self) -> &Shape {

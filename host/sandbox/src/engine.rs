@@ -167,13 +167,14 @@ pub(crate) fn store(
 /// Fuel of the host functions that were called. wasmtime counts only what the guest itself computes; this is counted beside it, seen
 /// at every tick and when a call ends.
 pub(crate) fn host_fuel(state: &CallState) -> u64 {
-    state.host_calls.saturating_mul(HOST_CALL_FUEL)
+    state.host_calls.saturating_mul(HOST_CALL_FUEL).saturating_add(state.host_work)
 }
 
 /// Fills up what a call may use.
 pub(crate) fn set_budgets(store: &mut Store<CallState>, limits: &Limits) -> wasmtime::Result<()> {
     store.set_fuel(limits.fuel())?;
-    store.data_mut().host_calls = 0;
+    let state = store.data_mut();
+    (state.host_calls, state.host_work, state.fuel) = (0, 0, limits.fuel());
     store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
     store.set_max_component_handles(limits.handles());
     Ok(())

@@ -84,6 +84,11 @@ impl Instance {
         self.held_bytes() <= SMALL_BYTES_MAX
     }
 
+    /// Whether earlier calls left open files, buckets or streams in it: what is done with them may take long.
+    pub(crate) fn holds_resources(&mut self) -> bool {
+        !self.store.data_mut().table().is_empty()
+    }
+
     /// Readies an instance that was made ahead, with these very limits, for its one call.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
         self.slot.run(call);

@@ -2,21 +2,25 @@
 //! it is called.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
-use wasmtime_wasi::p2::bindings::{cli, random};
+use wasmtime_wasi::p2::bindings::{cli, random as wasi_random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiView as _, p2};
 
 use crate::bindings;
 use crate::files;
 use crate::state::CallState;
-use crate::{config, keyvalue, sockets};
+use crate::{config, keyvalue, random, sockets};
 
 type State = CallState;
 
 /// Everything that this host offers.
 pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    // wasi:io, clocks, random, standard input and output.
+    // wasi:io, clocks, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
+    // In the place of what came with them.
+    linker.allow_shadowing(true);
+    random::add_to_linker(linker)?;
+    linker.allow_shadowing(false);
     add_cli(linker)?;
     files::add_to_linker(linker, State::files)?;
     sockets::add_to_linker(linker)?;
@@ -28,8 +32,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
 }
 
 fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    random::insecure::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
-    random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
+    wasi_random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
     cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_input::add_to_linker::<State, WasiCli>(linker, State::cli)?;

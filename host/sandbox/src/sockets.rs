@@ -42,10 +42,10 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     type State = CallState;
     type Own = HasSelf<CallState>;
     // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
-    wasi::tcp::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::udp::add_to_linker::<State, Own>(linker, |state| state)?;
-    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, |state| state)?;
+    wasi::tcp::add_to_linker::<State, Own>(linker, State::reached)?;
+    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
+    wasi::udp::add_to_linker::<State, Own>(linker, State::reached)?;
+    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
     bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
+use wasmtime::Trap;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -13,6 +14,7 @@ use crate::asking::AskBudget;
 use crate::caller::Caller;
 use crate::capture::LogBudget;
 use crate::denials::Denials;
+use crate::engine;
 use crate::files::{Files, FilesView};
 use crate::http::{self, HttpHooks};
 use crate::keyvalue;
@@ -37,6 +39,14 @@ pub(crate) struct CallState {
     reach: Arc<Reach>,
     /// Calls of host functions since the budgets were last filled up.
     pub(crate) host_calls: u64,
+    /// Fuel of what host functions did since then, beside what each call of one costs.
+    pub(crate) host_work: u64,
+    /// The call's whole budget of fuel.
+    pub(crate) fuel: u64,
+    /// Random bytes of one request.
+    random_bytes: u64,
+    /// While the instance is made ahead: there is no call yet that may reach anything.
+    starting: bool,
     /// Before the sockets, where there are rules of any.
     gate: Option<Arc<Gate>>,
     net_limits: NetLimits,
@@ -75,6 +85,10 @@ impl CallState {
             asking,
             reach,
             host_calls: 0,
+            host_work: 0,
+            fuel: limits.fuel(),
+            random_bytes: limits.random_bytes(),
+            starting: false,
             gate,
             net_limits,
             net: None,
@@ -87,7 +101,49 @@ impl CallState {
     /// Every host function comes by here for its state, once for each call of it.
     pub(crate) fn called(&mut self) -> &mut Self {
         self.host_calls = self.host_calls.saturating_add(1);
+        self.reached()
+    }
+
+    /// The same for functions that are counted further down.
+    pub(crate) fn reached(&mut self) -> &mut Self {
+        if self.starting {
+            self.seal();
+        }
         self
+    }
+
+    /// From now on, and until [`CallState::started`], code runs that no call was recorded or approved for.
+    pub(crate) fn starting(&mut self) {
+        self.starting = true;
+    }
+
+    /// That code has ended. False where it called a host function: nothing came of that, and what the guest made of it must not
+    /// serve a call.
+    pub(crate) fn started(&mut self) -> bool {
+        self.starting = false;
+        self.host_calls == 0
+    }
+
+    /// Takes everything away that the tool was granted. The instance serves no call any more.
+    #[cold]
+    fn seal(&mut self) {
+        self.host_calls = self.host_calls.max(1);
+        let (limits, sealed) = (Limits::default(), Reach::sealed(""));
+        self.files = Files::new(Arc::clone(sealed.files()));
+        (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
+        (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
+        self.keyvalue = keyvalue::Session::default();
+        self.reach = sealed;
+    }
+
+    /// Takes fuel for what a host function is about to do.
+    ///
+    /// # Errors
+    /// A trap where host functions alone have used more than the whole budget. What the guest computes beside is seen at the next
+    /// tick.
+    pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
+        self.host_work = self.host_work.saturating_add(fuel);
+        if engine::host_fuel(self) > self.fuel { Err(Trap::OutOfFuel.into()) } else { Ok(()) }
     }
 
     /// A program begins to run, with streams, arguments and variables of this run alone.
@@ -129,6 +185,11 @@ impl CallState {
     /// What stands before the sockets.
     pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
+    }
+
+    /// The most random bytes of one request.
+    pub(crate) fn random_bytes_max(&self) -> u64 {
+        self.random_bytes
     }
 
     /// What the guest has handles of. For host functions of this crate, which have been counted.

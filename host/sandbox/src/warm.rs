@@ -11,6 +11,7 @@ use crate::caller::NoCaller;
 use crate::component::ToolComponent;
 use crate::instance::Instance;
 use crate::reach::Reach;
+use crate::start::{self, StartCall};
 
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
@@ -21,6 +22,20 @@ const STRETCH: Duration = Duration::from_micros(100);
 
 /// Runs a piece of work on the threads of guests, when these have nothing else to do.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
+
+/// Is told once of a component that nothing is made ahead of, by its name in the manifest, and why.
+pub type Tell = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
+
+/// With what instances are made ahead.
+#[derive(Clone)]
+pub struct Ahead {
+    /// The memory that they have, with those of all other tools.
+    pub budget: Arc<WarmBudget>,
+    /// Where they are made.
+    pub spawn: Spawn,
+    /// Whoever hears that there are none.
+    pub tell: Tell,
+}
 
 /// The memory that all instances made ahead have together.
 #[derive(Debug)]
@@ -67,8 +82,7 @@ pub struct Warm {
     limits: Limits,
     reach: Arc<Reach>,
     count: usize,
-    budget: Arc<WarmBudget>,
-    spawn: Spawn,
+    ahead: Ahead,
     ready: Mutex<Vec<(Instance, Charge)>>,
     /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
     spent: Mutex<Vec<(Instance, Charge)>>,
@@ -85,16 +99,14 @@ impl Warm {
         component: Arc<ToolComponent>,
         (limits, reach): (Limits, Arc<Reach>),
         count: usize,
-        budget: Arc<WarmBudget>,
-        spawn: Spawn,
+        ahead: Ahead,
     ) -> Arc<Self> {
         Arc::new(Self {
             component,
             limits,
             reach,
             count,
-            budget,
-            spawn,
+            ahead,
             ready: Mutex::default(),
             spent: Mutex::default(),
             refilling: AtomicBool::new(false),
@@ -112,8 +124,8 @@ impl Warm {
         };
         // Making one costs as much as it saves the next call, on a CPU that client and host share. So they are made at once
         // when the last is gone, and most calls find one without anything being made beside them.
-        if left <= self.count / 8 && !self.refilling.swap(true, Ordering::AcqRel) {
-            (self.spawn)(Box::pin(refill(Arc::downgrade(self))));
+        if left <= self.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
+            (self.ahead.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
@@ -122,8 +134,8 @@ impl Warm {
     /// looks after them: nothing that a call used stays for longer than the next look.
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
-        let small = instance.is_small() && self.watched.load(Ordering::Acquire);
-        let charged = small.then(|| self.budget.charge(instance.held_bytes())).flatten();
+        let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
+        let charged = small.then(|| self.ahead.budget.charge(instance.held_bytes())).flatten();
         let Some(charge) = charged else { return Some(instance) };
         let mut spent = lock(&self.spent);
         if spent.len() >= self.count {
@@ -149,16 +161,50 @@ impl Warm {
         lock(&self.spent).clear();
     }
 
+    /// Start code of this component may run before there is a call, as far as is known.
+    fn may_be_made(&self) -> bool {
+        self.component.start().is_alone() != Some(false)
+    }
+
     async fn make(&self) -> Option<(Instance, Charge)> {
         let sandbox = self.component.sandbox();
         let slot = sandbox.slots().take_warm(self.component.slot_units())?;
         let _running = sandbox.clock().running();
+        if !self.starts_alone().await {
+            return None;
+        }
         let mut instance =
             Instance::empty(&self.component, &self.limits, &self.reach, Arc::new(NoCaller), slot).ok()?;
+        // Whatever was found when it was tried: this code runs with nothing granted, and an instance that asked the host serves no call.
+        instance.store.data_mut().starting();
         let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;
+        let alone = instance.store.data_mut().started();
         made.ok()?.ok()?;
-        let charge = self.budget.charge(instance.held_bytes())?;
+        if !alone {
+            self.found(Err(StartCall::of_the_host()));
+            return None;
+        }
+        let charge = self.ahead.budget.charge(instance.held_bytes())?;
         Some((instance, charge))
+    }
+
+    /// Tries it once for each component. Its start code must not reach anything for a call that is not recorded yet, nor may what
+    /// it learned without its grants serve a call that has them. An instance made for the call does it with the call's rights.
+    async fn starts_alone(&self) -> bool {
+        if let Some(alone) = self.component.start().is_alone() {
+            return alone;
+        }
+        let tried = start::try_alone(self.component.pre(), &self.limits);
+        let Ok(Ok(found)) = tokio::time::timeout(self.limits.deadline(), tried).await else { return false };
+        let alone = found.is_ok();
+        self.found(found);
+        alone
+    }
+
+    fn found(&self, found: Result<(), StartCall>) {
+        if let Some(call) = self.component.start().found(found) {
+            (self.ahead.tell)(self.reach.grants().subject().component(), call);
+        }
     }
 }
 
@@ -168,7 +214,7 @@ async fn refill(warm: Weak<Warm>) {
     this.fill().await;
     this.refilling.store(false, Ordering::Release);
     if !this.watched.swap(true, Ordering::AcqRel) {
-        (this.spawn)(Box::pin(watch(warm)));
+        (this.ahead.spawn)(Box::pin(watch(warm)));
     }
 }
 

@@ -1,7 +1,9 @@
 //! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component, within quotas.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
-use toolcell_tests::{Command, Folder, TestHost};
+use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
 use super::{assert_refused, came_to, folder, host};
 
@@ -180,4 +182,117 @@ fn grants_of_state_that_cannot_be_are_load_errors() {
         assert_refused(&folder(FIXTURE, tables), &[word, "toolcell.toml"]);
     }
     assert_refused(&folder("reach_files", "[{c}.keyvalue]\n"), &["reach_files", "wasi:keyvalue"]);
+}
+
+/// With room for large batches, under these limits.
+fn roomy(limits: &str) -> TestHost {
+    let tables = format!(
+        "[{{c}}.keyvalue]\nquota = \"256MiB\"\nentries = 1_000_000\n[{{c}}.limits]\nmemory = \"128MiB\"\n{limits}\n"
+    );
+    TestHost::recording_in(folder(FIXTURE, &tables), &[])
+}
+
+#[test]
+fn a_batch_is_bounded_in_keys() {
+    let mut host = roomy("fuel = 1_000_000_000_000\ndeadline = \"1m\"");
+    for op in ["set_many", "get_many", "delete_many"] {
+        for count in [10_001, 100_000, 250_000] {
+            let found = came_to(&host.call("keyvalue_batch", json!({"op": op, "count": count})));
+            let text = format!("other: one batch has at most 10000 keys, and this one has {count}; split it");
+            assert_eq!(found, Err(text), "{op}");
+            host.still_works();
+        }
+        assert_eq!(did_batch(&mut host, op, 10_000), Ok(Value::Null));
+    }
+}
+
+fn did_batch(host: &mut TestHost, op: &str, count: u64) -> Result<Value, String> {
+    came_to(&host.call("keyvalue_batch", json!({"op": op, "count": count})))
+}
+
+#[test]
+fn each_key_of_a_batch_costs_fuel() {
+    let out = "out of fuel: the call used its whole budget of 2_000_000_000 units (limit \"fuel\")";
+    for (op, times) in [("set_many", 3), ("delete_many", 3), ("get_many", 30)] {
+        let mut host = roomy("fuel = 2_000_000_000\ndeadline = \"1m\"");
+        assert_eq!(did_batch(&mut host, "set_many", 10_000), Ok(Value::Null));
+        let answer = host.call("keyvalue_batch", json!({"op": op, "count": 10_000, "times": times}));
+        assert_eq!(answer.error_text(), out, "{op}");
+        host.still_works();
+    }
+    let mut host = roomy("fuel = 2_000_000_000\ndeadline = \"1m\"");
+    let answer = host.call("keyvalue_batch", json!({"op": "set_many", "count": 1_000}));
+    let fuel = answer.result()["_meta"]["toolcell/usage"]["fuel"].as_u64().unwrap();
+    assert!(fuel > 80_000_000, "{fuel}");
+}
+
+#[test]
+fn calls_that_write_batches_without_end_meet_their_deadline_and_hold_up_nobody() {
+    let late = "deadline exceeded: the call took longer than 2s (limit \"deadline\")";
+    let mut host = roomy("fuel = 1_000_000_000_000\ndeadline = \"2s\"\nconcurrency = 16");
+    for round in 0..2 {
+        let batch = json!({"op": "set_many", "count": 10_000, "bytes": 100, "times": 1_000_000});
+        let calls: Vec<Value> = (0..16).map(|_| host.start_call("keyvalue_batch", batch.clone())).collect();
+        let began = Instant::now();
+        let mut longest = Duration::ZERO;
+        while began.elapsed() < Duration::from_secs(1) {
+            let asked = Instant::now();
+            host.still_works();
+            longest = longest.max(asked.elapsed());
+        }
+        // Most take a few milliseconds, on a machine that has nothing else to do.
+        assert!(longest < Duration::from_secs(5), "round {round}: a ping and an echo took {longest:?}");
+        for call in calls {
+            assert_eq!(host.answer_to(&call).error_text(), late, "round {round}");
+        }
+        assert!(began.elapsed() < Duration::from_secs(20), "round {round}: {:?}", began.elapsed());
+    }
+    assert_eq!(did(&mut host, json!({"op": "set", "key": "after", "value": "v"})), Ok(Value::Null));
+}
+
+#[test]
+fn a_kept_bucket_whose_file_another_process_has_holds_up_nobody() {
+    let staged = staged();
+    let manifest = staged.read("toolcell.toml");
+    let kept = "[components.reach_state]\ninstance = \"per-caller\"\n";
+    staged.write("toolcell.toml", manifest.replace("[components.reach_state]\n", kept));
+    let mut host = TestHost::recording_in(staged, &[]);
+    let held = |host: &mut TestHost| came_to(&host.call("keyvalue_held", json!({"op": "increment", "key": "n"})));
+    assert_eq!(held(&mut host), Ok(json!(1)));
+    let file = host.folder().path().join(".toolcell");
+    let file = std::fs::read_dir(file)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "redb"));
+    let other = std::fs::File::options().read(true).write(true).open(file.unwrap()).unwrap();
+    for number in 2..5 {
+        // The host closes it a moment after the call.
+        other.lock().unwrap();
+        let call = host.start_call("keyvalue_held", json!({"op": "increment", "key": "n"}));
+        // It waits for two seconds, and then gives up: what comes after it does not wait for that.
+        host.still_works();
+        other.unlock().unwrap();
+        assert_eq!(came_to(&host.answer_to(&call)), Ok(json!(number)));
+    }
+}
+
+#[test]
+fn start_code_of_instances_made_ahead_reaches_no_state() {
+    let kept = "source = \"components/start_keeps.wasm\"\nprewarm = 16\n";
+    let later = "[components.later]\nsource = \"components/reach_state.wasm\"\nprefix = \"later_\"\n";
+    let manifest = format!("{}\n{later}[components.kept]\n{kept}[components.kept.keyvalue]\n", manifest_of(&["good"]));
+    let mut host = TestHost::recording(&manifest);
+    for _ in 0..20 {
+        assert_eq!(host.call("run", json!({})).text(), "survived");
+    }
+    host.will_say(
+        "no instances are made ahead: its start code calls wasi:keyvalue/store@0.2.0-draft#open, which reaches nothing before a \
+         call is recorded and approved",
+    );
+    assert_eq!(host.said().matches("no instances are made ahead").count(), 1, "it is said once");
+    let folder = host.ends_leaving_its_folder();
+    folder.write("toolcell.toml", manifest.replace("start_keeps", FIXTURE).replace("prewarm = 16\n", ""));
+    let mut host = TestHost::recording_in(folder, &[]);
+    let starts = did(&mut host, json!({"op": "get", "key": "starts"}));
+    assert_eq!(starts, Ok(json!("20")), "each call began once, with its own rights, and nothing else did");
 }

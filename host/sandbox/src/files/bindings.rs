@@ -5,10 +5,16 @@ wasmtime::component::bindgen!({
     path: "../../wit",
     world: "wasi:filesystem/imports",
     imports: {
-        // The disk decides how long these take; all others are short.
-        "wasi:filesystem/types.[method]descriptor.sync": async | trappable,
-        "wasi:filesystem/types.[method]descriptor.sync-data": async | trappable,
-        default: trappable,
+        // These ask no disk. How long all others take the disk decides.
+        "wasi:filesystem/types.[method]descriptor.read-via-stream": trappable,
+        "wasi:filesystem/types.[method]descriptor.write-via-stream": trappable,
+        "wasi:filesystem/types.[method]descriptor.append-via-stream": trappable,
+        "wasi:filesystem/types.[method]descriptor.advise": trappable,
+        "wasi:filesystem/types.[method]descriptor.get-flags": trappable,
+        "wasi:filesystem/types.[method]descriptor.get-type": trappable,
+        "wasi:filesystem/types.filesystem-error-code": trappable,
+        "wasi:filesystem/preopens.get-directories": trappable,
+        default: async | trappable,
     },
     trappable_error_type: { "wasi:filesystem/types.error-code" => crate::files::Refused },
     with: {

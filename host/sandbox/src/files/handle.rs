@@ -49,6 +49,11 @@ impl Handle {
         HandleSeed { file, identity: facts.identity, account: account.clone(), permit }
     }
 
+    /// What is written to it is charged to this.
+    pub(super) fn account(&self) -> Option<&Account> {
+        self.held.as_ref().map(|held| &held.account)
+    }
+
     pub(crate) fn file(&self) -> &std::fs::File {
         &self.file
     }

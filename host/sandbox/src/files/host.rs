@@ -1,25 +1,22 @@
-//! `wasi:filesystem` itself: each function of the interface, over what the rest of this folder does. Work on files is done
-//! on the guest's own thread; it is bounded, but for waiting for the disk to have everything, which is done aside.
+//! The functions of `wasi:filesystem`, over what the rest of this folder does. Each does a bounded piece of work; on which thread,
+//! and what is done aside, `interface.rs` says.
 use std::sync::Arc;
 
 use toolcell_policy::FileAccess;
 use wasmtime::component::{HasData, Resource, ResourceTable};
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
 use super::bindings::preopens;
 use super::bindings::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize,
-    MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::entries;
 use super::facts::{self, Facts};
 use super::handle::{PIECE_BYTES_MAX, Position};
-use super::listing::{self, Listing};
-use super::mount::{Place, Source, Spot};
+use super::listing::{self, Listing, Step};
+use super::mount::{Place, Spot};
 use super::open::Asked;
 use super::refused::{Refused, code};
-use super::streams::{Reader, Writer};
 use crate::denials::Denials;
 
 /// The files of a call with what else of its store the interface needs.
@@ -46,7 +43,7 @@ impl FilesView<'_> {
         }
     }
 
-    fn file(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         match self.table.get(descriptor)? {
             Descriptor::File(file) => Ok(file),
             Descriptor::Folder(_) => Err(ErrorCode::BadDescriptor.into()),
@@ -54,13 +51,13 @@ impl FilesView<'_> {
     }
 
     /// A file that may be written: by the manifest, and by how it was opened.
-    fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         let file = self.file(descriptor)?;
         self.files.permit(file.mount, FileAccess::Write, &file.at)?;
         if file.writes { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    fn file_to_read(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+    pub(super) fn file_to_read(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         let file = match self.table.get(descriptor)? {
             Descriptor::File(file) => file,
             Descriptor::Folder(_) => return Err(ErrorCode::IsDirectory.into()),
@@ -96,7 +93,7 @@ impl FilesView<'_> {
         self.facts_at(descriptor, PathFlags::empty(), ".")
     }
 
-    async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
+    pub(super) async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
         let folder = match self.table.get(descriptor)? {
             // What is not written needs no waiting for.
             Descriptor::File(file) if !file.writes => return Ok(()),
@@ -143,7 +140,7 @@ impl Looked {
 }
 
 /// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's deadline.
-async fn aside(wait: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<()> {
+pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(wait).await {
         Ok(result) => Ok(result?),
         Err(_) => Err(ErrorCode::Io.into()),
@@ -180,67 +177,17 @@ impl types::Host for FilesView<'_> {
     }
 }
 
-impl types::HostDescriptor for FilesView<'_> {
-    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynInputStream>> {
-        let reader = Reader::new(Arc::clone(&self.file_to_read(&fd)?.handle), offset);
-        let reader: DynInputStream = Box::new(reader);
-        Ok(self.table.push(reader)?)
+impl FilesView<'_> {
+    pub(super) fn set_size(&mut self, fd: &Resource<Descriptor>, size: Filesize) -> Result<()> {
+        Ok(self.file_to_write(fd)?.handle.set_size(size)?)
     }
 
-    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynOutputStream>> {
-        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::At(offset));
-        let writer: DynOutputStream = Box::new(writer);
-        Ok(self.table.push(writer)?)
-    }
-
-    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> Result<Resource<DynOutputStream>> {
-        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::End);
-        let writer: DynOutputStream = Box::new(writer);
-        Ok(self.table.push(writer)?)
-    }
-
-    /// Advice is taken and not followed: what is read ahead or forgotten is other programs' memory too.
-    fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
-        self.file(&fd)?;
-        Ok(())
-    }
-
-    async fn sync_data(&mut self, fd: Resource<Descriptor>) -> Result<()> {
-        self.synced(&fd, true).await
-    }
-
-    async fn sync(&mut self, fd: Resource<Descriptor>) -> Result<()> {
-        self.synced(&fd, false).await
-    }
-
-    /// What can be done with a folder is what its mount allows, however it was opened: the C library opens folders to read
-    /// and then changes what is in them, as POSIX lets it.
-    fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
-        let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
-        Ok(match self.table.get(&fd)? {
-            Descriptor::File(file) => {
-                given(file.reads, DescriptorFlags::READ) | given(file.writes, DescriptorFlags::WRITE)
-            }
-            Descriptor::Folder(folder) => {
-                let mount = self.files.mount(folder.mount)?;
-                let changes = mount.account.is_some() || matches!(mount.source, Source::Scratch(_));
-                DescriptorFlags::READ | given(changes, DescriptorFlags::MUTATE_DIRECTORY)
-            }
-        })
-    }
-
-    fn get_type(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorType> {
-        Ok(match self.table.get(&fd)? {
-            Descriptor::File(_) => DescriptorType::RegularFile,
-            Descriptor::Folder(_) => DescriptorType::Directory,
-        })
-    }
-
-    fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> Result<()> {
-        Ok(self.file_to_write(&fd)?.handle.set_size(size)?)
-    }
-
-    fn set_times(&mut self, fd: Resource<Descriptor>, accessed: NewTimestamp, modified: NewTimestamp) -> Result<()> {
+    pub(super) fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<()> {
         if let Descriptor::File(file) = self.table.get(&fd)? {
             self.files.permit(file.mount, FileAccess::Write, &file.at)?;
             return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
@@ -248,19 +195,24 @@ impl types::HostDescriptor for FilesView<'_> {
         self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), accessed, modified)
     }
 
-    fn read(&mut self, fd: Resource<Descriptor>, length: Filesize, offset: Filesize) -> Result<(Vec<u8>, bool)> {
+    pub(super) fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        length: Filesize,
+        offset: Filesize,
+    ) -> Result<(Vec<u8>, bool)> {
         let bytes = self.file_to_read(&fd)?.handle.read(length, offset)?;
         let ended = bytes.is_empty() && length > 0;
         Ok((bytes, ended))
     }
 
-    fn write(&mut self, fd: Resource<Descriptor>, bytes: Vec<u8>, offset: Filesize) -> Result<Filesize> {
-        let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(&bytes);
-        self.file_to_write(&fd)?.handle.write(piece, Position::At(offset))?;
+    pub(super) fn write(&mut self, fd: &Resource<Descriptor>, bytes: &[u8], offset: Filesize) -> Result<Filesize> {
+        let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(bytes);
+        self.file_to_write(fd)?.handle.write(piece, Position::At(offset))?;
         Ok(piece.len() as u64)
     }
 
-    fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
+    pub(super) fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
         let folder = match self.table.get(&fd)? {
             Descriptor::Folder(folder) => folder.clone(),
             Descriptor::File(_) => return Err(ErrorCode::NotDirectory.into()),
@@ -279,21 +231,26 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(self.table.push(Listing::new(entries, inner))?)
     }
 
-    fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
-        let spot = self.spot(&fd, &path)?;
+    pub(super) fn create_directory_at(&mut self, fd: &Resource<Descriptor>, path: &str) -> Result<()> {
+        let spot = self.spot(fd, path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
         Ok(entries::create_folder(&spot, permit)?)
     }
 
-    fn stat(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorStat> {
+    pub(super) fn stat(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorStat> {
         Ok(self.facts(&fd)?.stat())
     }
 
-    fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> Result<DescriptorStat> {
+    pub(super) fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<DescriptorStat> {
         Ok(self.facts_at(&fd, flags, &path)?.stat())
     }
 
-    fn set_times_at(
+    pub(super) fn set_times_at(
         &mut self,
         fd: Resource<Descriptor>,
         flags: PathFlags,
@@ -307,18 +264,18 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
     }
 
-    fn link_at(
+    pub(super) fn link_at(
         &mut self,
-        fd: Resource<Descriptor>,
+        fd: &Resource<Descriptor>,
         flags: PathFlags,
-        old: String,
-        to: Resource<Descriptor>,
-        new: String,
+        old: &str,
+        to: &Resource<Descriptor>,
+        new: &str,
     ) -> Result<()> {
         if flags.contains(PathFlags::SYMLINK_FOLLOW) {
             return Err(ErrorCode::Invalid.into());
         }
-        let (old, new) = (self.spot(&fd, &old)?, self.spot(&to, &new)?);
+        let (old, new) = (self.spot(fd, old)?, self.spot(to, new)?);
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
         let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {
@@ -327,21 +284,21 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(entries::link(&old, &new, (source, name))?)
     }
 
-    fn open_at(
+    pub(super) fn open_at(
         &mut self,
-        fd: Resource<Descriptor>,
+        fd: &Resource<Descriptor>,
         path_flags: PathFlags,
-        path: String,
+        path: &str,
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Resource<Descriptor>> {
         let asked = Asked::new(path_flags, open_flags, flags)?;
-        let folder = self.folder(&fd)?;
-        let opened = self.files.open(&folder, &path, asked)?;
+        let folder = self.folder(fd)?;
+        let opened = self.files.open(&folder, path, asked)?;
         Ok(self.table.push(opened)?)
     }
 
-    fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
+    pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
         let Place::Spot(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
@@ -350,13 +307,13 @@ impl types::HostDescriptor for FilesView<'_> {
         target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
 
-    fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+    pub(super) fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
         let spot = self.spot(&fd, &path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_folder(&spot, permit)?)
     }
 
-    fn rename_at(
+    pub(super) fn rename_at(
         &mut self,
         fd: Resource<Descriptor>,
         old: String,
@@ -372,19 +329,23 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(entries::rename(&old, &new, (gone, made))?)
     }
 
-    fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> Result<()> {
-        let spot = self.spot(&fd, &path)?;
+    pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
+        let spot = self.spot(fd, path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
-        Ok(entries::create_link(&spot, &target, permit)?)
+        Ok(entries::create_link(&spot, target, permit)?)
     }
 
-    fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+    pub(super) fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
         let spot = self.spot(&fd, &path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_file(&spot, permit)?)
     }
 
-    fn is_same_object(&mut self, one: Resource<Descriptor>, other: Resource<Descriptor>) -> wasmtime::Result<bool> {
+    pub(super) fn is_same_object(
+        &mut self,
+        one: Resource<Descriptor>,
+        other: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
         // What cannot be looked at any more is nothing else's.
         Ok(match (self.facts(&one), self.facts(&other)) {
             (Ok(Looked::Real(one)), Ok(Looked::Real(other))) => one.identity == other.identity,
@@ -394,11 +355,11 @@ impl types::HostDescriptor for FilesView<'_> {
         })
     }
 
-    fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> Result<MetadataHashValue> {
+    pub(super) fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> Result<MetadataHashValue> {
         Ok(self.facts(&fd)?.hash())
     }
 
-    fn metadata_hash_at(
+    pub(super) fn metadata_hash_at(
         &mut self,
         fd: Resource<Descriptor>,
         flags: PathFlags,
@@ -407,19 +368,8 @@ impl types::HostDescriptor for FilesView<'_> {
         Ok(self.facts_at(&fd, flags, &path)?.hash())
     }
 
-    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
-        self.table.delete(fd)?;
-        Ok(())
-    }
-}
-
-impl types::HostDirectoryEntryStream for FilesView<'_> {
-    fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
-        Ok(self.table.get_mut(&listing)?.next()?)
-    }
-
-    fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {
-        self.table.delete(listing)?;
-        Ok(())
+    /// The next entry, or [`Step::More`] after a bounded number of looks.
+    pub(super) fn step(&mut self, listing: &Resource<Listing>) -> Result<Step> {
+        Ok(self.table.get_mut(listing)?.step()?)
     }
 }

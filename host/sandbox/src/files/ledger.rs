@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,10 @@ pub(crate) struct Ledger {
     files: AtomicU64,
     /// The largest number of files that any mount of the folder allows: how far a count goes.
     files_max: AtomicU64,
+    /// Counts under way. They hold `names`, for as long as the disk takes.
+    counts: AtomicUsize,
+    /// Somebody was refused room since the last count.
+    refused: AtomicBool,
     names: Mutex<Names>,
 }
 
@@ -114,12 +118,39 @@ impl Account {
         Turn { account: self, names: self.ledger.names() }
     }
 
-    /// Does something that may need room; where there is none, counts again and tries once more.
-    pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
-        match attempt() {
-            Err(ErrorCode::InsufficientSpace) if self.count(RECOUNT_EVERY).is_ok_and(|counted| counted) => attempt(),
-            other => other,
+    /// Does something that may need room, and remembers where there was none: whoever asked may have it counted again.
+    pub(crate) fn with_room<T>(&self, attempt: impl FnOnce() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
+        let done = attempt();
+        if matches!(done, Err(ErrorCode::InsufficientSpace)) {
+            self.ledger.refused.store(true, Ordering::Release);
         }
+        done
+    }
+
+    /// Whether somebody was refused room since it was last asked.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.ledger.refused.swap(false, Ordering::AcqRel)
+    }
+
+    /// Counts again, unless that was done a short while ago. Takes as long as the disk does.
+    pub(crate) fn recount(&self) -> bool {
+        self.count(RECOUNT_EVERY).is_ok_and(|counted| counted)
+    }
+
+    /// As if the last count were long ago.
+    #[cfg(test)]
+    pub(super) fn forget_count(&self) {
+        self.ledger.names().counted = None;
+    }
+
+    /// Whether it is being counted: who asks for a name, or closes a file, waits until that is done.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.ledger.counts.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits until it has been counted.
+    pub(crate) fn wait(&self) {
+        drop(self.ledger.names());
     }
 
     /// A file got shorter.
@@ -129,6 +160,7 @@ impl Account {
 
     /// Counts anew, if the last count is older than `age`. Whoever calls holds no lock of the ledger.
     pub(super) fn count(&self, age: Duration) -> std::io::Result<bool> {
+        let _count = Count::begin(&self.ledger);
         // Handles that are kept from closing in the meantime: closing takes the lock as well, so they outlive it.
         let mut kept: Vec<Arc<Handle>> = Vec::new();
         let ledger = &self.ledger;
@@ -175,12 +207,29 @@ impl Account {
 impl Ledger {
     fn new() -> Self {
         let (bytes, files, files_max) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
-        Self { bytes, files, files_max, names: Mutex::default() }
+        let (counts, refused) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Self { bytes, files, files_max, counts, refused, names: Mutex::default() }
     }
 
     /// A panic under the lock leaves counts that the next count repairs.
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// While it lives, a folder is being counted.
+struct Count<'l>(&'l Ledger);
+
+impl<'l> Count<'l> {
+    fn begin(ledger: &'l Ledger) -> Self {
+        ledger.counts.fetch_add(1, Ordering::AcqRel);
+        Self(ledger)
+    }
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.0.counts.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -8,6 +8,19 @@ use super::mount::{Mount, Source, What};
 use super::permits::Permit;
 use super::refused::code;
 
+/// Entries that one step looks at: what the operating system hands over at once is a few times as many.
+const LOOKS_MAX: usize = 64;
+
+/// One step of a listing.
+pub(super) enum Step {
+    /// An entry.
+    Entry(DirectoryEntry),
+    /// None of those that were looked at is shown; there may be others.
+    More,
+    /// There are no more.
+    End,
+}
+
 /// A folder that is being listed.
 pub struct Listing {
     entries: Option<ReadDir>,
@@ -28,12 +41,13 @@ impl Listing {
         Self { entries, inner, rest: shown.into_iter(), _permit: permit }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<DirectoryEntry>, ErrorCode> {
-        for entry in self.entries.iter_mut().flatten() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return Err(code(&error)),
+    /// Goes on to the next entry that is shown, over a bounded number of others.
+    pub(super) fn step(&mut self) -> Result<Step, ErrorCode> {
+        for _ in 0..LOOKS_MAX {
+            let Some(entry) = self.entries.as_mut().and_then(Iterator::next) else {
+                return Ok(self.rest.next().map_or(Step::End, Step::Entry));
             };
+            let entry = entry.map_err(|error| code(&error))?;
             // WASI has no way to say a name that is not Unicode, nor to open it.
             let Ok(name) = entry.file_name().into_string() else { continue };
             if self.inner.contains_key(&name) {
@@ -44,9 +58,9 @@ impl Listing {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(code(&error)),
             };
-            return Ok(Some(DirectoryEntry { type_, name }));
+            return Ok(Step::Entry(DirectoryEntry { type_, name }));
         }
-        Ok(self.rest.next())
+        Ok(Step::More)
     }
 }
 

@@ -9,7 +9,8 @@
 //! | `handle.rs`, `streams.rs` | reading and writing |
 //! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and how much is open at once |
 //! | `scratch.rs` | space of the call's own |
-//! | `host.rs`, `bindings.rs`, `refused.rs`, `facts.rs` | the interface, its errors and its types |
+//! | `host.rs`, `interface.rs` | the functions of the interface, and on which thread each runs |
+//! | `bindings.rs`, `refused.rs`, `facts.rs` | its errors and its types |
 //!
 //! What may be done is the policy's decision (`toolcell_policy::Mount::open`); nothing here widens it.
 
@@ -19,6 +20,7 @@ mod entries;
 mod facts;
 mod handle;
 mod host;
+mod interface;
 mod ledger;
 mod listing;
 mod measure;

@@ -40,6 +40,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// What is written to the mounts is charged to these, scratch space apart.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.mounts.iter().filter_map(|mount| mount.account.as_ref())
+    }
+
     /// Opens what the grants name.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use rustix::fs::OFlags;
 use toolcell_policy::Quota;
 
 use super::ledger::Account;
+use crate::duties;
 
 /// The file whose lock says that a folder is in use.
 const LOCK: &str = ".lock";
@@ -99,8 +100,14 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        let (home, name) = (Arc::clone(&self.home), std::mem::take(&mut self.name));
         // What stays, such as on a disk that fails, is swept by a later process.
-        let _ = remove(&self.home.dir, self.name.clone());
+        let remove = move || drop(remove(&home.dir, name));
+        match tokio::runtime::Handle::try_current() {
+            // There may be thousands of files in it.
+            Ok(runtime) if duties::is_here() => drop(runtime.spawn_blocking(remove)),
+            _ => remove(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 wasmtime::component::bindgen!({
     path: "../../wit/deps/keyvalue",
     world: "wasi:keyvalue/imports@0.2.0-draft",
-    imports: { "wasi:keyvalue/store.open": async | trappable, default: trappable },
+    imports: { default: async | trappable },
     with: { "wasi:keyvalue/store.bucket": crate::keyvalue::host::Bucket },
     trappable_error_type: { "wasi:keyvalue/store.error" => crate::keyvalue::host::Trouble },
 });

@@ -51,6 +51,9 @@ pub(super) struct StateFile {
     path: PathBuf,
     lock_wait: Duration,
     now: RwLock<Now>,
+    born: Instant,
+    /// Milliseconds after `born` at which it was last opened: beside `now`, as whoever opens it may hold that for long.
+    opened_ms: AtomicU64,
     users: Mutex<Users>,
     commits: AtomicU64,
     durable: AtomicU64,
@@ -62,7 +65,6 @@ pub(super) struct StateFile {
 #[derive(Debug)]
 struct Now {
     database: Option<Database>,
-    since: Instant,
     /// How often it failed: what was not durable is gone with each.
     life: u64,
     /// Since when, and why, it cannot be opened.
@@ -89,11 +91,13 @@ impl StateFile {
     /// Opens and verifies it, waiting up to `lock_wait` for another process to close it.
     pub(super) fn open(path: PathBuf, lock_wait: Duration) -> Result<Arc<Self>, OpenError> {
         let database = open_unlocked(&path, lock_wait, Trust::Verify)?;
-        let now = Now { database: Some(database), since: Instant::now(), life: 1, failed: None };
+        let now = Now { database: Some(database), life: 1, failed: None };
         let file = Arc::new(Self {
             path,
             lock_wait,
             now: RwLock::new(now),
+            born: Instant::now(),
+            opened_ms: AtomicU64::new(0),
             users: Mutex::default(),
             commits: AtomicU64::new(0),
             durable: AtomicU64::new(0),
@@ -110,6 +114,11 @@ impl StateFile {
         let visit = self.visit(IDLE);
         self.ensure_open()?;
         Ok(visit)
+    }
+
+    /// Whether it is open, so that reading waits for nobody but the disk.
+    pub(super) fn is_open(&self) -> bool {
+        self.now.try_read().is_ok_and(|now| now.database.is_some())
     }
 
     /// Reads one state of everything, whatever is written meanwhile.
@@ -141,6 +150,12 @@ impl StateFile {
             }
             Ok((value, Mark { life, commit }))
         })
+    }
+
+    /// Whether everything up to `mark` survives the host by now, where that can be said without waiting.
+    pub(super) fn is_settled(&self, mark: Mark) -> bool {
+        self.now.try_read().is_ok_and(|now| now.life == mark.life)
+            && self.durable.load(Ordering::Acquire) >= mark.commit
     }
 
     /// Returns once everything up to `mark` survives the host, and the machine. Calls that end together share one wait
@@ -205,18 +220,23 @@ impl StateFile {
         if self.now.read().unwrap_or_else(PoisonError::into_inner).database.is_some() {
             return Ok(());
         }
+        let asked = Instant::now();
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         if now.database.is_some() {
             return Ok(());
         }
+        // Whoever waited for another here has waited: many together wait no longer than one.
+        let wait = self.lock_wait.saturating_sub(asked.elapsed());
         let trust = match &now.failed {
             Some((since, reason)) if since.elapsed() < RETRY_AFTER => return Err(Fault::Closed(reason.clone()).into()),
             Some(_) => Trust::Verify,
             None => Trust::AsClosed,
         };
-        match open_unlocked(&self.path, self.lock_wait, trust) {
+        match open_unlocked(&self.path, wait, trust) {
             Ok(database) => {
-                (now.database, now.since, now.failed) = (Some(database), Instant::now(), None);
+                (now.database, now.failed) = (Some(database), None);
+                let opened = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.opened_ms.store(opened, Ordering::Release);
                 Ok(())
             }
             Err(OpenError::Taken { .. }) => Err(Refusal::Busy),
@@ -274,7 +294,8 @@ impl Drop for Visit {
         };
         // Without a runtime nothing serves: a command that loads, says what it found and ends.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let held = file.now.read().unwrap_or_else(PoisonError::into_inner).since.elapsed();
+        let opened = Duration::from_millis(file.opened_ms.load(Ordering::Acquire));
+        let held = file.born.elapsed().saturating_sub(opened);
         let pause = if held > HOLD_MAX { Duration::ZERO } else { self.linger };
         let file = Arc::clone(file);
         runtime.spawn(async move {

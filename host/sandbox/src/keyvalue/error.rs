@@ -180,6 +180,25 @@ pub(crate) enum Refusal {
         /// The most, in bytes.
         max: u64,
     },
+    /// More keys in one operation than it may have.
+    #[error("one batch has at most {max} keys, and this one has {keys}; split it")]
+    Batch {
+        /// How many it has.
+        keys: usize,
+        /// The most.
+        max: usize,
+    },
+    /// More bytes in one operation than it may have.
+    #[error("the keys and values of one batch are at most {max} bytes together, and these are {bytes}; split it")]
+    BatchBytes {
+        /// What they are together, in bytes.
+        bytes: u64,
+        /// The most.
+        max: u64,
+    },
+    /// Nobody waits for it any more, so nothing of it was done.
+    #[error("the call ended before this was done")]
+    Stopped,
     /// Another host has the file, and does not let go of it.
     #[error("busy: what this tool keeps is in use by another host; try again")]
     Busy,

@@ -7,7 +7,8 @@ use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
 use super::database::Mark;
 use super::error::Refusal;
-use super::store::{Bounds, Place, Store};
+use super::store::{Bounds, Change, Place, Stop, Store, check_count};
+use crate::duties;
 use crate::state::CallState;
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
@@ -20,10 +21,11 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 const DEFAULT_BUCKET: &str = "default";
 
 /// A bucket that a guest opened.
+#[derive(Clone)]
 pub struct Bucket {
     store: Arc<Store>,
     bounds: Bounds,
-    place: Place,
+    place: Arc<Place>,
 }
 
 /// What an operation ends with when it is not done.
@@ -57,25 +59,95 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     batch::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)
 }
 
+/// Fuel of each key that is read, and of each that is written: about what a guest computes in as long (1.4 and 10 µs).
+const READ_FUEL: u64 = 10_000;
+const WRITE_FUEL: u64 = 80_000;
+
+/// Fuel of each byte of a value that is read or written.
+const BYTE_FUEL: u64 = 4;
+
+/// Fuel of each key in a listing, which has no values.
+const LIST_FUEL: u64 = 1_000;
+
+/// Keys of one operation that are read without going aside: within a hundred microseconds.
+const KEYS_HERE_MAX: usize = 16;
+
+/// Bytes of a value up to which it is read without going aside.
+const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
+
 impl CallState {
-    /// The bucket, with its file kept open from here to the end of the call.
-    fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<&Bucket, Trouble> {
-        if !self.keyvalue.is_open() {
-            let store = Arc::clone(&self.table().get(bucket)?.store);
-            self.keyvalue.enter(&store)?;
-        }
-        Ok(self.table().get(bucket)?)
+    /// The bucket, with its file kept open from here to the end of the call. What is done with it may take long, so the call is
+    /// on no thread of the protocol's any more.
+    async fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<Bucket, Trouble> {
+        duties::leave().await;
+        let bucket = self.table().get(bucket)?.clone();
+        self.enter(&bucket.store).await?;
+        Ok(bucket)
     }
 
-    /// Writes, and remembers up to where.
-    fn written<T>(
+    /// Keeps the file open. Waits aside where it is closed, or another process has it.
+    async fn enter(&mut self, store: &Arc<Store>) -> Result<(), Trouble> {
+        if !self.keyvalue.is_open() {
+            let own = Arc::clone(store);
+            let visit = aside(move || own.enter()).await?;
+            self.keyvalue.entered(store, visit);
+        }
+        Ok(())
+    }
+
+    /// Reads: here, where it is short and waits for nobody, else aside.
+    async fn read<T: Send + 'static>(
         &mut self,
         bucket: &Resource<Bucket>,
-        write: impl FnOnce(&Bucket) -> Result<(T, Mark), Refusal>,
+        short: bool,
+        read: impl FnOnce(&Bucket, &Stop) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Trouble> {
-        let (value, mark) = write(self.bucket(bucket)?)?;
+        let bucket = self.bucket(bucket).await?;
+        let stop = Stop::default();
+        if short && bucket.bounds.value_bytes <= VALUE_HERE_BYTES_MAX && bucket.store.is_open() {
+            return Ok(read(&bucket, &stop)?);
+        }
+        let (_waiter, visit) = (stop.waiter(), self.keyvalue.visit());
+        aside(move || {
+            let _visit = visit;
+            read(&bucket, &stop)
+        })
+        .await
+    }
+
+    /// Writes aside, when it is the call's turn, and remembers up to where.
+    async fn write<T: Send + 'static>(
+        &mut self,
+        bucket: &Resource<Bucket>,
+        (keys, bytes): (usize, usize),
+        write: impl FnOnce(&Bucket, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let fuel = (keys as u64).saturating_mul(WRITE_FUEL).saturating_add((bytes as u64).saturating_mul(BYTE_FUEL));
+        self.spend(fuel).map_err(Trouble::Trap)?;
+        let bucket = self.bucket(bucket).await?;
+        let turn = bucket.store.turn().await;
+        let stop = Stop::default();
+        let (_waiter, visit) = (stop.waiter(), self.keyvalue.visit());
+        let (value, mark) = aside(move || {
+            let _until_it_ends = (turn, visit);
+            write(&bucket, Change { place: &bucket.place, bounds: &bucket.bounds, stop: &stop })
+        })
+        .await?;
         self.keyvalue.wrote(mark);
         Ok(value)
+    }
+
+    /// Takes fuel for what was read. Where that was too much the next tick ends the call.
+    fn spend_read(&mut self, bytes: usize) {
+        let _ = self.spend((bytes as u64).saturating_mul(BYTE_FUEL));
+    }
+}
+
+/// Does this on a thread that guests do not run on.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Trouble> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Trouble::Trap(wasmtime::Error::new(error))),
     }
 }
 
@@ -95,14 +167,10 @@ impl store::Host for CallState {
         if !is_bucket(name) {
             return Err(Trouble::Guest(Error::NoSuchStore));
         }
-        if !self.keyvalue.is_open() {
-            let store = Arc::clone(granted.store());
-            let entering = tokio::task::spawn_blocking(move || store.enter());
-            let visit = entering.await.map_err(|error| Trouble::Trap(wasmtime::Error::new(error)))?;
-            self.keyvalue.entered(granted.store(), visit?);
-        }
+        duties::leave().await;
+        self.enter(granted.store()).await?;
         let place = Place { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
-        let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place };
+        let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place: Arc::new(place) };
         Ok(self.table().push(bucket)?)
     }
 
@@ -115,59 +183,76 @@ impl store::Host for CallState {
 }
 
 impl store::HostBucket for CallState {
-    fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Option<Vec<u8>>, Trouble> {
-        let bucket = self.bucket(&bucket)?;
-        Ok(bucket.store.get(&bucket.place, &key)?)
+    async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Option<Vec<u8>>, Trouble> {
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        let found = self.read(&bucket, true, move |bucket, _| bucket.store.get(&bucket.place, &key)).await?;
+        self.spend_read(found.as_ref().map_or(0, Vec::len));
+        Ok(found)
     }
 
-    fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Result<(), Trouble> {
-        batch::Host::set_many(self, bucket, vec![(key, value)])
+    async fn set(&mut self, bucket: Resource<Bucket>, key: String, value: Vec<u8>) -> Result<(), Trouble> {
+        batch::Host::set_many(self, bucket, vec![(key, value)]).await
     }
 
-    fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Result<(), Trouble> {
-        batch::Host::delete_many(self, bucket, vec![key])
+    async fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Result<(), Trouble> {
+        batch::Host::delete_many(self, bucket, vec![key]).await
     }
 
-    fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<bool, Trouble> {
-        let bucket = self.bucket(&bucket)?;
-        Ok(bucket.store.exists(&bucket.place, &key)?)
+    async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<bool, Trouble> {
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        self.read(&bucket, true, move |bucket, _| bucket.store.exists(&bucket.place, &key)).await
     }
 
-    fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
-        let bucket = self.bucket(&bucket)?;
-        let page = bucket.store.keys(&bucket.place, cursor)?;
+    async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
+        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        let page = self.read(&bucket, true, move |bucket, _| bucket.store.keys(&bucket.place, cursor)).await?;
+        // Where that was too much the next tick ends the call.
+        let _ = self.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys: page.keys, cursor: page.cursor })
     }
 
-    fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
+    async fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
         self.table().delete(bucket)?;
         Ok(())
     }
 }
 
 impl atomics::Host for CallState {
-    fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
-        self.written(&bucket, |bucket| bucket.store.increment(&bucket.place, &bucket.bounds, &key, delta))
+    async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
+        self.write(&bucket, (1, key.len()), move |bucket, change| bucket.store.add(change, &key, delta)).await
     }
 }
 
 impl batch::Host for CallState {
-    fn get_many(
+    async fn get_many(
         &mut self,
         bucket: Resource<Bucket>,
         keys: Vec<String>,
     ) -> Result<Vec<Option<(String, Vec<u8>)>>, Trouble> {
-        let bucket = self.bucket(&bucket)?;
-        // The same large value, asked for many times, would fill the host's memory.
-        Ok(bucket.store.get_many(&bucket.place, keys, bucket.bounds.bytes.min(ANSWER_BYTES_MAX))?)
+        check_count(keys.len())?;
+        self.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
+        let short = keys.len() <= KEYS_HERE_MAX;
+        let found = self.read(&bucket, short, move |bucket, stop| {
+            // The same large value, asked for many times, would fill the host's memory.
+            let bytes_max = bucket.bounds.bytes.min(ANSWER_BYTES_MAX);
+            bucket.store.get_all(&bucket.place, keys, (bytes_max, stop))
+        });
+        let found = found.await?;
+        self.spend_read(found.iter().flatten().map(|(_, value)| value.len()).sum());
+        Ok(found)
     }
 
-    fn set_many(&mut self, bucket: Resource<Bucket>, pairs: Vec<(String, Vec<u8>)>) -> Result<(), Trouble> {
-        self.written(&bucket, |bucket| Ok(((), bucket.store.set_many(&bucket.place, &bucket.bounds, &pairs)?)))
+    async fn set_many(&mut self, bucket: Resource<Bucket>, pairs: Vec<(String, Vec<u8>)>) -> Result<(), Trouble> {
+        check_count(pairs.len())?;
+        let cost = (pairs.len(), pairs.iter().map(|(key, value)| key.len() + value.len()).sum());
+        let set = move |bucket: &Bucket, change: Change<'_>| Ok(((), bucket.store.set_all(change, &pairs)?));
+        self.write(&bucket, cost, set).await
     }
 
-    fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Result<(), Trouble> {
-        self.written(&bucket, |bucket| Ok(((), bucket.store.delete_many(&bucket.place, &bucket.bounds, &keys)?)))
+    async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Result<(), Trouble> {
+        check_count(keys.len())?;
+        let cost = (keys.len(), keys.iter().map(String::len).sum());
+        self.write(&bucket, cost, move |bucket, change| Ok(((), bucket.store.delete_all(change, &keys)?))).await
     }
 }
 

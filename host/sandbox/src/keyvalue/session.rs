@@ -3,34 +3,30 @@
 use std::sync::Arc;
 
 use super::database::{Mark, Visit};
-use super::error::{Fault, Refusal};
+use super::error::Fault;
 use super::store::Store;
 
 /// Nothing until the call opens a bucket. A component has one store, so there is one visit and one mark.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
-    visit: Option<(Arc<Store>, Visit)>,
+    visit: Option<(Arc<Store>, Arc<Visit>)>,
     mark: Option<Mark>,
 }
 
 impl Session {
-    /// The call uses the store, which [`Session::entered`] was not told of: an instance that serves call after call has
-    /// its buckets from an earlier one. Waits, on the guest's thread, where the file is closed.
-    pub(super) fn enter(&mut self, store: &Arc<Store>) -> Result<(), Refusal> {
-        if self.visit.is_none() {
-            self.visit = Some((Arc::clone(store), store.enter()?));
-        }
-        Ok(())
-    }
-
-    /// The call uses the store, which was entered elsewhere.
+    /// The call uses the store from now on.
     pub(super) fn entered(&mut self, store: &Arc<Store>, visit: Visit) {
-        self.visit = Some((Arc::clone(store), visit));
+        self.visit = Some((Arc::clone(store), Arc::new(visit)));
     }
 
     /// Whether the call uses a store.
     pub(super) fn is_open(&self) -> bool {
         self.visit.is_some()
+    }
+
+    /// Keeps the file open for what is done aside, should the call end before that.
+    pub(super) fn visit(&self) -> Option<Arc<Visit>> {
+        self.visit.as_ref().map(|(_, visit)| Arc::clone(visit))
     }
 
     /// The call wrote.
@@ -45,26 +41,36 @@ impl Session {
     pub(crate) async fn settle(&mut self) -> Result<(), Fault> {
         let (visit, mark) = (self.visit.take(), self.mark.take());
         let (Some((store, visit)), Some(mark)) = (visit, mark) else { return Ok(()) };
-        let settled = tokio::task::spawn_blocking(move || {
-            let settled = store.settle(mark);
-            drop(visit);
-            settled
-        });
-        settled.await.unwrap_or_else(|error| Err(Fault::Closed(error.to_string())))
+        settled(store, visit, mark).await
     }
-}
 
-impl Drop for Session {
-    /// A call that was given up keeps what it wrote as well, only nobody waits for it.
-    fn drop(&mut self) {
+    /// The call has ended without an answer. It keeps what it wrote as well, only nobody waits for that.
+    pub(crate) fn abandon(&mut self) {
         if let (Some((store, visit)), Some(mark)) = (self.visit.take(), self.mark.take())
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn_blocking(move || {
-                // Nobody is left to be told.
-                let _ = store.settle(mark);
-                drop(visit);
-            });
+            // Nobody is left to be told.
+            runtime.spawn(async move { drop(settled(store, visit, mark).await) });
         }
+    }
+}
+
+async fn settled(store: Arc<Store>, visit: Arc<Visit>, mark: Mark) -> Result<(), Fault> {
+    // Whoever had the turn before may have had the disk take everything.
+    let turn = store.turn().await;
+    if store.is_settled(mark) {
+        return Ok(());
+    }
+    let settling = tokio::task::spawn_blocking(move || {
+        let settled = store.settle(mark);
+        drop((visit, turn));
+        settled
+    });
+    settling.await.unwrap_or_else(|error| Err(Fault::Closed(error.to_string())))
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.abandon();
     }
 }

@@ -1,9 +1,11 @@
 //! What can be done with a component's state, within bounds: read, write, delete, count up, list. No WASI, no manifest.
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::database::{Mark, StateFile, Visit};
 use super::error::{Fault, OpenError, Refusal};
@@ -21,6 +23,15 @@ pub(crate) const PAGE_KEYS_MAX: usize = 1_000;
 
 /// Bytes of keys in one answer to a listing: what a small guest takes into its memory without noticing.
 pub(crate) const PAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Keys in one operation. Ten times as many as a component keeps by default; writing them takes a tenth of a second.
+pub(crate) const BATCH_KEYS_MAX: usize = 10_000;
+
+/// Bytes of keys and values that one operation writes: twice the largest value there can be. Others who write wait as long.
+pub(crate) const BATCH_BYTES_MAX: u64 = 32 << 20;
+
+/// Keys that are read or written between two looks at whether anybody still waits for it: about a millisecond.
+const PIECE_KEYS: usize = 64;
 
 /// How much a namespace holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,44 @@ pub(crate) struct Place {
     pub(crate) bucket: String,
 }
 
+/// Says that nobody waits for an operation any more.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+/// Stops its operation when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiter(Stop);
+
+impl Stop {
+    /// While the result lives, somebody waits.
+    pub(crate) fn waiter(&self) -> Waiter {
+        Waiter(self.clone())
+    }
+
+    /// Looks, at the beginning of each piece and at the end.
+    fn check(&self, done: usize) -> Result<(), Refusal> {
+        let looks = done.is_multiple_of(PIECE_KEYS);
+        if looks && self.0.load(Ordering::Relaxed) { Err(Refusal::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Where something is written, within which bounds, and as long as somebody waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) bounds: &'a Bounds,
+    pub(crate) stop: &'a Stop,
+}
+
+/// The right to write, which one has at a time.
+pub(crate) type Turn = OwnedSemaphorePermit;
+
 /// One answer to a listing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
@@ -62,6 +111,8 @@ struct Held {
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Arc<StateFile>,
+    /// redb lets one write at a time, and has others wait on their threads: here they wait without one.
+    turns: Arc<Semaphore>,
 }
 
 /// A key and its value.
@@ -71,7 +122,19 @@ impl Store {
     /// Opens and verifies the component's file in `folder`, or makes both. Waits for another process to close it, up to
     /// `lock_wait`, then and whenever it is opened again.
     pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, OpenError> {
-        StateFile::open(file::path(folder, component), lock_wait).map(|file| Self { file })
+        let file = StateFile::open(file::path(folder, component), lock_wait)?;
+        Ok(Self { file, turns: Arc::new(Semaphore::new(1)) })
+    }
+
+    /// Waits until nobody else writes.
+    pub(crate) async fn turn(&self) -> Option<Turn> {
+        // It is never closed.
+        Arc::clone(&self.turns).acquire_owned().await.ok()
+    }
+
+    /// Whether the file is open: reading then waits for nobody but the disk.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_open()
     }
 
     /// Keeps the file open, so that no operation waits for another process. Waits for one itself.
@@ -100,18 +163,19 @@ impl Store {
 
     /// The entries of `keys`, in their order, as they all were at one time; refused where keys and values together are
     /// more than `bytes_max`.
-    pub(crate) fn get_many(
+    pub(crate) fn get_all(
         &self,
         place: &Place,
         keys: Vec<String>,
-        bytes_max: u64,
+        (bytes_max, stop): (u64, &Stop),
     ) -> Result<Vec<Option<Pair>>, Refusal> {
-        keys.iter().try_for_each(|key| check_key(key))?;
+        check_keys(keys.iter())?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
             let mut bytes = 0_u64;
             let mut found = Vec::with_capacity(keys.len());
             for key in keys {
+                stop.check(found.len())?;
                 let entry = entries.get((place.namespace.as_str(), place.bucket.as_str(), key.as_str()))?;
                 let Some(entry) = entry else {
                     found.push(None);
@@ -129,21 +193,20 @@ impl Store {
     }
 
     /// Sets every key, or none.
-    pub(crate) fn set_many(
-        &self,
-        place: &Place,
-        bounds: &Bounds,
-        pairs: &[(String, Vec<u8>)],
-    ) -> Result<Mark, Refusal> {
+    pub(crate) fn set_all(&self, change: Change<'_>, pairs: &[Pair]) -> Result<Mark, Refusal> {
+        check_keys(pairs.iter().map(|(key, _)| key))?;
         let mut bytes = 0_u64;
         for (key, value) in pairs {
-            check_key(key)?;
-            check_value(value, bounds)?;
+            check_value(value, change.bounds)?;
             bytes = bytes.saturating_add(size(key, value));
         }
+        if bytes > BATCH_BYTES_MAX {
+            return Err(Refusal::BatchBytes { bytes, max: BATCH_BYTES_MAX });
+        }
         let ((), mark) = self.file.write(bytes, |transaction| {
-            let mut writer = Writer::begin(transaction, place, bounds)?;
-            for (key, value) in pairs {
+            let mut writer = Writer::begin(transaction, change)?;
+            for (done, (key, value)) in pairs.iter().enumerate() {
+                change.stop.check(done)?;
                 writer.set(key, value)?;
             }
             writer.finish()
@@ -152,12 +215,13 @@ impl Store {
     }
 
     /// Deletes every key, or none. Keys without an entry are passed over.
-    pub(crate) fn delete_many(&self, place: &Place, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
-        keys.iter().try_for_each(|key| check_key(key))?;
+    pub(crate) fn delete_all(&self, change: Change<'_>, keys: &[String]) -> Result<Mark, Refusal> {
+        check_keys(keys.iter())?;
         let bytes = keys.iter().map(|key| key.len() as u64).sum();
         let ((), mark) = self.file.write(bytes, |transaction| {
-            let mut writer = Writer::begin(transaction, place, bounds)?;
-            for key in keys {
+            let mut writer = Writer::begin(transaction, change)?;
+            for (done, key) in keys.iter().enumerate() {
+                change.stop.check(done)?;
                 writer.delete(key)?;
             }
             writer.finish()
@@ -166,19 +230,13 @@ impl Store {
     }
 
     /// Adds `delta` to the decimal number that `key` holds, 0 where it holds nothing, in one step.
-    pub(crate) fn increment(
-        &self,
-        place: &Place,
-        bounds: &Bounds,
-        key: &str,
-        delta: u64,
-    ) -> Result<(u64, Mark), Refusal> {
+    pub(crate) fn add(&self, change: Change<'_>, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
         check_key(key)?;
         self.file.write(key.len() as u64, |transaction| {
-            let mut writer = Writer::begin(transaction, place, bounds)?;
+            let mut writer = Writer::begin(transaction, change)?;
             let number = writer.number(key)?.checked_add(delta).ok_or(Refusal::Overflow)?;
             let text = number.to_string();
-            check_value(text.as_bytes(), bounds)?;
+            check_value(text.as_bytes(), change.bounds)?;
             writer.set(key, text.as_bytes())?;
             writer.finish()?;
             Ok(number)
@@ -211,6 +269,11 @@ impl Store {
         })
     }
 
+    /// Whether all that was written up to `mark` survives the host and the machine by now, where that is known without waiting.
+    pub(crate) fn is_settled(&self, mark: Mark) -> bool {
+        self.file.is_settled(mark)
+    }
+
     /// Returns once all that was written up to `mark` survives the host and the machine. Waits for the disk.
     pub(crate) fn settle(&self, mark: Mark) -> Result<(), Fault> {
         self.file.settle(mark)
@@ -224,17 +287,19 @@ struct Writer<'t> {
     usage: Table<'t, &'static str, (u64, u64)>,
     place: &'t Place,
     bounds: &'t Bounds,
+    stop: &'t Stop,
     before: Held,
     held: Held,
 }
 
 impl<'t> Writer<'t> {
-    fn begin(transaction: &'t WriteTransaction, place: &'t Place, bounds: &'t Bounds) -> Result<Self, Refusal> {
+    fn begin(transaction: &'t WriteTransaction, change: Change<'t>) -> Result<Self, Refusal> {
+        let Change { place, bounds, stop } = change;
         let entries = transaction.open_table(ENTRIES)?;
         let usage = transaction.open_table(USAGE)?;
         let row = usage.get(place.namespace.as_str())?.map(|row| row.value());
         let before = row.map_or(Held::default(), |(bytes, entries)| Held { bytes, entries });
-        Ok(Self { transaction, entries, usage, place, bounds, before, held: before })
+        Ok(Self { transaction, entries, usage, place, bounds, stop, before, held: before })
     }
 
     fn at<'k>(&'k self, key: &'k str) -> (&'k str, &'k str, &'k str) {
@@ -275,6 +340,8 @@ impl<'t> Writer<'t> {
             }
         };
         self.held.bytes = self.held.bytes.saturating_add(size(key, value));
+        // What follows in a batch frees at most what was there before it.
+        self.check_room(self.before)?;
         let at = (self.place.namespace.as_str(), self.place.bucket.as_str(), key);
         self.entries.insert(at, (serial, value))?;
         Ok(())
@@ -290,16 +357,24 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Holds what is there now to the bounds, and notes it. What was there before a quota was lowered stays, and may
+    /// Holds what is there now to the bounds, and `spare` above them. What was there before a quota was lowered stays, and may
     /// shrink.
-    fn finish(mut self) -> Result<(), Refusal> {
+    fn check_room(&self, spare: Held) -> Result<(), Refusal> {
         let Self { before, held, bounds, .. } = self;
-        if held.bytes > bounds.bytes && held.bytes > before.bytes {
+        if held.bytes > bounds.bytes.max(before.bytes).saturating_add(spare.bytes) {
             return Err(Refusal::Bytes { held: before.bytes, wanted: held.bytes, max: bounds.bytes });
         }
-        if held.entries > bounds.entries && held.entries > before.entries {
+        if held.entries > bounds.entries.max(before.entries).saturating_add(spare.entries) {
             return Err(Refusal::Entries { wanted: held.entries, max: bounds.entries });
         }
+        Ok(())
+    }
+
+    /// Holds what is there in the end to the bounds, and notes it; or nothing, where nobody waits for it any more.
+    fn finish(mut self) -> Result<(), Refusal> {
+        self.check_room(Held::default())?;
+        self.stop.check(0)?;
+        let Self { before, held, .. } = self;
         let namespace = self.place.namespace.as_str();
         if held.entries == 0 {
             self.usage.remove(namespace)?;
@@ -316,6 +391,17 @@ impl<'t> Writer<'t> {
 /// What an entry counts towards the quota: its key and its value, in bytes.
 fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
+}
+
+fn check_keys<'k>(keys: impl ExactSizeIterator<Item = &'k String>) -> Result<(), Refusal> {
+    check_count(keys.len())?;
+    let mut keys = keys;
+    keys.try_for_each(|key| check_key(key))
+}
+
+/// Refuses more keys than one operation may have, before anything is done for any of them.
+pub(super) fn check_count(keys: usize) -> Result<(), Refusal> {
+    if keys > BATCH_KEYS_MAX { Err(Refusal::Batch { keys, max: BATCH_KEYS_MAX }) } else { Ok(()) }
 }
 
 fn check_key(key: &str) -> Result<(), Refusal> {

@@ -25,7 +25,7 @@ fn a_read_mount_reads_and_changes_nothing() {
     assert_eq!(guest.open_as(data, "file", (FOLLOW, OpenFlags::TRUNCATE, READ)).map(|_| ()), no);
     assert_eq!(guest.open_as(data, "sub", (FOLLOW, as_is(), DescriptorFlags::MUTATE_DIRECTORY)).map(|_| ()), no);
     assert_eq!(guest.write(file, 1, 0).map(|_| ()), no);
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 0)), no);
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 0)), no);
     assert_eq!(guest.writer(file, 0).map(|_| ()), no);
     assert_eq!(guest.appender(file).map(|_| ()), no);
     assert_eq!(guest.ask(|view| view.set_times(at(file), NewTimestamp::Now, NewTimestamp::Now)), no);
@@ -205,4 +205,26 @@ fn one_call_has_only_so_much_open() {
     assert_eq!(guest.list(data), Err(ErrorCode::InsufficientMemory));
     guest.close(open.pop().unwrap());
     guest.open(data, "file").unwrap();
+}
+
+#[test]
+fn a_listing_looks_at_so_many_names_at_once_and_shows_every_one_that_it_can() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (folder, mut guest, data) = guest("read");
+    for number in 0..1_000 {
+        let name = [&b"\xff"[..], number.to_string().as_bytes()].concat();
+        std::fs::write(folder.path().join("data").join(std::ffi::OsStr::from_bytes(&name)), "").unwrap();
+    }
+    let listing = guest.ask(|view| view.read_directory(at(data))).unwrap().rep();
+    let (mut names, mut more) = (Vec::new(), 0);
+    loop {
+        match guest.ask(|view| view.step(&Resource::new_borrow(listing))).unwrap() {
+            Step::Entry(entry) => names.push(entry.name),
+            Step::More => more += 1,
+            Step::End => break,
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["file", "link", "sub"]);
+    assert!(more >= 10, "{more}");
 }

@@ -14,8 +14,8 @@ use wasmtime::component::{Resource, ResourceTable};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
 use super::bindings::preopens::Host as _;
-use super::bindings::types::HostDirectoryEntryStream as _;
 use super::bindings::types::{DescriptorFlags, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags};
+use super::listing::Step;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
 use crate::caller::NoCaller;
 use crate::denials::Denials;
@@ -87,7 +87,7 @@ impl Guest {
         how: (PathFlags, OpenFlags, DescriptorFlags),
     ) -> Result<u32, ErrorCode> {
         let (follow, open, flags) = how;
-        self.ask(|view| view.open_at(at(folder), follow, path.to_owned(), open, flags)).map(|opened| opened.rep())
+        self.ask(|view| view.open_at(&at(folder), follow, path, open, flags)).map(|opened| opened.rep())
     }
 
     fn open(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
@@ -99,7 +99,7 @@ impl Guest {
     }
 
     fn write(&mut self, file: u32, bytes: usize, offset: u64) -> Result<u64, ErrorCode> {
-        self.ask(|view| view.write(at(file), vec![b'x'; bytes], offset))
+        self.ask(|view| view.write(&at(file), &vec![b'x'; bytes], offset))
     }
 
     fn read(&mut self, file: u32) -> Result<Vec<u8>, ErrorCode> {
@@ -115,7 +115,7 @@ impl Guest {
     }
 
     fn mkdir(&mut self, folder: u32, path: &str) -> Result<(), ErrorCode> {
-        self.ask(|view| view.create_directory_at(at(folder), path.to_owned()))
+        self.ask(|view| view.create_directory_at(&at(folder), path))
     }
 
     fn rename(&mut self, folder: u32, old: &str, new: &str) -> Result<(), ErrorCode> {
@@ -123,18 +123,22 @@ impl Guest {
     }
 
     fn link(&mut self, folder: u32, old: &str, new: &str) -> Result<(), ErrorCode> {
-        self.ask(|view| view.link_at(at(folder), stay(), old.to_owned(), at(folder), new.to_owned()))
+        self.ask(|view| view.link_at(&at(folder), stay(), old, &at(folder), new))
     }
 
     fn symlink(&mut self, folder: u32, target: &str, path: &str) -> Result<(), ErrorCode> {
-        self.ask(|view| view.symlink_at(at(folder), target.to_owned(), path.to_owned()))
+        self.ask(|view| view.symlink_at(&at(folder), target, path))
     }
 
     fn list(&mut self, folder: u32) -> Result<Vec<String>, ErrorCode> {
         let listing = self.ask(|view| view.read_directory(at(folder)))?.rep();
         let mut names = Vec::new();
-        while let Some(entry) = self.ask(|view| view.read_directory_entry(Resource::new_borrow(listing)))? {
-            names.push(entry.name);
+        loop {
+            match self.ask(|view| view.step(&Resource::new_borrow(listing)))? {
+                Step::Entry(entry) => names.push(entry.name),
+                Step::More => {}
+                Step::End => break,
+            }
         }
         names.sort();
         self.table.delete(Resource::<super::Listing>::new_own(listing)).unwrap();

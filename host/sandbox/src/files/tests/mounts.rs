@@ -199,7 +199,7 @@ fn mounts_are_apart() {
     for other in [b, tmp] {
         let moved = guest.ask(|view| view.rename_at(at(a), "file".to_owned(), at(other), "file".to_owned()));
         assert_eq!(moved, Err(ErrorCode::CrossDevice));
-        let linked = guest.ask(|view| view.link_at(at(a), stay(), "file".to_owned(), at(other), "file".to_owned()));
+        let linked = guest.ask(|view| view.link_at(&at(a), stay(), "file", &at(other), "file"));
         assert_eq!(linked, Err(ErrorCode::CrossDevice));
     }
 }

@@ -2,6 +2,8 @@
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::bindings::types::HostDescriptor;
+use super::super::ledger::Account;
 use super::super::measure::{self, Amount};
 use super::*;
 
@@ -36,14 +38,14 @@ fn a_hole_counts_as_if_it_were_written() {
     let (_folder, mut guest, out) = guest();
     let file = guest.create(out, "a").unwrap();
     assert_eq!(guest.write(file, 1, 1024), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1025)), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1 << 40)), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), u64::MAX)), Err(ErrorCode::FileTooLarge));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1025)), Err(FULL));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1 << 40)), Err(FULL));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), u64::MAX)), Err(ErrorCode::FileTooLarge));
     assert_eq!(guest.write(file, 1, u64::MAX), Err(ErrorCode::FileTooLarge));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1024)), Ok(()));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1024)), Ok(()));
     let other = guest.create(out, "b").unwrap();
     assert_eq!(guest.write(other, 1, 0), Err(FULL));
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 1023)), Ok(()));
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 1023)), Ok(()));
     assert_eq!(guest.write(other, 1, 0), Ok(1));
 }
 
@@ -178,7 +180,7 @@ fn a_file_of_several_names_is_not_written() {
     guest.write(file, 4, 0).unwrap();
     guest.link(out, "own", "second").unwrap();
     assert_eq!(guest.write(file, 1, 0).map(|_| 0), no, "as well through what was opened before");
-    assert_eq!(guest.ask(|view| view.set_size(at(file), 0)).map(|()| 0), no);
+    assert_eq!(guest.ask(|view| view.set_size(&at(file), 0)).map(|()| 0), no);
     guest.unlink(out, "second").unwrap();
     assert_eq!(guest.write(file, 1, 0), Ok(1));
     assert_eq!(std::fs::read(&outside).unwrap(), b"kept");
@@ -211,7 +213,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
                         let Ok(own) = guest.create(out, &format!("{call}-{}", round % 9)) else { continue };
                         written += guest.write(own, 700, round * 100).unwrap_or(0);
                         let _ = guest.write(shared, 900, round * 300);
-                        let _ = guest.ask(|view| view.set_size(at(own), 50 * round));
+                        let _ = guest.ask(|view| view.set_size(&at(own), 50 * round));
                         if round % 7 == 0 {
                             let _ = guest.unlink(out, &format!("{}-{}", (call + 1) % 8, round % 9));
                         }
@@ -264,6 +266,51 @@ fn what_is_there_at_load_counts_and_so_does_what_others_remove() {
     let again = prepare(folder.path(), TABLE).unwrap();
     again.mounts()[0].account.as_ref().unwrap().count(std::time::Duration::ZERO).unwrap();
     assert_eq!(guest.write(file, 1023, 0), Ok(1023), "a later count is seen by running calls as well");
+}
+
+/// A folder that another program fills and empties, as it is when its count is old.
+fn emptied() -> (tempfile::TempDir, Guest, u32) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("out")).unwrap();
+    std::fs::write(folder.path().join("out/big"), vec![0; 1000]).unwrap();
+    let mut guest = Guest::with(folder.path(), TABLE);
+    let out = guest.root("/out");
+    let file = guest.create(out, "a").unwrap();
+    std::fs::remove_file(folder.path().join("out/big")).unwrap();
+    guest.files.prepared().accounts().for_each(Account::forget_count);
+    (folder, guest, file)
+}
+
+#[tokio::test]
+async fn who_is_refused_room_has_it_counted_aside_and_then_has_it() {
+    let (_folder, mut guest, file) = emptied();
+    assert_eq!(guest.write(file, 1000, 0), Err(FULL), "nothing is counted on the guest's thread");
+    let mut view = guest.view();
+    let written = HostDescriptor::write(&mut view, at(file), vec![b'x'; 1000], 0).await;
+    assert_eq!(written.unwrap(), 1000);
+    let again = HostDescriptor::write(&mut view, at(file), vec![b'x'; 1000], 1000).await;
+    assert!(matches!(again, Err(Refused::Code(ErrorCode::InsufficientSpace))));
+}
+
+#[tokio::test]
+async fn a_stream_holds_what_found_no_room_until_it_was_counted() {
+    let (_folder, mut guest, file) = emptied();
+    let mut stream = guest.writer(file, 0).unwrap();
+    assert!(matches!(stream.check_write(), Ok(1..)));
+    stream.write(vec![b'x'; 1000].into()).unwrap();
+    assert_eq!(stream.check_write().unwrap(), 0, "there is one piece at a time");
+    stream.flush().unwrap();
+    assert!(stream.write_ready().await.unwrap() > 0);
+    stream.write(vec![b'y'; 24].into()).unwrap();
+    assert_eq!(guest.size(file), 1024);
+    let refused = stream.write(vec![b'z'; 1].into());
+    let told = match refused {
+        Ok(()) => stream.write_ready().await.map(drop),
+        refused => refused,
+    };
+    assert_eq!(guest.code_of(told.unwrap_err()), Some(FULL));
+    assert!(stream.check_write().is_err(), "a stream that failed is closed");
+    assert_eq!(guest.size(file), 1024);
 }
 
 #[test]

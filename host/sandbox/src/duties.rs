@@ -1,0 +1,78 @@
+//! Threads with other duties: those that read the protocol and drive connections run a guest only as long as that takes next to
+//! nothing. A host call that may take longer leaves them first. Must not hold: which threads these are.
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::task::Poll;
+
+thread_local! {
+    /// Whether this thread has other duties than the guest that it polls.
+    static HAS_DUTIES: Cell<bool> = const { Cell::new(false) };
+    /// Whether a host call asked for another thread.
+    static LEAVES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does this on a thread that has other duties: host calls that may take more than 100 µs wait there until their guest is polled
+/// elsewhere. Whoever polls it asks [`leaves`] afterwards.
+pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
+    /// Ends it however the work ends.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            HAS_DUTIES.set(self.0);
+        }
+    }
+    let _before = Before(HAS_DUTIES.replace(true));
+    work()
+}
+
+/// Whether the guest that was just polled wants to go on elsewhere, and to stay there: it has been woken, and makes no progress
+/// here. Asking takes the answer.
+#[must_use]
+pub fn leaves() -> bool {
+    LEAVES.take()
+}
+
+/// Whether this thread has other duties.
+pub(crate) fn is_here() -> bool {
+    HAS_DUTIES.get()
+}
+
+/// Returns on a thread without other duties, where what polls it asks [`leaves`] and goes on elsewhere.
+pub async fn leave() {
+    poll_fn(|context| {
+        if !is_here() {
+            return Poll::Ready(());
+        }
+        LEAVES.set(true);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn who_leaves_goes_on_where_nothing_else_is_to_be_done() {
+        let mut left = pin!(leave());
+        let context = &mut Context::from_waker(Waker::noop());
+        for _ in 0..2 {
+            assert!(with_other_duties(|| left.as_mut().poll(context)).is_pending());
+            assert!(leaves() && !leaves(), "it is said once");
+        }
+        assert!(left.poll(context).is_ready());
+        assert!(!leaves());
+    }
+
+    #[test]
+    fn duties_end_with_a_panic_too() {
+        let panicked = std::panic::catch_unwind(|| with_other_duties(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(panicked.is_err() && !is_here());
+    }
+}

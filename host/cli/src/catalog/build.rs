@@ -22,6 +22,7 @@ use super::admission::Admission;
 use super::approval::Approvals;
 use super::callers::Visible;
 use super::instances::{Instances, KeptByCaller, Warming};
+use super::own::Process;
 use super::reach::{Reaches, Site};
 use super::resources::{self, Declared};
 use super::turns::Turns;
@@ -52,6 +53,7 @@ pub struct Builder {
     approvals: Arc<Approvals>,
     turns: Arc<Turns>,
     warming: OnceLock<Warming>,
+    process: Process,
 }
 
 /// What building came to.
@@ -85,7 +87,14 @@ impl Builder {
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
         let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let turns = Arc::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming }
+        let process = Process::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming, process }
+    }
+
+    /// Keeps the process's own files out of all mounts.
+    pub fn of_process(mut self, process: Process) -> Self {
+        self.process = process;
+        self
     }
 
     /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
@@ -114,6 +123,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
+        problems.extend(self.process.check(manifest, folder, &draft.parts.entries));
         let complete = problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {

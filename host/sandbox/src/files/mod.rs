@@ -35,6 +35,7 @@ mod tests;
 use wasmtime::component::Linker;
 
 pub use call::Descriptor;
+pub use facts::Identity;
 pub(crate) use call::Files;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;

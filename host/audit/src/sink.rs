@@ -131,7 +131,8 @@ impl Sink {
             writer.append_rotated(previous_bytes)?;
         }
         let path = path.to_owned();
-        let audit = Audit { path, writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
+        let audit =
+            Audit { path, writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
         let sink = Self { audit: Some(audit) };
         if opened.torn_bytes > 0 {
             sink.record(|| Event::AuditRepaired(AuditRepaired { dropped_bytes: opened.torn_bytes }))?;

@@ -422,7 +422,10 @@ fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
         ("{ path = \"keys/tokens\" }", &["the file of tokens"]),
         ("{ path = \"alias/log\", access = \"write\" }", &["the audit"]),
         ("{ path = \"alias/kept\", access = \"write\" }", &["the folder of states"]),
-        ("{ path = \"alias/components\", access = \"write\" }", &["the code of component \"good\"", "the code of component \"reach_files\""]),
+        (
+            "{ path = \"alias/components\", access = \"write\" }",
+            &["the code of component \"good\"", "the code of component \"reach_files\""],
+        ),
         ("{ path = \"alias/components/good.wasm\", access = \"write\" }", &["the code of component \"good\""]),
         ("{ path = \"alias/toolcell.toml\", access = \"write\" }", &["the manifest"]),
         ("{ path = \"alias/ways/keys/tls\", access = \"write\" }", &["the certificate of TLS", "the key of TLS"]),

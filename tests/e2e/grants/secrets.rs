@@ -224,7 +224,10 @@ fn a_secret_does_not_come_back_in_escapes_or_as_the_name_of_a_field() {
         assert!(found.to_string().contains("[\"x-form\",\"[redacted:KEY]\"]"), "{form}: {found}");
     }
     let found = say(&mut host, &server, "HTTP/1.1 200 OK\r\nx-{plain}-y: 1\r\ncontent-length: 2\r\n\r\nok").unwrap();
-    assert!(found.to_string().contains("[\"redacted\",\"[redacted]\"]") && !found.to_string().contains(VALUE), "{found}");
+    assert!(
+        found.to_string().contains("[\"redacted\",\"[redacted]\"]") && !found.to_string().contains(VALUE),
+        "{found}"
+    );
     host.still_works();
 }
 
@@ -232,7 +235,8 @@ fn a_secret_does_not_come_back_in_escapes_or_as_the_name_of_a_field() {
 fn a_coding_in_a_second_field_does_not_pass() {
     let server = HttpServer::start();
     let mut host = with_header(&server);
-    let words = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nzz";
+    let words =
+        "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nzz";
     let found = say(&mut host, &server, words);
     assert_eq!(found, Err("response: ErrorCode::HttpResponseContentCoding(Some(\"gzip\"))".to_owned()));
     host.still_works();
@@ -252,6 +256,7 @@ fn a_response_with_two_ends_is_refused() {
         let found = say(&mut host, &server, &format!("HTTP/1.1 200 OK\r\n{head}\r\n2\r\nhi\r\n0\r\n\r\n"));
         assert_eq!(found, Err("response: ErrorCode::HttpProtocolError".to_owned()), "{head:?}");
     }
-    let found = say(&mut host, &server, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n").unwrap();
+    let found =
+        say(&mut host, &server, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n").unwrap();
     assert_eq!(found["body"], "hi");
 }

@@ -67,12 +67,18 @@ impl Process {
 
     /// Every mount that holds something of this process, or of this manifest's.
     pub(super) fn check(&self, manifest: &Manifest, folder: &Path, entries: &[Arc<Entry>]) -> Vec<Diagnostic> {
-        let kept: Vec<(Kept<'_>, Place)> = self.kept(manifest, folder).map(|kept| (Place::of(&kept.path), kept)).map(|(place, kept)| (kept, place)).collect();
+        let kept: Vec<(Kept<'_>, Place)> = self
+            .kept(manifest, folder)
+            .map(|kept| (Place::of(&kept.path), kept))
+            .map(|(place, kept)| (kept, place))
+            .collect();
         let mut problems: Vec<Diagnostic> = Vec::new();
         for entry in entries {
             for (mount, identity) in entry.reach.mounted() {
                 let inside = inside(mount, folder);
-                let held = kept.iter().filter(|(kept, place)| kept.is_held(&entry.component, mount, (place, identity, &inside)));
+                let held = kept
+                    .iter()
+                    .filter(|(kept, place)| kept.is_held(&entry.component, mount, (place, identity, &inside)));
                 for problem in held.map(|(kept, _)| problem(&entry.component, mount, &kept.what)) {
                     if !problems.contains(&problem) {
                         problems.push(problem);
@@ -136,7 +142,11 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
         kept.push(Kept { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
     }
     let others = beside::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
-    kept.extend(others.map(|path| Kept { what: format!("a file that component {name:?} is loaded with"), path, unread: None }));
+    kept.extend(others.map(|path| Kept {
+        what: format!("a file that component {name:?} is loaded with"),
+        path,
+        unread: None,
+    }));
     kept
 }
 
@@ -256,7 +266,11 @@ mod tests {
             ("c/d", true, true),
             ("c/d/file", true, true),
         ] {
-            assert_eq!((place.holders.contains(&id(name)), place.passed.contains(&id(name))), (holds, passed), "{name}");
+            assert_eq!(
+                (place.holders.contains(&id(name)), place.passed.contains(&id(name))),
+                (holds, passed),
+                "{name}"
+            );
         }
         let missing = Place::of(&root.join("c/d/none/there"));
         assert!(missing.holders.contains(&id("c/d")) && !missing.holders.contains(&id("c/d/file")));

@@ -42,7 +42,8 @@ fn decoded(path: &str) -> Vec<u8> {
 
 /// Whether a percent sign is left that begins `%2e` or `%u002e`.
 fn is_encoded(text: &str) -> bool {
-    let digits = |text: &str, count| text.len() >= count && text.bytes().take(count).all(|byte| byte.is_ascii_hexdigit());
+    let digits =
+        |text: &str, count| text.len() >= count && text.bytes().take(count).all(|byte| byte.is_ascii_hexdigit());
     let wide = |text: &str| text.strip_prefix(['u', 'U']).is_some_and(|rest| digits(rest, 4));
     text.split('%').skip(1).any(|rest| digits(rest, 2) || wide(rest))
 }
@@ -97,11 +98,58 @@ mod tests {
     #[test]
     fn what_may_be_read_as_dots_or_as_a_slash_is_ambiguous() {
         let dots = [
-            "..;", "..;a=b", "..%3b", "..%3B", ".%3bx", "%2e%2e%3b", "..%00", "..%09", "..%20", "..%c2%a0", "%20..", "...", "....",
-            ". .", "..%3f", "..%23", "..:", "..%2c", "%c0%ae%c0%ae", "%c0%2e%c0%2e", "%e0%80%ae", "%f0%80%80%ae", "%f8%80%80%80%ae",
-            "%fc%80%80%80%80%ae", "%ff", "%ed%a0%80", "%80", "%252e%252e", "%25252e", "%%32%65", "%25u002e", "%u002e", "%2", "%zz",
-            "%ef%bc%8e%ef%bc%8e", "．．", "．%ef%bc%8e", "․․", "‥", "…", "。。", "%ef%bc%852e", "％２ｅ", "..；", "..%ef%bc%9b",
-            ".\u{ad}.", ".\u{200b}.", "\u{feff}..", ".\u{fe0f}.", "ĮĮ", "%c4%ae%c4%ae", "..\u{338}",
+            "..;",
+            "..;a=b",
+            "..%3b",
+            "..%3B",
+            ".%3bx",
+            "%2e%2e%3b",
+            "..%00",
+            "..%09",
+            "..%20",
+            "..%c2%a0",
+            "%20..",
+            "...",
+            "....",
+            ". .",
+            "..%3f",
+            "..%23",
+            "..:",
+            "..%2c",
+            "%c0%ae%c0%ae",
+            "%c0%2e%c0%2e",
+            "%e0%80%ae",
+            "%f0%80%80%ae",
+            "%f8%80%80%80%ae",
+            "%fc%80%80%80%80%ae",
+            "%ff",
+            "%ed%a0%80",
+            "%80",
+            "%252e%252e",
+            "%25252e",
+            "%%32%65",
+            "%25u002e",
+            "%u002e",
+            "%2",
+            "%zz",
+            "%ef%bc%8e%ef%bc%8e",
+            "．．",
+            "．%ef%bc%8e",
+            "․․",
+            "‥",
+            "…",
+            "。。",
+            "%ef%bc%852e",
+            "％２ｅ",
+            "..；",
+            "..%ef%bc%9b",
+            ".\u{ad}.",
+            ".\u{200b}.",
+            "\u{feff}..",
+            ".\u{fe0f}.",
+            "ĮĮ",
+            "%c4%ae%c4%ae",
+            "..\u{338}",
         ];
         for dots in dots.iter().filter(|dots| !dots.contains(' ')) {
             for path in [format!("/v1/{dots}/admin"), format!("/v1/{dots}"), format!("/v1/a/{dots}/b/{dots}")] {
@@ -109,8 +157,27 @@ mod tests {
             }
         }
         for slash in [
-            "%2f", "%2F", "%5c", "%255c", "%c0%af", "%c1%9c", "%e0%80%af", "%f0%80%80%af", "%252f", "%c0%2f", "／", "＼", "∕",
-            "⁄", "%ef%bc%8f", "%ef%bc%8f", "¥", "%c2%a5", "%25c0%25af", "%u2215", "%00",
+            "%2f",
+            "%2F",
+            "%5c",
+            "%255c",
+            "%c0%af",
+            "%c1%9c",
+            "%e0%80%af",
+            "%f0%80%80%af",
+            "%252f",
+            "%c0%2f",
+            "／",
+            "＼",
+            "∕",
+            "⁄",
+            "%ef%bc%8f",
+            "%ef%bc%8f",
+            "¥",
+            "%c2%a5",
+            "%25c0%25af",
+            "%u2215",
+            "%00",
         ] {
             for path in [format!("/v1/a{slash}b"), format!("/v1/..{slash}admin"), format!("/v1/{slash}")] {
                 assert!(ambiguous(&path), "{path}");
@@ -121,9 +188,32 @@ mod tests {
     #[test]
     fn names_are_not() {
         for path in [
-            "/", "/v1/now", "/v1/", "/v1//a", "/v1/é", "/v1/%C3%A9/x", "/v1/東京/天気", "/v1/įrašai", "/v1/a;b=c/d", "/v1/;/x",
-            "/v1/.well-known/x", "/v1/..a", "/v1/.git", "/v1/a..", "/v1/a.b.c", "/v1/100%25", "/v1/a%20b", "/v1/%7Eme",
-            "/v1/.%2A", "/v1/a%2Bb", "/v1/{id}", "/v1/x:y", "/v1/@me", "/v1/../v2/now", "/v1/%2e/now", "/v1\\now",
+            "/",
+            "/v1/now",
+            "/v1/",
+            "/v1//a",
+            "/v1/é",
+            "/v1/%C3%A9/x",
+            "/v1/東京/天気",
+            "/v1/įrašai",
+            "/v1/a;b=c/d",
+            "/v1/;/x",
+            "/v1/.well-known/x",
+            "/v1/..a",
+            "/v1/.git",
+            "/v1/a..",
+            "/v1/a.b.c",
+            "/v1/100%25",
+            "/v1/a%20b",
+            "/v1/%7Eme",
+            "/v1/.%2A",
+            "/v1/a%2Bb",
+            "/v1/{id}",
+            "/v1/x:y",
+            "/v1/@me",
+            "/v1/../v2/now",
+            "/v1/%2e/now",
+            "/v1\\now",
         ] {
             assert!(!ambiguous(path), "{path}");
         }

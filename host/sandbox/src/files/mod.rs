@@ -35,8 +35,8 @@ mod tests;
 use wasmtime::component::Linker;
 
 pub use call::Descriptor;
-pub use facts::Identity;
 pub(crate) use call::Files;
+pub use facts::Identity;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
 pub use prepared::Note;

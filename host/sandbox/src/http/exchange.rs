@@ -267,13 +267,14 @@ fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Er
     if !head.confidential {
         return Ok(());
     }
-    let words = fields.get_all(header::CONTENT_ENCODING).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let words =
+        fields.get_all(header::CONTENT_ENCODING).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
     let mut words = words.map(<[u8]>::trim_ascii);
     match words.find(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"identity")) {
         // The word is the server's own, and the guest gets to read it.
-        Some(word) => Err(Error::HttpResponseContentCoding(Some(
-            redactor.text(&String::from_utf8_lossy(word)).into_owned(),
-        ))),
+        Some(word) => {
+            Err(Error::HttpResponseContentCoding(Some(redactor.text(&String::from_utf8_lossy(word)).into_owned())))
+        }
         None => Ok(()),
     }
 }

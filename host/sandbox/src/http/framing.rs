@@ -110,7 +110,8 @@ impl Head {
     fn has_one_end(&self) -> bool {
         let (lengths, codings) = (self.lengths.iter().map(Vec::as_slice), self.codings.iter().map(Vec::as_slice));
         let status = self.status.and_then(|(minor, status)| Some((minor, StatusCode::from_u16(status).ok()?)));
-        status.is_some_and(|(minor, status)| (minor > 0 || self.codings.is_empty()) && one_end(lengths, codings, status))
+        status
+            .is_some_and(|(minor, status)| (minor > 0 || self.codings.is_empty()) && one_end(lengths, codings, status))
     }
 }
 
@@ -215,7 +216,10 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nx-empty:\r\n", "until the end\n"),
             ("HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n", ""),
             ("HTTP/1.1 304 Not Modified\r\ncontent-length: 10\r\n", ""),
-            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n", "ok"),
+            (
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n",
+                "ok",
+            ),
         ] {
             assert!(passes(&format!("{head}\r\n{body}")), "{head:?}");
         }

@@ -52,16 +52,8 @@ const CLOSED: [(&str, &str); 44] = [
 ];
 
 /// Names that HTML reads without a semicolon as well.
-const OPEN: [(&str, &str); 8] = [
-    ("quot", "\""),
-    ("QUOT", "\""),
-    ("amp", "&"),
-    ("AMP", "&"),
-    ("lt", "<"),
-    ("LT", "<"),
-    ("gt", ">"),
-    ("GT", ">"),
-];
+const OPEN: [(&str, &str); 8] =
+    [("quot", "\""), ("QUOT", "\""), ("amp", "&"), ("AMP", "&"), ("lt", "<"), ("LT", "<"), ("gt", ">"), ("GT", ">")];
 
 /// The first character of [`LATIN`].
 const LATIN_FIRST: u32 = 0xa0;

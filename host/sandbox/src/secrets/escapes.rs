@@ -117,7 +117,9 @@ impl Partial {
             Self::Backslash => escaped(byte),
             Self::Fixed { left, unit, value } => fixed((left, unit, value), byte),
             Self::Braced { value } if byte == b'}' => Step::found(Letter::of_code(value)),
-            Self::Braced { value } => grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value })),
+            Self::Braced { value } => {
+                grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value }))
+            }
             Self::Half { high, announced: false } if matches!(byte, b'\\' | b'%') => {
                 Step::on(Self::Half { high, announced: true })
             }
@@ -242,7 +244,23 @@ mod tests {
 
     #[test]
     fn what_is_no_escape_stands_for_nothing() {
-        for text in ["%", "%4", "%4x", "%u004", "\\q", "\\u004", "\\ud83d", "\\ud83dx", "&", "&;", "&#;", "&#x;", "&sol", "&none;", "&#1114112"] {
+        for text in [
+            "%",
+            "%4",
+            "%4x",
+            "%u004",
+            "\\q",
+            "\\u004",
+            "\\ud83d",
+            "\\ud83dx",
+            "&",
+            "&;",
+            "&#;",
+            "&#x;",
+            "&sol",
+            "&none;",
+            "&#1114112",
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

@@ -35,15 +35,7 @@ impl Patterns {
             mark(&mut begin, byte);
         }
         let buckets = (0..=u8::MAX).map(|_| Vec::new()).collect();
-        Self {
-            list: Vec::new(),
-            marks: Vec::new(),
-            begin,
-            begin_decoded: begin,
-            buckets,
-            decoded,
-            longest_bytes: 0,
-        }
+        Self { list: Vec::new(), marks: Vec::new(), begin, begin_decoded: begin, buckets, decoded, longest_bytes: 0 }
     }
 
     /// Looks for each of these forms of one value, and has the mark in its place.
@@ -112,7 +104,8 @@ impl Patterns {
     pub(super) fn spelled(&self, pattern: usize, matched: usize, letter: &[u8]) -> Option<usize> {
         let rest = self.list.get(pattern)?.bytes.get(matched..)?;
         // A letter of several bytes is part of a value, or it is not.
-        let goes_on = letter.len() <= rest.len() && rest.iter().zip(letter).all(|(one, other)| is_written(*one, *other));
+        let goes_on =
+            letter.len() <= rest.len() && rest.iter().zip(letter).all(|(one, other)| is_written(*one, *other));
         goes_on.then(|| rest.len() - letter.len())
     }
 

@@ -261,7 +261,8 @@ impl Scanner {
         let mut wanted: Vec<(u64, u8)> = vec![(self.place, 0)];
         let mut kept = Vec::with_capacity(self.items.len());
         for item in self.items.drain(..).rev() {
-            let Some(least) = wanted.iter().filter(|(place, _)| *place == item.at).map(|(_, depth)| *depth).min() else {
+            let Some(least) = wanted.iter().filter(|(place, _)| *place == item.at).map(|(_, depth)| *depth).min()
+            else {
                 continue;
             };
             if let What::Escape { depth, .. } = item.what {

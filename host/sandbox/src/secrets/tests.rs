@@ -70,7 +70,10 @@ const ENCODINGS: &[Encoding] = &[
     ("html, hexadecimal with zeros", |text| each(text, |letter| format!("&#x{:06X};", u32::from(letter)))),
     ("percent", percent),
     ("percent, all bytes in mixed case", |text| {
-        text.iter().enumerate().map(|(at, byte)| if at % 2 == 0 { format!("%{byte:02x}") } else { format!("%{byte:02X}") }).collect()
+        text.iter()
+            .enumerate()
+            .map(|(at, byte)| if at % 2 == 0 { format!("%{byte:02x}") } else { format!("%{byte:02X}") })
+            .collect()
     }),
     ("encodeURIComponent", |text| {
         text.iter()
@@ -89,7 +92,10 @@ const ENCODINGS: &[Encoding] = &[
     }),
     ("digits", |text| text.iter().map(|byte| format!("{byte:02x}")).collect()),
     ("digits in mixed case and apart", |text| {
-        let digits = text.iter().enumerate().map(|(at, byte)| if at % 2 == 0 { format!("{byte:02X}") } else { format!("{byte:02x}") });
+        let digits = text
+            .iter()
+            .enumerate()
+            .map(|(at, byte)| if at % 2 == 0 { format!("{byte:02X}") } else { format!("{byte:02x}") });
         digits.collect::<Vec<_>>().join(":")
     }),
 ];
@@ -163,11 +169,17 @@ fn a_value_is_found_in_escapes_of_escapes_of_escapes_and_of_what_is_decoded() {
 
 #[test]
 fn what_stands_beside_a_value_does_not_hide_it() {
-    let redactor = Redactor::new([("KEY", b"41c0ffee;amp;/x".as_slice()), ("ODD", br"\u0041\\/%2B-odd&amp".as_slice())].into_iter());
+    let redactor = Redactor::new(
+        [("KEY", b"41c0ffee;amp;/x".as_slice()), ("ODD", br"\u0041\\/%2B-odd&amp".as_slice())].into_iter(),
+    );
     for value in ["41c0ffee;amp;/x", r"\u0041\\/%2B-odd&amp"] {
-        for (how, form) in [("as it is", None)].into_iter().chain(ENCODINGS.iter().map(|(name, form)| (*name, Some(form)))) {
+        for (how, form) in
+            [("as it is", None)].into_iter().chain(ENCODINGS.iter().map(|(name, form)| (*name, Some(form))))
+        {
             let written = form.map_or(value.to_owned(), |form| form(value.as_bytes()));
-            for before in ["", "%", "%4", "\\", "\\\\", "\\\\\\", "\\u00", "&", "&#", "&#x", "&am", "%25", "\\u002", "\\ud83d"] {
+            for before in
+                ["", "%", "%4", "\\", "\\\\", "\\\\\\", "\\u00", "&", "&#", "&#x", "&am", "%25", "\\u002", "\\ud83d"]
+            {
                 for after in ["", ";", "41", "\\", "%"] {
                     // What is beside base64 without a border belongs to it.
                     let border = if how.contains("base64") || how.contains("digits") { " " } else { "" };
@@ -202,7 +214,12 @@ fn ordinary_text_is_passed_on_as_it_is_and_at_once() {
 fn a_value_in_the_name_of_a_field_is_found_without_its_capitals() {
     let redactor = Redactor::new([("KEY", b"Sk-Live-0123456789".as_slice())].into_iter());
     let encoded = text_of(&base64(b"Sk-Live-0123456789", b"-_")).to_ascii_lowercase();
-    let names = ["sk-live-0123456789", "x-sk-live-0123456789-y", "x-%73k-live-0123456789", "x-536b2d4c6976652d30313233343536373839"];
+    let names = [
+        "sk-live-0123456789",
+        "x-sk-live-0123456789-y",
+        "x-%73k-live-0123456789",
+        "x-536b2d4c6976652d30313233343536373839",
+    ];
     for name in names.into_iter().chain([encoded.as_str()]) {
         assert!(redactor.is_in_name(name), "{name}");
     }
@@ -215,9 +232,19 @@ fn a_value_in_the_name_of_a_field_is_found_without_its_capitals() {
 fn costly(bytes: usize) -> Vec<(&'static str, String)> {
     let base64_of = |text: &[u8]| text_of(&base64(text, b"+/"));
     let mut texts: Vec<(&str, String)> = [
-        ("backslashes", "\\"), ("percent signs", "%25"), ("ampersands", "&amp;"), ("more ampersands", "&amp;amp"),
-        ("numbers", "&#0"), ("zeros", "0"), ("units", "\\u005c"), ("mixed", "\\u0026#x25;&#92;%5c"), ("halves", "\\ud83d"),
-        ("beginnings", "s3cr3t/Key+with \"odd\" <b>ytes</b>&é\\n=%41'"), ("repeated", "a"), ("words", "and so on, "), ("digits", "7333 "),
+        ("backslashes", "\\"),
+        ("percent signs", "%25"),
+        ("ampersands", "&amp;"),
+        ("more ampersands", "&amp;amp"),
+        ("numbers", "&#0"),
+        ("zeros", "0"),
+        ("units", "\\u005c"),
+        ("mixed", "\\u0026#x25;&#92;%5c"),
+        ("halves", "\\ud83d"),
+        ("beginnings", "s3cr3t/Key+with \"odd\" <b>ytes</b>&é\\n=%41'"),
+        ("repeated", "a"),
+        ("words", "and so on, "),
+        ("digits", "7333 "),
     ]
     .into_iter()
     .map(|(name, text)| (name, text.repeat(bytes / text.len())))

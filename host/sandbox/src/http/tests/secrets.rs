@@ -121,7 +121,10 @@ async fn an_answer_is_refused_for_any_coding_in_any_field_and_the_refusal_tells_
         let server = Server::saying(answer(fields)).await;
         let mut call = granted(&server).call();
         let error = call.get(&server.url("/api/x")).await.unwrap_err();
-        assert!(matches!(&error, Error::HttpResponseContentCoding(Some(coding)) if coding == named), "{fields}: {error}");
+        assert!(
+            matches!(&error, Error::HttpResponseContentCoding(Some(coding)) if coding == named),
+            "{fields}: {error}"
+        );
     }
     for fields in ["content-encoding: identity\r\n", "content-encoding: Identity, identity\r\ncontent-encoding:\r\n"] {
         let server = Server::saying(answer(fields)).await;
@@ -132,7 +135,11 @@ async fn an_answer_is_refused_for_any_coding_in_any_field_and_the_refusal_tells_
 #[tokio::test]
 async fn names_of_fields_and_escapes_in_pieces_of_bodies_have_no_secret() {
     let escaped: String = KEY.bytes().map(|byte| format!("\\\\u00{byte:02x}")).collect();
-    let body: String = escaped.as_bytes().chunks(3).map(|piece| format!("{:x}\r\n{}\r\n", piece.len(), String::from_utf8_lossy(piece))).collect();
+    let body: String = escaped
+        .as_bytes()
+        .chunks(3)
+        .map(|piece| format!("{:x}\r\n{}\r\n", piece.len(), String::from_utf8_lossy(piece)))
+        .collect();
     let answer = format!(
         "HTTP/1.1 200 OK\r\n{KEY}: a\r\nX-{KEY}: {KEY}\r\nx-html: &#x73;{}\r\ntransfer-encoding: chunked\r\n\r\n{body}0\r\nX-T-{KEY}: 1\r\n\r\n",
         KEY.get(1..).unwrap()

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,6 +34,7 @@ pub struct Sink {
 
 #[derive(Debug)]
 struct Audit {
+    path: PathBuf,
     writer: Mutex<Writer>,
     settings: Settings,
     tell: Tell,
@@ -129,7 +130,9 @@ impl Sink {
         if let Some(previous_bytes) = continues {
             writer.append_rotated(previous_bytes)?;
         }
-        let audit = Audit { writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
+        let path = path.to_owned();
+        let audit =
+            Audit { path, writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
         let sink = Self { audit: Some(audit) };
         if opened.torn_bytes > 0 {
             sink.record(|| Event::AuditRepaired(AuditRepaired { dropped_bytes: opened.torn_bytes }))?;
@@ -157,6 +160,12 @@ impl Sink {
     #[must_use]
     pub fn keeps_arguments(&self) -> bool {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
+    }
+
+    /// The file, where events are recorded.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.audit.as_ref().map(|audit| audit.path.as_path())
     }
 
     /// How many records could not be made since it was opened.

@@ -10,6 +10,6 @@ mod status;
 
 pub use client::{Unreachable, ask_all};
 pub use message::Request;
-pub use place::{ControlArg, remove_if_dead};
+pub use place::{ControlArg, folders, remove_if_dead};
 pub use serve::Control;
 pub use status::Subject;

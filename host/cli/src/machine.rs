@@ -47,9 +47,7 @@ fn open_cache(code: &CodeCacheArgs) -> Option<CodeCache> {
     if code.no_code_cache {
         return None;
     }
-    let folder =
-        code.code_cache.clone().or_else(|| user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code")))?;
-    let key = user_folder("XDG_STATE_HOME", ".local/state")?.join("code-cache.key");
+    let (Some(folder), Some(key)) = cache_places(code) else { return None };
     match CodeCache::open(&folder, &key, CACHE_BYTES_MAX) {
         Ok(cache) => {
             say_removed(cache.drafts_removed());
@@ -60,6 +58,13 @@ fn open_cache(code: &CodeCacheArgs) -> Option<CodeCache> {
             None
         }
     }
+}
+
+/// Where the cache and its key are, used or not: another process of this user may use them.
+pub fn cache_places(code: &CodeCacheArgs) -> (Option<PathBuf>, Option<PathBuf>) {
+    let usual = || user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code"));
+    let key = user_folder("XDG_STATE_HOME", ".local/state").map(|at| at.join("code-cache.key"));
+    (code.code_cache.clone().or_else(usual), key)
 }
 
 /// Says that a process was stopped while it kept code.

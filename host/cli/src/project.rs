@@ -6,7 +6,7 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse, render_all};
 
 use crate::args::CodeCacheArgs;
-use crate::catalog::{Basis, Builder, Built, Catalog, Withheld, folder_of, read_bounded};
+use crate::catalog::{Basis, Builder, Built, Catalog, Process, Withheld, folder_of, read_bounded};
 use crate::lock::Lock;
 use crate::machine::Machine;
 use crate::terminal::{self, Progress};
@@ -100,7 +100,8 @@ impl ManifestFile {
         };
         let machine = Machine::start(code, Some(manifest.server()))?;
         let progress = Progress::new("compiling components", manifest.components().len());
-        let builder = Builder::new(&machine, Arc::clone(&sink));
+        let process = Process::new(&self.path, sink.path(), code);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).of_process(process);
         let basis = Basis::of_pinned(locked.map(Lock::digests));
         let built = builder.build(&manifest, &folder_of(&self.path), &basis, &|done| progress.at(done));
         let Built { catalog, problems: more, withheld } = built;

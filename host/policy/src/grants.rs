@@ -13,6 +13,7 @@ mod path;
 mod ports;
 mod private;
 mod proxy;
+mod readings;
 mod rule;
 mod secret;
 mod sockets;

@@ -67,7 +67,7 @@ pub use drafts::remove_abandoned as remove_abandoned_drafts;
 pub use duties::{leave, leaves, with_other_duties};
 pub use engine::{COMPONENT_BYTES_MAX, Sandbox, SandboxError, SandboxOptions};
 pub use failure::Failure;
-pub use files::Note;
+pub use files::{Identity, Note};
 pub use inspect::Inspection;
 pub use kept::Kept;
 pub use precompiled::CodeOrigin;

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{EnvSource, Grants, SecretSource, Span};
+use toolcell_policy::{EnvSource, Grants, Mount, SecretSource, Span};
 use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::config;
 use crate::engine::Sandbox;
-use crate::files::{Note, Prepared, Surroundings};
+use crate::files::{Identity, Note, Prepared, Surroundings};
 use crate::http::HttpReach;
 use crate::keyvalue::{self, GrantedState};
 use crate::net::Resolver;
@@ -121,6 +121,11 @@ impl Reach {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.notes
+    }
+
+    /// Which file or folder each mount of the host is, as it was opened at load.
+    pub fn mounted(&self) -> impl Iterator<Item = (&Mount, Identity)> {
+        self.files.mounted()
     }
 
     /// The mounts, opened.

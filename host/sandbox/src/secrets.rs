@@ -2,8 +2,15 @@
 //!
 //! A value leaves this room in three ways only: into the requests that the manifest names (`http`), to the guest where the
 //! manifest exposes it, and as its name in the marks of a [`Redactor`].
+mod entities;
+mod escapes;
 mod forms;
+mod lanes;
+mod patterns;
 mod redact;
+mod scan;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 

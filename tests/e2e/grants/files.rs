@@ -391,3 +391,77 @@ fn check_shows_what_files_a_tool_reaches() {
         assert!(said.contains(part), "no {part} in {said}");
     }
 }
+
+/// A manifest with files of the host's own in `keys`, and one mount.
+fn enclosing(mount: &str) -> Folder {
+    let tables = format!(
+        "[server]\nstate = \"kept\"\nstate_key = \"file:keys/state/key\"\n[audit]\nfile = \"log/audit.jsonl\"\n\
+         [http]\ntokens = \"keys/tokens/none/yet.jsonl\"\ntls = {{ certificate = \"keys/tls/chain.pem\", key = \"keys/tls/key.pem\" }}\n\
+         [{{c}}.filesystem]\n\"/m\" = {mount}\n"
+    );
+    let staged = filled(&tables);
+    for path in ["keys/state", "keys/tls", "keys/tokens", "kept", "log", "ways"] {
+        staged.make(path);
+    }
+    staged.write("keys/state/key", "0123456789abcdef0123456789abcdef");
+    staged.write("keys/tls/key.pem", "none");
+    staged.link("alias", staged.path());
+    staged.link("ways/keys", "../keys");
+    staged.link("ways/tls", "keys/tls");
+    staged
+}
+
+#[test]
+fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
+    for (mount, words) in [
+        // By a link, by `..` from elsewhere, by an absolute path, by a folder above, by the file itself.
+        ("{ path = \"ways/keys\" }", &["the file of tokens", "the key of TLS", "state_key"][..]),
+        ("{ path = \"alias/keys/tls\" }", &["the key of TLS"]),
+        ("{ path = \"ways/tls/key.pem\" }", &["the key of TLS"]),
+        ("{ path = \"data/../alias/ways/keys/state\" }", &["state_key"]),
+        ("{ path = \"keys/tokens\" }", &["the file of tokens"]),
+        ("{ path = \"alias/log\", access = \"write\" }", &["the audit"]),
+        ("{ path = \"alias/kept\", access = \"write\" }", &["the folder of states"]),
+        (
+            "{ path = \"alias/components\", access = \"write\" }",
+            &["the code of component \"good\"", "the code of component \"reach_files\""],
+        ),
+        ("{ path = \"alias/components/good.wasm\", access = \"write\" }", &["the code of component \"good\""]),
+        ("{ path = \"alias/toolcell.toml\", access = \"write\" }", &["the manifest"]),
+        ("{ path = \"alias/ways/keys/tls\", access = \"write\" }", &["the certificate of TLS", "the key of TLS"]),
+    ] {
+        assert_refused(&enclosing(mount), &[&["/m"], words].concat());
+    }
+    let staged = enclosing("{ path = \"FOLDER\", access = \"write\" }");
+    let absolute = staged.path().join("log").display().to_string();
+    staged.write("toolcell.toml", staged.read("toolcell.toml").replace("FOLDER", &absolute));
+    assert_refused(&staged, &["the audit"]);
+    for mount in [
+        "{ path = \"alias/data\", access = \"write\" }",
+        "{ path = \"alias/log\" }",
+        "{ path = \"alias/components\" }",
+        "{ path = \"alias/out\" }",
+    ] {
+        check(&enclosing(mount)).succeeded();
+    }
+}
+
+#[test]
+fn a_file_that_comes_to_lie_in_a_mount_is_noticed_at_the_next_load_though_the_mount_is_the_same() {
+    let tables = "[server]\nstate = \"kept\"\n[{c}.filesystem]\n\"/m\" = { path = \"now\", access = \"write\" }\n";
+    let staged = filled(tables);
+    for path in ["one", "two", "kept"] {
+        staged.make(path);
+    }
+    staged.link("now", "one");
+    let mut host = TestHost::recording_in(staged, &[]);
+    assert_eq!(came_to(&host.call("write", json!({"path": "/m/a.txt", "bytes": "a"}))).map(drop), Ok(()));
+    // The link leads elsewhere, and what it led to is where states are to be kept: the mount is what was opened.
+    let folder = host.folder().path().to_owned();
+    std::fs::remove_file(folder.join("now")).unwrap();
+    std::os::unix::fs::symlink("two", folder.join("now")).unwrap();
+    let text = host.folder().read("toolcell.toml").replace("state = \"kept\"", "state = \"one/kept\"");
+    host.folder().write("toolcell.toml", text);
+    host.will_say("the mount \"/m\" holds the folder of states");
+    host.still_works();
+}

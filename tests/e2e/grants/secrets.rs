@@ -206,3 +206,57 @@ fn a_secret_is_redacted_where_it_lies_across_pieces_of_a_body() {
         assert!(!text.contains(VALUE) && text.contains("[redacted:KEY]"), "{padding}");
     }
 }
+
+/// Has the server say this, with the secret in it.
+fn say(host: &mut TestHost, server: &HttpServer, words: &str) -> Result<Value, String> {
+    came_to(&host.call("http", json!({"url": server.url("/api/say"), "method": "POST", "body": words})))
+}
+
+#[test]
+fn a_secret_does_not_come_back_in_escapes_or_as_the_name_of_a_field() {
+    let server = HttpServer::start();
+    let secrets = HEADER.replace(", value = \"Bearer {}\"", "");
+    let mut host = TestHost::recording_in(folder(FIXTURE, &tables(&server, &secrets)), &[("TEST_KEY", VALUE)]);
+    for form in ["{plain}", "{json}", "{html}", "{percent}", "{twice}", "{digits}"] {
+        let words = format!("HTTP/1.1 200 OK\r\nconnection: close\r\nx-form: {form}\r\n\r\n<{form}>");
+        let found = say(&mut host, &server, &words).unwrap();
+        assert_eq!(found["body"], "<[redacted:KEY]>", "{form}: {found}");
+        assert!(found.to_string().contains("[\"x-form\",\"[redacted:KEY]\"]"), "{form}: {found}");
+    }
+    let found = say(&mut host, &server, "HTTP/1.1 200 OK\r\nx-{plain}-y: 1\r\ncontent-length: 2\r\n\r\nok").unwrap();
+    assert!(
+        found.to_string().contains("[\"redacted\",\"[redacted]\"]") && !found.to_string().contains(VALUE),
+        "{found}"
+    );
+    host.still_works();
+}
+
+#[test]
+fn a_coding_in_a_second_field_does_not_pass() {
+    let server = HttpServer::start();
+    let mut host = with_header(&server);
+    let words =
+        "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\nzz";
+    let found = say(&mut host, &server, words);
+    assert_eq!(found, Err("response: ErrorCode::HttpResponseContentCoding(Some(\"gzip\"))".to_owned()));
+    host.still_works();
+}
+
+#[test]
+fn a_response_with_two_ends_is_refused() {
+    let server = HttpServer::start();
+    let mut host = with_header(&server);
+    for head in [
+        "content-length: 1\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: 14\r\n",
+        "content-length: 1\r\ncontent-length: 2\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        "x-a: b\ntransfer-encoding: chunked\r\n",
+    ] {
+        let found = say(&mut host, &server, &format!("HTTP/1.1 200 OK\r\n{head}\r\n2\r\nhi\r\n0\r\n\r\n"));
+        assert_eq!(found, Err("response: ErrorCode::HttpProtocolError".to_owned()), "{head:?}");
+    }
+    let found =
+        say(&mut host, &server, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n").unwrap();
+    assert_eq!(found["body"], "hi");
+}

@@ -18,6 +18,7 @@
 //! | `/hop` | fields that are between two neighbours only |
 //! | `/switch` | 101: another protocol |
 //! | `/early` | 103, then 200 |
+//! | `/say` | the bytes of the request's body, with the value of `Authorization` in the place of `{plain}`, `{json}`, `{html}`, `{percent}`, `{twice}`, `{digits}` |
 
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -306,8 +307,26 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
             out.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")?;
             whole(out, "200 OK", &[], b"late")
         }
+        "say" => {
+            out.write_all(said(seen).as_bytes())?;
+            out.flush()?;
+            Err(std::io::ErrorKind::ConnectionAborted.into())
+        }
         _ => whole(out, "200 OK", &[("Content-Type", "application/json")], seen.json().to_string().as_bytes()),
     }
+}
+
+/// What a request wants to be told: a response in the requester's own words, with its `Authorization` as it wants that written.
+fn said(seen: &Seen) -> String {
+    let value = seen.values("authorization").concat();
+    let each = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
+    String::from_utf8_lossy(&seen.body)
+        .replace("{plain}", &value)
+        .replace("{json}", &each(|byte| format!("\\u{byte:04X}")))
+        .replace("{html}", &each(|byte| format!("&#x{byte:x};")))
+        .replace("{percent}", &each(|byte| format!("%{byte:02x}")))
+        .replace("{twice}", &each(|byte| format!("%26%23{byte}%3B")))
+        .replace("{digits}", &each(|byte| format!("{byte:02X}")))
 }
 
 fn whole(out: &mut dyn Write, status: &str, fields: &[(&str, &str)], body: &[u8]) -> Result<()> {

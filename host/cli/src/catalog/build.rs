@@ -23,6 +23,7 @@ use super::admission::Admission;
 use super::approval::Approvals;
 use super::callers::Visible;
 use super::instances::{Instances, KeptByCaller, Warming};
+use super::own::Process;
 use super::reach::{Reaches, Site};
 use super::resources::{self, Declared};
 use super::turns::Turns;
@@ -53,6 +54,7 @@ pub struct Builder {
     approvals: Arc<Approvals>,
     turns: Arc<Turns>,
     warming: OnceLock<Warming>,
+    process: Process,
 }
 
 /// What building came to.
@@ -92,7 +94,14 @@ impl Builder {
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
         let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let turns = Arc::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming }
+        let process = Process::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming, process }
+    }
+
+    /// Keeps the process's own files out of all mounts.
+    pub fn of_process(mut self, process: Process) -> Self {
+        self.process = process;
+        self
     }
 
     /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
@@ -125,6 +134,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
+        problems.extend(self.process.check(manifest, folder, &draft.parts.entries));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {

@@ -95,7 +95,7 @@ impl Place {
 
 /// The folders of this user's sockets: of the environment as it is, and of the usual one. A client that starts a server
 /// hands on little of its environment, often without `XDG_RUNTIME_DIR`, and whoever asks may have more of it, or less.
-fn folders() -> Vec<PathBuf> {
+pub fn folders() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("run"));
     let usual_runtime = format!("/run/user/{}", rustix::process::geteuid().as_raw());

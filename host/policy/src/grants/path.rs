@@ -13,7 +13,8 @@
 //! Before it is compared, a path is brought into its normal form: `.` and `..` are resolved, also as `%2e`, `\` becomes
 //! `/`, letters and digits lose their percent-encoding, everything else gets it in upper case. That form is what is sent.
 //! A path that servers may read in more than one way (an encoded slash, backslash or NUL, `%25` before two hexadecimal
-//! digits, a `%` without them, `..;`) is ambiguous: only a rule for every path of its host matches it.
+//! digits, a `%` without them, `..;`, what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous:
+//! only a rule for every path of its host matches it.
 //!
 //! ```
 //! use toolcell_policy::PathPattern;
@@ -36,6 +37,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::readings;
 use super::rule::RuleError;
 
 /// What a rule says of paths.
@@ -237,10 +239,8 @@ pub(crate) fn normal(path: &str) -> NormalPath<'_> {
     }
     let (decoded, ambiguous) = decoded(path);
     let text = without_dots(&decoded);
-    // Looked for in the result: the digits may have been encoded themselves.
-    let ambiguous = ambiguous || text.split("%25").skip(1).any(|rest| hexadecimal(rest.as_bytes()).is_some());
-    // What a server may cut off behind a semicolon can leave a dot segment.
-    let ambiguous = ambiguous || text.split('/').any(|part| part.starts_with("..;") || part.starts_with(".;"));
+    // Looked for in the result: what is decoded there may have been encoded itself.
+    let ambiguous = ambiguous || readings::is_ambiguous(&text);
     NormalPath { text: Cow::Owned(text), ambiguous }
 }
 
@@ -293,7 +293,7 @@ fn push(text: &mut String, byte: u8, encoded: bool) {
 }
 
 /// The value of two hexadecimal digits, and what follows them.
-fn hexadecimal(text: &[u8]) -> Option<(u8, &[u8])> {
+pub(super) fn hexadecimal(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, rest) = text.split_at_checked(2)?;
     let value = digits.iter().try_fold(0_u32, |value, digit| Some(value * 16 + char::from(*digit).to_digit(16)?))?;
     Some((u8::try_from(value).ok()?, rest))

@@ -10,7 +10,7 @@ use rustix::fs::FileType;
 use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode, MetadataHashValue, NewTimestamp};
 
 /// A device and a number on it: two names are of one file where these are equal.
-pub(crate) type Identity = (u64, u64);
+pub type Identity = (u64, u64);
 
 /// What the operating system says of a file or folder.
 #[derive(Clone, Copy, Debug)]

@@ -38,6 +38,7 @@ use wasmtime::component::Linker;
 
 pub use call::Descriptor;
 pub(crate) use call::Files;
+pub use facts::Identity;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
 pub use prepared::Note;

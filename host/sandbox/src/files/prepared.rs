@@ -7,6 +7,7 @@ use cap_std::fs::Dir;
 use rustix::fs::Access as Rights;
 use toolcell_policy::{Access, Mount as Grant, MountKind, Quota, Span};
 
+use super::facts::{Facts, Identity};
 use super::ledger::{Account, Counted};
 use super::mount::{Inner, Mount, Source, What};
 use super::scratch::{self, Home};
@@ -79,6 +80,18 @@ impl Prepared {
 
     pub(crate) fn home(&self) -> Option<&Arc<Home>> {
         self.home.as_ref()
+    }
+
+    /// Which file or folder each mount of the host is, as it was opened.
+    pub(crate) fn mounted(&self) -> impl Iterator<Item = (&Grant, Identity)> {
+        self.mounts.iter().filter_map(|mount| {
+            let data = match &mount.source {
+                Source::Folder(dir) => dir.dir_metadata(),
+                Source::File { folder, name } => folder.metadata(name),
+                Source::Scratch(_) | Source::Virtual => return None,
+            };
+            Some((mount.grant.as_ref()?, Facts::from(&data.ok()?).identity))
+        })
     }
 
     /// What the manifest's author may want to know.

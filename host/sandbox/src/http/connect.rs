@@ -16,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
 use wasmtime_wasi_http::Error;
 
+use super::framing::{Expected, Heads};
 use super::links::{Link, Sender};
 use super::reach::HttpReach;
 use super::{fault, fields, proxy, tls};
@@ -130,10 +131,11 @@ impl Connector {
         if headers != FIELDS_DEFAULT {
             builder.max_headers(headers);
         }
-        let stream = TokioIo::new(Metered::new(stream, Arc::clone(&self.net)));
+        let expected = Expected::default();
+        let stream = Heads::new(Metered::new(stream, Arc::clone(&self.net)), expected.clone());
         let (sender, connection) =
-            builder.handshake(stream).await.map_err(|error| fault::of_hyper(&error, &self.net))?;
-        self.drive(connection, Sender::One(sender), proxied)
+            builder.handshake(TokioIo::new(stream)).await.map_err(|error| fault::of_hyper(&error, &self.net))?;
+        self.drive(connection, Sender::One(sender, expected), proxied)
     }
 
     async fn http2<S>(&self, stream: S) -> Result<Link, Error>

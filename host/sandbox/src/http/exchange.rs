@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderValue};
+use http::response::Parts;
 use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming as HyperBody;
@@ -16,10 +17,11 @@ use super::connect::Connector;
 use super::incoming::{self, Incoming, Terms};
 use super::links::{Lease, Link, Links, Sender, Server};
 use super::outgoing::{Outgoing, Sent};
-use super::{fault, fields};
+use super::{fault, fields, framing};
 use crate::caller::Requested;
 use crate::denials::Denials;
 use crate::net::{CallNet, NetLimits};
+use crate::secrets::Redactor;
 
 /// How long the parts of a request may take: the limits, or less where the guest wants less.
 #[derive(Clone, Copy)]
@@ -204,11 +206,12 @@ impl Exchange {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
         let lease = Lease { links: Arc::clone(&self.links), server: self.server(), link, sent };
-        if let Err(error) = check(&parts.headers, parts.status, head, net) {
+        let redactor = self.connector.reach.injector().redactor().clone();
+        let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
+        if let Err(error) = checked {
             lease.close();
             return Err(error);
         }
-        let redactor = self.connector.reach.injector().redactor().clone();
         incoming::redact_fields(&redactor, &mut parts.headers);
         if !redactor.is_empty() {
             // It may not be true any more.
@@ -235,7 +238,7 @@ struct Carried {
 /// reads holds no more than its window, and others may be on the same connection.
 fn worker(link: &Link, deadline: Instant) -> Worker {
     match &link.sender {
-        Sender::One(_) => {
+        Sender::One(..) => {
             let driver = link.driver.clone();
             Box::new(async move {
                 tokio::time::sleep_until(deadline).await;
@@ -248,17 +251,30 @@ fn worker(link: &Link, deadline: Instant) -> Worker {
 }
 
 /// Whether a response may go to the guest.
-fn check(fields: &HeaderMap, status: StatusCode, head: &Head, net: &CallNet) -> Result<(), Error> {
-    if status == StatusCode::SWITCHING_PROTOCOLS {
+fn check(parts: &Parts, net: &CallNet) -> Result<(), Error> {
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Error::HttpUpgradeFailed);
     }
     let limits = net.limits();
-    fields::check(fields, limits.headers, limits.header_bytes)
+    fields::check(&parts.headers, limits.headers, limits.header_bytes)
         .map_err(|bytes| Error::HttpResponseHeaderSectionSize(Some(fault::clamped(bytes))))?;
-    // A secret within a compressed answer would not be found. The request asked for none.
-    let coding = fields.get(header::CONTENT_ENCODING).filter(|_| head.confidential);
-    match coding.filter(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-        Some(coding) => Err(Error::HttpResponseContentCoding(coding.to_str().ok().map(str::to_owned))),
+    framing::check(&parts.headers, parts.version, parts.status)
+}
+
+/// A secret within a compressed answer would not be found; the request asked for none. Each field says something of it, and
+/// each word in a field.
+fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Error> {
+    if !head.confidential {
+        return Ok(());
+    }
+    let words =
+        fields.get_all(header::CONTENT_ENCODING).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let mut words = words.map(<[u8]>::trim_ascii);
+    match words.find(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"identity")) {
+        // The word is the server's own, and the guest gets to read it.
+        Some(word) => {
+            Err(Error::HttpResponseContentCoding(Some(redactor.text(&String::from_utf8_lossy(word)).into_owned())))
+        }
         None => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
@@ -15,6 +15,7 @@ use wasmtime_wasi_http::Error;
 
 use super::fault;
 use super::fields;
+use super::framing;
 use super::links::Lease;
 use crate::net::CallNet;
 use crate::secrets::{RedactedStream, Redactor};
@@ -22,6 +23,9 @@ use crate::secrets::{RedactedStream, Redactor};
 /// Frames that are received before the guest asks: a short body, or the first part of a long one, and its end. Each holds no
 /// more than the connection would hold otherwise.
 const AHEAD_MAX: usize = 2;
+
+/// The name of a field whose own name held a secret value.
+const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
 
 /// A server's body, held to its time and to the limits of trailers, with secret values replaced. Bytes are charged to the
 /// call where they are read from the connection. It holds the request's turn, and its connection, until it ends or is
@@ -178,7 +182,8 @@ impl Incoming {
         let limits = self.net.limits();
         let Some(trailers) = frame.trailers_ref() else { return Ok(()) };
         let over = |bytes| Error::HttpResponseTrailerSectionSize(Some(fault::clamped(bytes)));
-        fields::check(trailers, limits.headers, limits.header_bytes).map(|_| ()).map_err(over)
+        fields::check(trailers, limits.headers, limits.header_bytes).map_err(over)?;
+        framing::check_trailers(trailers)
     }
 
     /// The next frame as the guest gets it, but for those ahead.
@@ -255,7 +260,7 @@ impl Drop for Incoming {
     }
 }
 
-/// Replaces secret values in the values of fields.
+/// Replaces secret values in fields: in their values, and fields whose names hold one by one that is called `redacted`.
 pub(super) fn redact_fields(redactor: &Redactor, fields: &mut HeaderMap) {
     if redactor.is_empty() {
         return;
@@ -265,5 +270,10 @@ pub(super) fn redact_fields(redactor: &Redactor, fields: &mut HeaderMap) {
             // Names of secrets are made of letters that a field's value may have.
             *value = HeaderValue::from_bytes(&clean).unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
         }
+    }
+    let named: Vec<HeaderName> = fields.keys().filter(|name| redactor.is_in_name(name.as_str())).cloned().collect();
+    for name in named {
+        fields.remove(name);
+        fields.append(REDACTED_NAME, HeaderValue::from_static("[redacted]"));
     }
 }

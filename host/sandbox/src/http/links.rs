@@ -8,6 +8,7 @@ use hyper::client::conn::{TrySendError, http1, http2};
 use tokio::task::AbortHandle;
 use toolcell_policy::{Host, Scheme};
 
+use super::framing::Expected;
 use super::outgoing::{Outgoing, Sent};
 
 /// To which server a connection leads. The addresses of one name are all the same here: each connection was made to one
@@ -30,8 +31,8 @@ pub(super) struct Link {
 
 /// How requests are put onto a connection.
 pub(super) enum Sender {
-    /// HTTP/1.1: one at a time.
-    One(http1::SendRequest<Outgoing>),
+    /// HTTP/1.1: one at a time; and what is told that a response is to come.
+    One(http1::SendRequest<Outgoing>, Expected),
     /// HTTP/2: many.
     Many(http2::SendRequest<Outgoing>),
 }
@@ -88,7 +89,7 @@ impl Links {
 impl Link {
     fn is_closed(&self) -> bool {
         match &self.sender {
-            Sender::One(sender) => sender.is_closed(),
+            Sender::One(sender, _) => sender.is_closed(),
             Sender::Many(sender) => sender.is_closed(),
         }
     }
@@ -97,7 +98,7 @@ impl Link {
     async fn is_ready(&mut self) -> bool {
         match &mut self.sender {
             // What waits was sent and received whole: only its task has yet to notice.
-            Sender::One(sender) => sender.ready().await.is_ok(),
+            Sender::One(sender, _) => sender.ready().await.is_ok(),
             Sender::Many(sender) => sender.ready().await.is_ok(),
         }
     }
@@ -108,7 +109,10 @@ impl Link {
         request: Request<Outgoing>,
     ) -> Result<Response<HyperBody>, TrySendError<Request<Outgoing>>> {
         match &mut self.sender {
-            Sender::One(sender) => sender.try_send_request(request).await,
+            Sender::One(sender, expected) => {
+                expected.next();
+                sender.try_send_request(request).await
+            }
             Sender::Many(sender) => sender.try_send_request(request).await,
         }
     }
@@ -119,8 +123,8 @@ impl Lease {
     pub(super) fn give_back(self) {
         let Self { links, server, link, sent } = self;
         match &link.sender {
-            Sender::One(sender) if sent.is_whole() && !sender.is_closed() => links.waiting().push((server, link)),
-            Sender::One(_) => link.driver.abort(),
+            Sender::One(sender, _) if sent.is_whole() && !sender.is_closed() => links.waiting().push((server, link)),
+            Sender::One(..) => link.driver.abort(),
             // It was shared from the start.
             Sender::Many(_) => {}
         }
@@ -128,7 +132,7 @@ impl Lease {
 
     /// The response was not received whole. HTTP/2 gives up a request alone, HTTP/1.1 only the whole connection.
     pub(super) fn close(self) {
-        if let Sender::One(_) = self.link.sender {
+        if let Sender::One(..) = self.link.sender {
             self.link.driver.abort();
         }
     }

@@ -9,6 +9,7 @@
 //! | [`exchange`] | waits for a turn, takes a connection, sends, bounds every phase in time |
 //! | [`inject`] | adds the secrets that the manifest names for this request |
 //! | [`connect`], [`proxy`], [`tls`] | name → addresses → permitted ones → TCP → TLS for that name → HTTP/1.1 or HTTP/2 |
+//! | [`framing`] | refuses responses that two readers take for different ones |
 //! | [`outgoing`], [`incoming`] | the two bodies: lengths, trailers, time, redaction |
 //! | [`links`] | connections that wait for the next request of the same call to the same server |
 //!
@@ -19,6 +20,7 @@ mod connect;
 mod exchange;
 mod fault;
 mod fields;
+mod framing;
 mod hooks;
 mod incoming;
 mod inject;

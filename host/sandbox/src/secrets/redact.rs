@@ -1,40 +1,39 @@
 //! Finding secret values in what leaves the host, and putting their names there instead. Must not hold: where values come
-//! from, or which request gets which.
+//! from, which request gets which, or how a text is read.
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
 use super::forms::forms;
+use super::patterns::Patterns;
+use super::scan::{Match, Scanner, Unit};
 
 /// Bytes below which a value is not looked for: shorter ones are part of ordinary text everywhere.
 pub(crate) const REDACTED_BYTES_MIN: usize = 4;
 
-/// Replaces secret values, and their usual encodings, by `[redacted:NAME]`. Cheap to clone, and to ask where there is no
+/// Bytes that are kept back for each byte of the longest value: one that is escaped twice takes 36. What may be a value and
+/// is longer is taken for one.
+const HELD_PER_BYTE: usize = 64;
+
+/// Bytes that are kept back beside those.
+const HELD_BYTES: usize = 4 << 10;
+
+/// Replaces secret values by `[redacted:NAME]`, however they are written. Cheap to clone, and to ask where there is no
 /// secret.
 ///
-/// It knows a value as it is, in base64 (of either alphabet, at any place of a longer text), in hexadecimal, percent-encoded
-/// and as a JSON string. It is a net below the boundary, which is that a guest never holds the value: a server that sends
-/// back what it got in some other form is not seen through.
+/// It knows a value as it is, in escapes of JSON, HTML and URLs, in base64 at any place of a longer text and in hexadecimal
+/// digits, and all of these within one another (see `scan.rs`). It is a net below the boundary, which is that a guest never
+/// holds the value: a server that sends back what it got in some other form is not seen through.
 #[derive(Clone, Default)]
-pub struct Redactor(Option<Arc<Patterns>>);
+pub struct Redactor(Option<Arc<Sought>>);
 
-struct Patterns {
-    /// By their first byte; the longest first.
-    buckets: Vec<Vec<Pattern>>,
-}
-
-struct Pattern {
-    bytes: Zeroizing<Vec<u8>>,
-    marker: Arc<str>,
-}
-
-/// What is at the start of a text.
-enum Found<'a> {
-    Nothing,
-    Value(&'a Pattern),
-    /// Perhaps a value: what follows decides.
-    Part,
+/// What is looked for.
+struct Sought {
+    values: Patterns,
+    /// The same in names of header fields, which have no capitals: what base64 makes of a value is not decoded there.
+    names: Patterns,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -46,24 +45,14 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Looks for these values, each with its secret's name.
     pub(crate) fn new<'a>(values: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
-        let mut buckets: Vec<Vec<Pattern>> = (0..=u8::MAX).map(|_| Vec::new()).collect();
-        let mut any = false;
+        let mut sought = Sought { values: Patterns::new(true), names: Patterns::new(false) };
         for (name, value) in values.filter(|(_, value)| value.len() >= REDACTED_BYTES_MIN) {
-            let marker: Arc<str> = format!("[redacted:{name}]").into();
-            for bytes in forms(value) {
-                let Some(bucket) = bytes.first().and_then(|first| buckets.get_mut(usize::from(*first))) else {
-                    continue;
-                };
-                if !bucket.iter().any(|known| *known.bytes == *bytes) {
-                    bucket.push(Pattern { bytes, marker: Arc::clone(&marker) });
-                    any = true;
-                }
-            }
+            let mark: Arc<str> = format!("[redacted:{name}]").into();
+            sought.values.add(&mark, [Zeroizing::new(value.to_vec())].into_iter().chain(latin(value)));
+            let lower = |form: Zeroizing<Vec<u8>>| Zeroizing::new(form.to_ascii_lowercase());
+            sought.names.add(&mark, forms(value).into_iter().map(lower));
         }
-        for bucket in &mut buckets {
-            bucket.sort_by_key(|pattern| std::cmp::Reverse(pattern.bytes.len()));
-        }
-        Self(any.then(|| Arc::new(Patterns { buckets })))
+        Self((sought.values.len() > 0).then(|| Arc::new(sought)))
     }
 
     /// Whether there is anything to look for.
@@ -84,94 +73,143 @@ impl Redactor {
     /// The bytes without secret values; themselves where they hold none.
     #[must_use]
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(patterns) = self.0.as_deref().filter(|patterns| patterns.any(bytes)) else {
+        if self.is_empty() {
             return Cow::Borrowed(bytes);
-        };
-        let mut clean = Vec::with_capacity(bytes.len());
-        patterns.scan(bytes, true, &mut clean);
-        Cow::Owned(clean)
+        }
+        let mut stream = self.stream();
+        let mut clean = stream.push(bytes);
+        clean.extend(stream.finish());
+        if stream.replaced { Cow::Owned(clean) } else { Cow::Borrowed(bytes) }
+    }
+
+    /// Whether the name of a header field, without capitals, has a value in it.
+    pub(crate) fn is_in_name(&self, name: &str) -> bool {
+        let Some(sought) = self.0.as_deref() else { return false };
+        let (mut scanner, mut found) = (Scanner::new(0), Vec::new());
+        for (byte, from) in name.bytes().zip(0..) {
+            scanner.push(&sought.names, Unit { byte: byte.to_ascii_lowercase(), from, to: from + 1 }, &mut found);
+        }
+        !found.is_empty() || matches!(self.bytes(name.as_bytes()), Cow::Owned(_))
     }
 
     /// For a text that comes in pieces.
     pub(crate) fn stream(&self) -> RedactedStream {
-        RedactedStream { redactor: self.clone(), waiting: Zeroizing::default() }
+        RedactedStream {
+            redactor: self.clone(),
+            scanner: Scanner::new(0),
+            waiting: Zeroizing::default(),
+            passed: 0,
+            found: VecDeque::new(),
+            covered: 0,
+            replaced: false,
+        }
     }
 }
 
-impl Patterns {
-    fn any(&self, bytes: &[u8]) -> bool {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            if matches!(self.found(rest, true), Found::Value(_)) {
-                return true;
-            }
-            rest = rest.get(1..).unwrap_or_default();
-        }
-        false
-    }
-
-    /// What `text` begins with; `last` where nothing follows it.
-    fn found(&self, text: &[u8], last: bool) -> Found<'_> {
-        let bucket = text.first().and_then(|first| self.buckets.get(usize::from(*first)));
-        for pattern in bucket.into_iter().flatten() {
-            if text.starts_with(&pattern.bytes) {
-                return Found::Value(pattern);
-            }
-            if !last && pattern.bytes.starts_with(text) {
-                return Found::Part;
-            }
-        }
-        Found::Nothing
-    }
-
-    /// Adds `text` to `clean` with its values replaced, up to where only what follows can tell, and returns how many
-    /// bytes that leaves: none if it is the last.
-    fn scan(&self, text: &[u8], last: bool, clean: &mut Vec<u8>) -> usize {
-        let mut rest = text;
-        while let Some((first, after)) = rest.split_first() {
-            match self.found(rest, last) {
-                Found::Nothing => {
-                    clean.push(*first);
-                    rest = after;
-                }
-                Found::Value(pattern) => {
-                    clean.extend_from_slice(pattern.marker.as_bytes());
-                    rest = rest.get(pattern.bytes.len()..).unwrap_or_default();
-                }
-                Found::Part => return rest.len(),
-            }
-        }
-        0
-    }
+/// The value in Latin-1, where that is another text.
+fn latin(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let text = std::str::from_utf8(value).ok().filter(|text| !text.is_ascii())?;
+    let bytes = text.chars().map(|letter| u8::try_from(u32::from(letter)).ok()).collect::<Option<Vec<u8>>>();
+    bytes.map(Zeroizing::new).filter(|bytes| bytes.len() >= REDACTED_BYTES_MIN)
 }
 
 /// Redacts a text that comes in pieces, values across their borders included. It keeps back what may be the beginning of
-/// a value: less than the longest form of one.
+/// a value, and nothing where that cannot be.
 pub(crate) struct RedactedStream {
     redactor: Redactor,
+    scanner: Scanner,
+    /// What was read and is not passed on yet.
     waiting: Zeroizing<Vec<u8>>,
+    /// Bytes before that.
+    passed: u64,
+    /// Values in what waits, in order, apart from one another.
+    found: VecDeque<Match>,
+    /// To where the last value reaches whose mark was passed on.
+    covered: u64,
+    replaced: bool,
 }
 
 impl RedactedStream {
     /// The next piece; what can be passed on now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.step(piece, false)
+        let Some(sought) = self.redactor.0.clone() else { return piece.to_vec() };
+        let mut clean = Vec::with_capacity(self.waiting.len() + piece.len());
+        let held_max = sought.values.longest_bytes() * HELD_PER_BYTE + HELD_BYTES;
+        // No more is taken at once than may be kept back, so that this is looked at in time.
+        for part in piece.chunks(held_max) {
+            self.read(&sought.values, part);
+            let end = self.passed + self.waiting.len() as u64;
+            let held = self.scanner.held(&sought.values).unwrap_or(end);
+            if end.saturating_sub(held) > held_max as u64 {
+                self.note(Match { from: held, to: end, value: usize::MAX });
+                self.scanner.clear();
+                self.pass(&sought.values, end, &mut clean);
+            } else {
+                self.pass(&sought.values, held, &mut clean);
+            }
+        }
+        clean
     }
 
     /// There is no next piece; what was kept back.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        self.step(&[], true)
+        let Some(sought) = self.redactor.0.clone() else { return Vec::new() };
+        let (mut found, mut clean) = (Vec::new(), Vec::new());
+        self.scanner.finish(&sought.values, &mut found);
+        self.scanner.clear();
+        found.into_iter().for_each(|found| self.note(found));
+        self.pass(&sought.values, self.passed + self.waiting.len() as u64, &mut clean);
+        clean
     }
 
-    fn step(&mut self, piece: &[u8], last: bool) -> Vec<u8> {
-        let Some(patterns) = self.redactor.0.as_deref() else { return piece.to_vec() };
-        let mut text = std::mem::take(&mut self.waiting);
-        text.extend_from_slice(piece);
-        let mut clean = Vec::with_capacity(text.len());
-        let left = patterns.scan(&text, last, &mut clean);
-        let waiting = text.get(text.len().saturating_sub(left)..).unwrap_or_default();
-        self.waiting = Zeroizing::new(waiting.to_vec());
-        clean
+    /// Bytes that were read and are not passed on yet.
+    #[cfg(test)]
+    pub(crate) fn kept_back_bytes(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn read(&mut self, values: &Patterns, part: &[u8]) {
+        let first = self.passed + self.waiting.len() as u64;
+        self.waiting.extend_from_slice(part);
+        let mut found = Vec::new();
+        for (byte, from) in part.iter().zip(first..) {
+            self.scanner.push(values, Unit { byte: *byte, from, to: from + 1 }, &mut found);
+            found.drain(..).for_each(|found| self.note(found));
+        }
+    }
+
+    /// A value was found. Of those that overlap one another, one stays that covers them all: the longest's name.
+    fn note(&mut self, mut found: Match) {
+        if found.from < self.covered {
+            self.covered = self.covered.max(found.to);
+            return;
+        }
+        while let Some(last) = self.found.pop_back_if(|last| last.to > found.from) {
+            let longer = if last.to - last.from >= found.to - found.from { last } else { found };
+            found = Match { from: found.from.min(last.from), to: found.to.max(last.to), value: longer.value };
+        }
+        self.found.push_back(found);
+    }
+
+    /// Passes on what lies before a place, with marks for values.
+    fn pass(&mut self, values: &Patterns, until: u64, clean: &mut Vec<u8>) {
+        let mut at = self.passed.max(self.covered);
+        while let Some(found) = self.found.pop_front_if(|found| found.from < until) {
+            self.copy(at, found.from, clean);
+            clean.extend_from_slice(values.mark(found.value).as_bytes());
+            self.replaced = true;
+            (at, self.covered) = (found.to, found.to);
+        }
+        self.copy(at, until, clean);
+        let passed = usize::try_from(until.saturating_sub(self.passed)).unwrap_or(usize::MAX);
+        let left = self.waiting.get(passed..).unwrap_or_default().to_vec();
+        self.waiting = Zeroizing::new(left);
+        self.passed = self.passed.max(until);
+    }
+
+    fn copy(&self, from: u64, until: u64, clean: &mut Vec<u8>) {
+        let place = |place: u64| usize::try_from(place.saturating_sub(self.passed)).unwrap_or(usize::MAX);
+        clean.extend_from_slice(self.waiting.get(place(from)..place(until)).unwrap_or_default());
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bodies;
 mod decisions;
+mod framing;
 mod limits;
 mod links;
 mod proxies;

@@ -107,3 +107,48 @@ async fn trailers_are_looked_through_as_well() {
     // What looked like the start of a value, and was none, is passed on.
     assert_eq!((got.body.as_str(), got.trailers.unwrap()["x-key"].to_str().unwrap()), ("sk-live-0", "[redacted:KEY]"));
 }
+
+#[tokio::test]
+async fn an_answer_is_refused_for_any_coding_in_any_field_and_the_refusal_tells_no_secret() {
+    let answer = |fields: &str| format!("HTTP/1.1 200 OK\r\n{fields}content-length: 2\r\n\r\nhi");
+    for (fields, named) in [
+        ("content-encoding: identity\r\ncontent-encoding: gzip\r\n", "gzip"),
+        ("content-encoding: identity, br\r\n", "br"),
+        ("content-encoding: identity,,\t deflate ,identity\r\n", "deflate"),
+        ("content-encoding:\r\nContent-Encoding: X-GZIP\r\n", "X-GZIP"),
+        (&format!("content-encoding: x-{KEY}\r\n"), "x-[redacted:KEY]"),
+    ] {
+        let server = Server::saying(answer(fields)).await;
+        let mut call = granted(&server).call();
+        let error = call.get(&server.url("/api/x")).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::HttpResponseContentCoding(Some(coding)) if coding == named),
+            "{fields}: {error}"
+        );
+    }
+    for fields in ["content-encoding: identity\r\n", "content-encoding: Identity, identity\r\ncontent-encoding:\r\n"] {
+        let server = Server::saying(answer(fields)).await;
+        assert_eq!(granted(&server).call().get(&server.url("/api/x")).await.unwrap().body, "hi", "{fields}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_fields_and_escapes_in_pieces_of_bodies_have_no_secret() {
+    let escaped: String = KEY.bytes().map(|byte| format!("\\\\u00{byte:02x}")).collect();
+    let body: String = escaped
+        .as_bytes()
+        .chunks(3)
+        .map(|piece| format!("{:x}\r\n{}\r\n", piece.len(), String::from_utf8_lossy(piece)))
+        .collect();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\n{KEY}: a\r\nX-{KEY}: {KEY}\r\nx-html: &#x73;{}\r\ntransfer-encoding: chunked\r\n\r\n{body}0\r\nX-T-{KEY}: 1\r\n\r\n",
+        KEY.get(1..).unwrap()
+    );
+    let server = Server::saying(answer).await;
+    let got = granted(&server).call().get(&server.url("/api/x")).await.unwrap();
+    assert_eq!(got.body, "[redacted:KEY]");
+    assert_eq!(got.headers["x-html"], "[redacted:KEY]");
+    assert_eq!(got.headers.get_all("redacted").iter().count(), 2);
+    assert_eq!(got.trailers.as_ref().unwrap()["redacted"], "[redacted]");
+    assert!(!format!("{got:?}").contains(KEY), "{got:?}");
+}

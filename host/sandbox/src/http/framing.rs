@@ -1,0 +1,269 @@
+//! Where a response ends, in one reading only: a head that two readers could take for different messages is refused before
+//! either does. Must not hold: what a response says otherwise.
+//!
+//! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and leaves `Transfer-Encoding` of
+//! HTTP/1.0 out. Each is allowed, and each is read differently by others: so bytes of HTTP/1.1 are looked at as they come,
+//! in front of it.
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode, Version};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wasmtime_wasi_http::Error;
+
+/// Says that a request is sent, and the next head is to be read. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expected(Arc<AtomicBool>);
+
+impl Expected {
+    /// What comes next is the head of a response.
+    pub(super) fn next(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A connection of HTTP/1.1 whose response heads are looked at.
+pub(super) struct Heads<S> {
+    stream: S,
+    expected: Expected,
+    /// The head that is being read.
+    head: Option<Head>,
+}
+
+/// As much of a head as was read.
+#[derive(Debug, Default)]
+struct Head {
+    line: Vec<u8>,
+    after_return: bool,
+    status: Option<(u8, u16)>,
+    lengths: Vec<Vec<u8>>,
+    codings: Vec<Vec<u8>>,
+}
+
+impl<S> Heads<S> {
+    pub(super) const fn new(stream: S, expected: Expected) -> Self {
+        Self { stream, expected, head: None }
+    }
+
+    fn look(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.expected.0.swap(false, Ordering::AcqRel) {
+            self.head = Some(Head::default());
+        }
+        for byte in bytes {
+            let Some(head) = &mut self.head else { return Ok(()) };
+            let is_over = head.push(*byte).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+            if is_over {
+                // Behind an informational response comes another.
+                let is_interim = head.status.is_some_and(|(_, status)| (100..200).contains(&status) && status != 101);
+                self.head = is_interim.then(Head::default);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Head {
+    /// One byte more: whether it was the last. Nothing where a line is none, or the head has two readings.
+    fn push(&mut self, byte: u8) -> Option<bool> {
+        match (byte, self.after_return) {
+            (b'\r', false) => self.after_return = true,
+            (b'\n', true) => {
+                self.after_return = false;
+                if self.line.is_empty() && self.status.is_some() {
+                    return self.has_one_end().then_some(true);
+                }
+                let line = std::mem::take(&mut self.line);
+                self.read(&line)?;
+            }
+            (b'\n', false) | (_, true) => return None,
+            (byte, false) => self.line.push(byte),
+        }
+        Some(false)
+    }
+
+    fn read(&mut self, line: &[u8]) -> Option<()> {
+        if self.status.is_none() {
+            let text = std::str::from_utf8(line.get(..12)?).ok()?;
+            let (version, status) = text.strip_prefix("HTTP/1.")?.split_once(' ')?;
+            self.status = Some((version.parse().ok()?, status.parse().ok()?));
+            return Some(());
+        }
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = line.split_at_checked(colon)?;
+        // Neither a space before the colon nor one that continues the line before is part of a name.
+        if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let value = || value.get(1..).unwrap_or_default().trim_ascii().to_vec();
+        if name.eq_ignore_ascii_case(b"content-length") {
+            self.lengths.push(value());
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.codings.push(value());
+        }
+        Some(())
+    }
+
+    fn has_one_end(&self) -> bool {
+        let (lengths, codings) = (self.lengths.iter().map(Vec::as_slice), self.codings.iter().map(Vec::as_slice));
+        let status = self.status.and_then(|(minor, status)| Some((minor, StatusCode::from_u16(status).ok()?)));
+        status
+            .is_some_and(|(minor, status)| (minor > 0 || self.codings.is_empty()) && one_end(lengths, codings, status))
+    }
+}
+
+/// Whether a length, chunks, or neither says where a message ends, and no other field says otherwise.
+fn one_end<'v>(
+    mut lengths: impl Iterator<Item = &'v [u8]>,
+    mut codings: impl Iterator<Item = &'v [u8]>,
+    status: StatusCode,
+) -> bool {
+    let never = status.is_informational() || status == StatusCode::NO_CONTENT;
+    let length = lengths.next();
+    let digits = |length: &[u8]| !length.is_empty() && length.iter().all(u8::is_ascii_digit);
+    if lengths.next().is_some() || length.is_some_and(|length| !digits(length) || (never && length != b"0")) {
+        return false;
+    }
+    match (codings.next(), codings.next()) {
+        (None, None) => true,
+        (Some(coding), None) => coding.eq_ignore_ascii_case(b"chunked") && length.is_none() && !never,
+        _ => false,
+    }
+}
+
+/// The same of a response that was read, whatever it came over; HTTP/2 has no codings.
+pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), Error> {
+    let values = |name| fields.get_all(name).iter().map(|value: &http::HeaderValue| value.as_bytes().trim_ascii());
+    let is_coded = fields.contains_key(TRANSFER_ENCODING) && version != Version::HTTP_11;
+    let is_one = !is_coded && one_end(values(CONTENT_LENGTH), values(TRANSFER_ENCODING), status);
+    if is_one { Ok(()) } else { Err(Error::HttpProtocolError) }
+}
+
+/// Whether trailers say nothing of where the message ends: that was before them.
+pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), Error> {
+    let says = fields.contains_key(CONTENT_LENGTH) || fields.contains_key(TRANSFER_ENCODING);
+    if says { Err(Error::HttpProtocolError) } else { Ok(()) }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let looked = self.look(buffer.filled().get(before..).unwrap_or_default());
+        if looked.is_err() {
+            buffer.set_filled(before);
+        }
+        Poll::Ready(looked)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether hyper gets to see this: all at once, and byte by byte.
+    fn passes(text: &str) -> bool {
+        let all = |pieces: usize| {
+            let expected = Expected::default();
+            let mut heads = Heads::new((), expected.clone());
+            expected.next();
+            text.as_bytes().chunks(pieces).all(|piece| heads.look(piece).is_ok())
+        };
+        assert_eq!(all(1), all(text.len()), "{text:?}");
+        all(1)
+    }
+
+    #[test]
+    fn a_head_that_ends_its_message_in_one_way_passes() {
+        for (head, body) in [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n", "ok"),
+            ("HTTP/1.1 200\r\nContent-Length:2\r\n", "ok"),
+            ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n", "a\nb\rc"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding:  Chunked \r\n", "2\r\nok\r\n0\r\n\r\n"),
+            ("HTTP/1.1 200 OK\r\nx-empty:\r\n", "until the end\n"),
+            ("HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n", ""),
+            ("HTTP/1.1 304 Not Modified\r\ncontent-length: 10\r\n", ""),
+            (
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n",
+                "ok",
+            ),
+        ] {
+            assert!(passes(&format!("{head}\r\n{body}")), "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_may_end_it_in_two_does_not() {
+        for fields in [
+            "content-length: 1\r\ntransfer-encoding: chunked\r\n",
+            "transfer-encoding: chunked\r\ncontent-length: 1\r\n",
+            "content-length: 1\r\ncontent-length: 2\r\n",
+            "content-length: 1\r\ncontent-length: 1\r\n",
+            "content-length: 1, 1\r\n",
+            "content-length: +1\r\n",
+            "content-length: 0x1\r\n",
+            "content-length:\r\n",
+            "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+            "transfer-encoding: gzip, chunked\r\n",
+            "transfer-encoding: chunked, identity\r\n",
+            "transfer-encoding: identity\r\n",
+            "transfer-encoding: xchunked\r\n",
+            "transfer-encoding:\r\n",
+            "transfer-encoding : chunked\r\n",
+            "x-a: b\n",
+            "x-a: b\ntransfer-encoding: chunked\r\n",
+            "x-a: b\rtransfer-encoding: chunked\r\n",
+            "x-a: b\r\r\n",
+            "x-a: b\r\n transfer-encoding: chunked\r\n",
+            "x-a\r\n",
+            ": b\r\n",
+        ] {
+            assert!(!passes(&format!("HTTP/1.1 200 OK\r\n{fields}\r\nok")), "{fields:?}");
+        }
+        for head in [
+            "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n",
+            "HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n",
+            "HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n",
+            "HTTP/1.1 100 Continue\r\ncontent-length: 5\r\n",
+            "HTTP/1.1 200 OK\n",
+            "HTTP/2.0 200 OK\r\n",
+            "\r\nHTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n",
+        ] {
+            assert!(!passes(&format!("{head}\r\nok")), "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Escapes of JSON, JavaScript, HTML and URLs, read letter by letter. Must not hold: what is looked for, or where it stands.
+//!
+//! | escape | stands for |
+//! |---|---|
+//! | `%41`, `%u0041` | a byte, a code unit |
+//! | `\u0041`, `\u{41}`, `\x41` | a code unit, a character, a byte |
+//! | `\n`, `\/`, `\"`, and so on | the control character, or the sign itself |
+//! | `&#65;`, `&#x41;`, `&amp;`, and where HTML reads them so without `;` | the character |
+use super::entities::{NAME_BYTES_MAX, named};
+
+/// An escape that has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Partial {
+    /// `%`
+    Percent,
+    /// `\`
+    Backslash,
+    /// Digits of a fixed number, of which so many are to come.
+    Fixed { left: u8, unit: Unit, value: u32 },
+    /// `\u{`, and digits.
+    Braced { value: u32 },
+    /// The first half of a character, and how much of what announces the second half was there: `\u`.
+    Half { high: u32, announced: bool },
+    /// `&`
+    Ampersand,
+    /// `&#`
+    Reference,
+    /// `&#x`, or `&#` and digits.
+    Number { radix: u32, value: Option<u32> },
+    /// `&` and letters.
+    Name { text: [u8; NAME_BYTES_MAX], bytes: u8 },
+}
+
+/// What fixed digits stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A byte.
+    Byte,
+    /// A code unit of UTF-16; the second half of a character where the first is here.
+    Code { high: Option<u32> },
+}
+
+/// What an escape stands for: some bytes of UTF-8, or one byte of any encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Letter {
+    text: [u8; 4],
+    bytes: u8,
+}
+
+/// What one more byte makes of an escape. Both may be: `&#6` stands for something, and so does `&#65`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) on: Option<Partial>,
+    pub(super) found: Option<Letter>,
+}
+
+impl Letter {
+    pub(super) const fn of_byte(byte: u8) -> Self {
+        Self { text: [byte, 0, 0, 0], bytes: 1 }
+    }
+
+    fn of_code(value: u32) -> Option<Self> {
+        let mut text = [0; 4];
+        let bytes = char::from_u32(value)?.encode_utf8(&mut text).len();
+        Some(Self { text, bytes: u8::try_from(bytes).ok()? })
+    }
+
+    fn of_name(name: &[u8], closed: bool) -> Option<Self> {
+        let mut text = [0; 4];
+        let bytes = named(name, closed, &mut text);
+        (bytes > 0).then_some(Self { text, bytes: u8::try_from(bytes).ok()? })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.text.get(..usize::from(self.bytes)).unwrap_or_default()
+    }
+
+    /// The byte, where it is only one.
+    pub(super) const fn single(&self) -> Option<u8> {
+        let [first, ..] = self.text;
+        if self.bytes == 1 { Some(first) } else { None }
+    }
+}
+
+impl Step {
+    const fn on(partial: Partial) -> Self {
+        Self { on: Some(partial), found: None }
+    }
+
+    const fn found(letter: Option<Letter>) -> Self {
+        Self { on: None, found: letter }
+    }
+}
+
+const fn code_units(high: Option<u32>) -> Partial {
+    Partial::Fixed { left: 4, unit: Unit::Code { high }, value: 0 }
+}
+
+const BYTE_DIGITS: Partial = Partial::Fixed { left: 2, unit: Unit::Byte, value: 0 };
+
+impl Partial {
+    /// The escape that a byte begins.
+    pub(super) const fn begin(byte: u8) -> Option<Self> {
+        match byte {
+            b'%' => Some(Self::Percent),
+            b'\\' => Some(Self::Backslash),
+            b'&' => Some(Self::Ampersand),
+            _ => None,
+        }
+    }
+
+    /// What the next byte makes of it.
+    pub(super) fn step(self, byte: u8) -> Step {
+        match self {
+            Self::Percent if byte == b'u' => Step::on(code_units(None)),
+            Self::Percent => BYTE_DIGITS.step(byte),
+            Self::Backslash => escaped(byte),
+            Self::Fixed { left, unit, value } => fixed((left, unit, value), byte),
+            Self::Braced { value } if byte == b'}' => Step::found(Letter::of_code(value)),
+            Self::Braced { value } => {
+                grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value }))
+            }
+            Self::Half { high, announced: false } if matches!(byte, b'\\' | b'%') => {
+                Step::on(Self::Half { high, announced: true })
+            }
+            Self::Half { high, announced: true } if byte == b'u' => Step::on(code_units(Some(high))),
+            Self::Half { .. } => Step::default(),
+            Self::Ampersand if byte == b'#' => Step::on(Self::Reference),
+            Self::Ampersand => name(&[], byte),
+            Self::Reference if matches!(byte, b'x' | b'X') => Step::on(Self::Number { radix: 16, value: None }),
+            Self::Reference => number(10, None, byte),
+            Self::Number { radix, value } => number(radix, value, byte),
+            Self::Name { text, bytes } => name(text.get(..usize::from(bytes)).unwrap_or_default(), byte),
+        }
+    }
+}
+
+/// What follows a backslash.
+fn escaped(byte: u8) -> Step {
+    match byte {
+        b'u' => Step::on(code_units(None)),
+        b'x' => Step::on(BYTE_DIGITS),
+        b'b' => Step::found(Some(Letter::of_byte(8))),
+        b'f' => Step::found(Some(Letter::of_byte(12))),
+        b'n' => Step::found(Some(Letter::of_byte(b'\n'))),
+        b'r' => Step::found(Some(Letter::of_byte(b'\r'))),
+        b't' => Step::found(Some(Letter::of_byte(b'\t'))),
+        byte if byte.is_ascii_punctuation() => Step::found(Some(Letter::of_byte(byte))),
+        _ => Step::default(),
+    }
+}
+
+fn fixed((left, unit, value): (u8, Unit, u32), byte: u8) -> Step {
+    // JavaScript's `\u{41}` begins as `\u0041` does.
+    if byte == b'{' && left == 4 && unit == (Unit::Code { high: None }) {
+        return Step::on(Partial::Braced { value: 0 });
+    }
+    let Some(value) = grown(value, 16, byte) else { return Step::default() };
+    if left > 1 {
+        return Step::on(Partial::Fixed { left: left - 1, unit, value });
+    }
+    match (unit, value) {
+        (Unit::Byte, value) => Step::found(u8::try_from(value).ok().map(Letter::of_byte)),
+        (Unit::Code { high: Some(high) }, 0xdc00..=0xdfff) => {
+            Step::found(Letter::of_code(0x1_0000 + ((high - 0xd800) << 10) + (value - 0xdc00)))
+        }
+        (Unit::Code { high: None }, 0xd800..=0xdbff) => Step::on(Partial::Half { high: value, announced: false }),
+        (Unit::Code { .. }, value) => Step::found(Letter::of_code(value)),
+    }
+}
+
+/// A number with one digit more; nothing where that is none, or no character has such a number.
+fn grown(value: u32, radix: u32, byte: u8) -> Option<u32> {
+    let digit = char::from(byte).to_digit(radix)?;
+    Some(value * radix + digit).filter(|value| *value <= 0x10_ffff)
+}
+
+fn number(radix: u32, value: Option<u32>, byte: u8) -> Step {
+    if byte == b';' {
+        return Step::found(value.and_then(Letter::of_code));
+    }
+    let Some(value) = grown(value.unwrap_or(0), radix, byte) else { return Step::default() };
+    Step { on: Some(Partial::Number { radix, value: Some(value) }), found: Letter::of_code(value) }
+}
+
+fn name(before: &[u8], byte: u8) -> Step {
+    if byte == b';' {
+        return Step::found(Letter::of_name(before, true));
+    }
+    let mut text = [0; NAME_BYTES_MAX];
+    let bytes = before.len() + 1;
+    let (Some(name), true) = (text.get_mut(..bytes), byte.is_ascii_alphanumeric()) else { return Step::default() };
+    for (place, letter) in name.iter_mut().zip(before.iter().chain([&byte])) {
+        *place = *letter;
+    }
+    let found = Letter::of_name(name, false);
+    let bytes = u8::try_from(bytes).unwrap_or(u8::MAX);
+    Step { on: Some(Partial::Name { text, bytes }), found }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// What an escape stands for, once all of it was read.
+    fn read(escape: &str) -> Option<Vec<u8>> {
+        let (first, rest) = escape.as_bytes().split_first()?;
+        let mut step = Step::on(Partial::begin(*first)?);
+        for byte in rest {
+            step = step.on?.step(*byte);
+        }
+        step.found.map(|letter| letter.bytes().to_vec())
+    }
+
+    #[test]
+    fn each_escape_stands_for_what_its_language_says() {
+        for (escape, meant) in [
+            ("%2f", "/"),
+            ("%2F", "/"),
+            ("%u002B", "+"),
+            ("\\/", "/"),
+            ("\\n", "\n"),
+            ("\\u002B", "+"),
+            ("\\u{2b}", "+"),
+            ("\\x2b", "+"),
+            ("\\u00e9", "é"),
+            ("\\ud83d\\ude00", "😀"),
+            ("&amp;", "&"),
+            ("&amp", "&"),
+            ("&sol;", "/"),
+            ("&#47;", "/"),
+            ("&#0000000047", "/"),
+            ("&#x2F;", "/"),
+            ("&#X2f", "/"),
+            ("&eacute;", "é"),
+            ("&yuml;", "ÿ"),
+            ("&DiacriticalGrave;", "`"),
+        ] {
+            assert_eq!(read(escape).map(|text| String::from_utf8(text).unwrap()).as_deref(), Some(meant), "{escape}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_escape_stands_for_nothing() {
+        for text in [
+            "%",
+            "%4",
+            "%4x",
+            "%u004",
+            "\\q",
+            "\\u004",
+            "\\ud83d",
+            "\\ud83dx",
+            "&",
+            "&;",
+            "&#;",
+            "&#x;",
+            "&sol",
+            "&none;",
+            "&#1114112",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

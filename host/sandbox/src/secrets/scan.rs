@@ -1,0 +1,304 @@
+//! Finding values in a text however it is written: as it is, in escapes of any kind within one another, in base64 and in
+//! hexadecimal digits, and all of that in one another. Must not hold: what becomes of what was found.
+//!
+//! A text is read as a graph. Between two places of it lies each byte as it stands, and beside those each letter that an
+//! escape between them stands for, which may be part of a larger escape. A value is found where any way through the graph
+//! spells it, so that no escape beside it and no way of reading it in another order hides it. What reads as base64 or as
+//! hexadecimal digits is decoded at each offset, and the result is read as another text.
+//!
+//! Time is linear: at each place there are at most [`DEPTH_MAX`] escapes that end there for each kind, and as many
+//! beginnings of values as [`Scanner::push`] allows.
+use super::escapes::{Letter, Partial};
+use super::lanes::Lanes;
+use super::patterns::Patterns;
+
+/// Escapes within escapes that are seen through: `\\\\u0026` in a JSON text within another, in HTML.
+pub(super) const DEPTH_MAX: u8 = 3;
+
+/// Places that one escape may span, in bytes: all digits of three levels of `&#x0026;`, and zeros before them.
+const SPAN_MAX: u64 = 256;
+
+/// Texts within one another in base64 or hexadecimal digits that are seen through, beside the text itself.
+pub(super) const LAYERS_MAX: u8 = 2;
+
+/// Beginnings of values that are followed at once from one place, beside some for each value. A value of random letters has
+/// one or two; one that repeats itself more often is taken to be there as soon as it may be.
+const THREADS_MAX: usize = 64;
+
+/// The same for each value: many begin alike, such as `sk-live-`.
+const THREADS_PER_PATTERN: usize = 4;
+
+/// Beginnings of any kind that are kept for the escapes that may lead on from them. Texts that are no attack keep ten.
+const ITEMS_MAX: usize = 512;
+
+/// One byte of a text, and where the outermost text has it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) byte: u8,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// A value was found between two places of the outermost text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Match {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Which value.
+    pub(super) value: usize,
+}
+
+/// What has begun and may go on from a place.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// The place that it has reached.
+    at: u64,
+    /// The place where it began.
+    start: u64,
+    /// The same in the outermost text.
+    from: u64,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// An escape, around escapes of this depth.
+    Escape { partial: Partial, depth: u8 },
+    /// A value, of which this much was there.
+    Value { pattern: usize, matched: usize },
+}
+
+/// A letter that ends at the current place.
+#[derive(Clone, Copy, Debug)]
+struct Edge {
+    start: u64,
+    from: u64,
+    letter: Letter,
+    depth: u8,
+}
+
+/// Reads one text.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    layer: u8,
+    /// The number of the current place.
+    place: u64,
+    /// In the order of their places.
+    items: Vec<Item>,
+    /// Bytes that may be part of an escape, by place: not decoded any further until that is known.
+    undecided: Vec<(u64, Unit)>,
+    lanes: Option<Box<Lanes>>,
+}
+
+impl Scanner {
+    /// For the outermost text (0), or for one decoded from it.
+    pub(super) const fn new(layer: u8) -> Self {
+        Self { layer, place: 0, items: Vec::new(), undecided: Vec::new(), lanes: None }
+    }
+
+    /// Reads one byte more; notes the values that end with it.
+    #[inline]
+    pub(super) fn push(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
+        if self.items.is_empty() && !patterns.may_begin(unit.byte, self.layer > 0) {
+            self.place += 1;
+            return self.decode(patterns, unit, found);
+        }
+        self.read(patterns, unit, found);
+    }
+
+    /// There is no next byte.
+    pub(super) fn finish(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
+        self.settle(patterns, found);
+        if let Some(lanes) = &mut self.lanes {
+            lanes.finish(patterns, found);
+        }
+    }
+
+    /// What follows belongs to another text.
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        self.undecided.clear();
+        if let Some(lanes) = &mut self.lanes {
+            lanes.clear();
+        }
+    }
+
+    /// Whether something has begun.
+    pub(super) fn is_live(&self) -> bool {
+        !self.items.is_empty() || self.lanes.as_ref().is_some_and(|lanes| lanes.is_live())
+    }
+
+    /// The place of the outermost text from which on only what follows can tell whether a value is there.
+    pub(super) fn held(&self, patterns: &Patterns) -> Option<u64> {
+        let own = self.items.iter().map(|item| item.from).min();
+        let within = self.lanes.as_ref().and_then(|lanes| lanes.held(patterns));
+        own.into_iter().chain(within).min()
+    }
+
+    fn read(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
+        let start = self.place;
+        self.place += 1;
+        self.undecided.push((start, unit));
+        let mut edges = vec![Edge { start, from: unit.from, letter: Letter::of_byte(unit.byte), depth: 0 }];
+        while let Some(edge) = edges.pop() {
+            if edge.depth > 0 {
+                self.decide(&edge, unit.to);
+            }
+            self.follow(patterns, (&edge, unit.to), (&mut edges, found));
+        }
+        self.bound(patterns, unit.to, found);
+        self.forget();
+        let is_open = |item: &Item| matches!(item.what, What::Escape { .. });
+        if !self.items.iter().any(is_open) || self.undecided.len() as u64 > SPAN_MAX {
+            self.settle(patterns, found);
+        }
+    }
+
+    /// Goes on along a letter: with what reached its beginning, and with what begins there.
+    fn follow(
+        &mut self,
+        patterns: &Patterns,
+        (edge, to): (&Edge, u64),
+        (edges, found): (&mut Vec<Edge>, &mut Vec<Match>),
+    ) {
+        let first = self.items.partition_point(|item| item.at < edge.start);
+        let mut next = first;
+        while let Some(item) = self.items.get(next).copied().filter(|item| item.at == edge.start) {
+            next += 1;
+            match item.what {
+                What::Value { pattern, matched } => {
+                    self.spell(patterns, (pattern, matched), (edge, item.from, to), found);
+                }
+                What::Escape { partial, depth } => edges.extend(self.escape(partial, depth, (&item, edge))),
+            }
+        }
+        for pattern in patterns.that_begin(edge.letter.bytes(), self.layer > 0) {
+            self.spell(patterns, (pattern, 0), (edge, edge.from, to), found);
+        }
+        if let Some(partial) = edge.letter.single().and_then(Partial::begin).filter(|_| edge.depth < DEPTH_MAX) {
+            let what = What::Escape { partial, depth: edge.depth };
+            self.add(Item { at: self.place, start: edge.start, from: edge.from, what }, edge.depth > 0);
+        }
+    }
+
+    /// A value with a letter more: whole, or further than it was.
+    fn spell(
+        &mut self,
+        patterns: &Patterns,
+        (pattern, matched): (usize, usize),
+        (edge, from, to): (&Edge, u64, u64),
+        found: &mut Vec<Match>,
+    ) {
+        let letter = edge.letter.bytes();
+        match patterns.spelled(pattern, matched, letter) {
+            Some(0) => found.push(Match { from, to, value: patterns.value(pattern) }),
+            Some(_) => {
+                let what = What::Value { pattern, matched: matched + letter.len() };
+                self.add(Item { at: self.place, start: edge.start, from, what }, edge.depth > 0);
+            }
+            None => {}
+        }
+    }
+
+    /// An escape with a letter more: goes on, and perhaps stands for a letter already.
+    fn escape(&mut self, partial: Partial, depth: u8, (item, edge): (&Item, &Edge)) -> Option<Edge> {
+        let byte = edge.letter.single()?;
+        // Of a run of backslashes, only halves of one level make one of the next: other cuts say nothing more.
+        if partial == Partial::Backslash && byte == b'\\' && depth != edge.depth {
+            return None;
+        }
+        let depth = depth.max(edge.depth);
+        let step = partial.step(byte);
+        if let Some(partial) = step.on.filter(|_| self.place - item.start < SPAN_MAX) {
+            let what = What::Escape { partial, depth };
+            self.add(Item { at: self.place, start: item.start, from: item.from, what }, edge.depth > 0);
+        }
+        let letter = step.found.filter(|_| depth < DEPTH_MAX)?;
+        Some(Edge { start: item.start, from: item.from, letter, depth: depth + 1 })
+    }
+
+    /// Adds what has reached the current place; once, where it may have come there in two ways.
+    fn add(&mut self, item: Item, look: bool) {
+        let here = |other: &&mut Item| other.at == item.at;
+        let mut others = self.items.iter_mut().rev().take_while(here);
+        let same = |other: &&mut Item| other.what == item.what && (other.start == item.start || is_value(&item));
+        match if look { others.find(same) } else { None } {
+            Some(other) => other.from = other.from.min(item.from),
+            None => self.items.push(item),
+        }
+    }
+
+    /// An escape stands for this letter: that is what is decoded further.
+    fn decide(&mut self, edge: &Edge, to: u64) {
+        let before = self.undecided.partition_point(|(place, _)| *place < edge.start);
+        self.undecided.truncate(before);
+        let units = edge.letter.bytes().iter().map(|byte| Unit { byte: *byte, from: edge.from, to });
+        self.undecided.extend(units.map(|unit| (edge.start, unit)));
+    }
+
+    /// Where more values have begun than are followed, the oldest is taken to be there, and the newer half is followed.
+    fn bound(&mut self, patterns: &Patterns, to: u64, found: &mut Vec<Match>) {
+        let threads_max = THREADS_MAX + patterns.len() * THREADS_PER_PATTERN;
+        let begun = self.items.iter().filter(|item| item.at == self.place && is_value(item));
+        if begun.clone().count() <= threads_max {
+            return;
+        }
+        let mut begun: Vec<u64> = begun.map(|item| item.from).collect();
+        begun.sort_unstable();
+        let newer = begun.get(begun.len() / 2).copied().unwrap_or_default();
+        let value = |item: &Item| match item.what {
+            What::Value { pattern, .. } if item.at == self.place => Some((item.from, patterns.value(pattern))),
+            _ => None,
+        };
+        let oldest = self.items.iter().filter_map(value).min();
+        found.extend(oldest.map(|(from, value)| Match { from, to, value }));
+        self.items.retain(|item| value(item).is_none_or(|(from, _)| from >= newer));
+    }
+
+    /// Keeps what has reached the current place, and what an escape that is open there may lead on from.
+    fn forget(&mut self) {
+        // By place, how deep the escape must be that ends here.
+        let mut wanted: Vec<(u64, u8)> = vec![(self.place, 0)];
+        let mut kept = Vec::with_capacity(self.items.len());
+        for item in self.items.drain(..).rev() {
+            let Some(least) = wanted.iter().filter(|(place, _)| *place == item.at).map(|(_, depth)| *depth).min()
+            else {
+                continue;
+            };
+            if let What::Escape { depth, .. } = item.what {
+                let depth = depth.max(least) + 1;
+                if depth > DEPTH_MAX {
+                    continue;
+                }
+                wanted.push((item.start, depth));
+            }
+            // The newest come first: what was waited with the longest is given up.
+            if item.at == self.place || kept.len() < ITEMS_MAX {
+                kept.push(item);
+            }
+        }
+        kept.reverse();
+        self.items = kept;
+    }
+
+    /// Nothing of what is undecided is part of an escape.
+    fn settle(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
+        let mut units = std::mem::take(&mut self.undecided);
+        for (_, unit) in units.drain(..) {
+            self.decode(patterns, unit, found);
+        }
+        self.undecided = units;
+    }
+
+    #[inline]
+    fn decode(&mut self, patterns: &Patterns, unit: Unit, found: &mut Vec<Match>) {
+        if self.layer < LAYERS_MAX && patterns.are_decoded() {
+            let layer = self.layer + 1;
+            self.lanes.get_or_insert_with(|| Box::new(Lanes::new(layer))).push(patterns, unit, found);
+        }
+    }
+}
+
+const fn is_value(item: &Item) -> bool {
+    matches!(item.what, What::Value { .. })
+}

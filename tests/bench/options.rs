@@ -123,7 +123,10 @@ mod tests {
         assert_eq!(wanted("--filter serial").unwrap(), ["serial"]);
         assert_eq!(wanted("--filter reload --quick --filter serial").unwrap(), ["serial", "reload"]);
         assert_eq!(wanted("--filter http --filter http").unwrap(), ["http"]);
-        assert_eq!(wanted("--filter serial --filter nothing").unwrap_err(), "no measurement has \"nothing\" in its name");
+        assert_eq!(
+            wanted("--filter serial --filter nothing").unwrap_err(),
+            "no measurement has \"nothing\" in its name"
+        );
         assert_eq!(wanted("--filter").unwrap_err(), "--filter needs a name");
     }
 }

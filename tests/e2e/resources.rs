@@ -106,7 +106,8 @@ fn pages(host: &mut TestHost) -> (Vec<String>, Vec<usize>) {
 
 /// A host whose results may be as large as by default.
 fn labelling() -> TestHost {
-    let mut host = TestHost::with_manifest(&manifest_of(&["labels"]).replace("output = \"64KiB\"", "output = \"1MiB\""));
+    let mut host =
+        TestHost::with_manifest(&manifest_of(&["labels"]).replace("output = \"64KiB\"", "output = \"1MiB\""));
     host.initialize("2025-11-25");
     host
 }

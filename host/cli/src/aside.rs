@@ -182,8 +182,6 @@ fn stuck() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Sender;
-
     use super::*;
 
     /// Work that waits until the sender is dropped.

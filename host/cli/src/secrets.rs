@@ -81,9 +81,11 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
 /// Asks the keyring aside: one that is locked waits for a person.
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
     let (own, named) = (service.to_owned(), account.to_owned());
-    let asked = aside::run_within(KEYRING_ANSWERS_WITHIN, &Path::new("keyring").join(service).join(account), move |_| {
-        platform_keyring(&own, &named).or_else(|error| kernel_keyring(&own, &named).ok_or(error.to_string()))
-    });
+    let asked =
+        aside::run_within(KEYRING_ANSWERS_WITHIN, &Path::new("keyring").join(service).join(account), move |_| {
+            platform_keyring(&own, &named)
+                .or_else(|error| kernel_keyring(&own, &named).ok_or_else(|| error.to_string()))
+        });
     let found = asked.unwrap_or_else(|error| Err(error.to_string()));
     found.map(Zeroizing::new).map_err(|error| {
         let message = format!("no keyring of this system gives {service}/{account}: {error}");

@@ -393,7 +393,10 @@ struct RawSize(#[schemars(regex(pattern = r"^[0-9]+(_[0-9]+)* *(B|KiB|MiB|GiB|kB
 #[derive(JsonSchema)]
 #[schemars(transparent, rename = "Duration")]
 struct RawDuration(
-    #[schemars(regex(pattern = r"^(?=[0-9])([0-9]+(_[0-9]+)* *h *)?([0-9]+(_[0-9]+)* *m *)?([0-9]+(_[0-9]+)* *s *)?([0-9]+(_[0-9]+)* *ms)?$"))] String,
+    #[schemars(regex(
+        pattern = r"^(?=[0-9])([0-9]+(_[0-9]+)* *h *)?([0-9]+(_[0-9]+)* *m *)?([0-9]+(_[0-9]+)* *s *)?([0-9]+(_[0-9]+)* *ms)?$"
+    ))]
+    String,
 );
 
 /// A whole number in a second, a minute or an hour: `10/s`, `600/min`, `5/h`.

@@ -4,9 +4,11 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
+use jsonwebtoken::Algorithm;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
+use toolcell_tests::loopback::{HttpServer, Issuer, SigningKey};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 
@@ -155,9 +157,8 @@ fn one_caller_s_streams_leave_room_for_those_of_others() {
 #[test]
 fn one_caller_s_sessions_end_its_own_and_nobody_else_s() {
     let (host, [ann, bob]) = host("sessions = 12");
-    let ping = |bearer: &str, session: &str| {
-        host.ask(&of(bearer, Ask::request(1, "ping", json!({}))).of_session(session))
-    };
+    let ping =
+        |bearer: &str, session: &str| host.ask(&of(bearer, Ask::request(1, "ping", json!({}))).of_session(session));
     let open = |bearer: &str| {
         let reply = host.ask(&of(bearer, Ask::initialize("2025-11-25")));
         assert_eq!(reply.status(), 200, "{reply:?}");
@@ -226,6 +227,38 @@ fn where_nobody_says_who_they_are_an_address_has_a_share() {
     host.still_works();
     drop(held);
     until("the share is given back", ask, 200);
+}
+
+#[test]
+fn callers_who_cannot_be_found_out_at_once_take_no_place_of_those_who_are_known() {
+    let (key, hostile) = (SigningKey::new("first", Algorithm::ES256), HttpServer::start());
+    let issuer = Issuer::start(&[&key]);
+    let resource = "https://tools.example.com/mcp";
+    let manifest = format!(
+        "{}\n[http]\ntokens = \"tokens.jsonl\"\nrequests = 2\n[http.oauth]\nresource = \"{resource}\"\n\
+         [http.oauth.issuers.corp]\nissuer = \"{}\"\njwks = \"{}\"\n",
+        manifest_of(&["good"]),
+        issuer.name(),
+        hostile.url("/silent"),
+    );
+    let folder = Folder::with_manifest(&manifest);
+    let made = Command::in_folder(&folder, &["token", "new", "bob"]).run();
+    let bob = format!("Bearer {}", made.succeeded().trim());
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    let unknown = echo(&format!("Bearer {}", key.token(&issuer.claims("eve", resource, "tools"))));
+    let mut waiting: Vec<Wire> = (0..5).map(|_| host.connect()).collect();
+    for wire in &mut waiting {
+        wire.send(&unknown.bytes());
+    }
+    for _ in 0..20 {
+        assert_eq!(host.ask(&echo(&bob)).status(), 200, "who is known is answered meanwhile");
+    }
+    let said = waiting.iter_mut().map(|wire| {
+        let reply = wire.reply();
+        assert_eq!(reply.error(), (503, -32603));
+        reply.frame()["error"]["message"].as_str().unwrap().starts_with("The server is busy")
+    });
+    assert_eq!(said.filter(|is_busy| *is_busy).count(), 3, "two wait, and no more");
 }
 
 #[test]

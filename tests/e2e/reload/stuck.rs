@@ -69,7 +69,11 @@ fn reload(folder: &Folder) -> Finished {
 /// The manifest of the fixture `good`, with one component more where there is a source for it.
 fn manifest(source: &str) -> String {
     let good = manifest_of(&["good"]);
-    if source.is_empty() { good } else { format!("{good}[components.other]\nsource = \"{source}\"\nprefix = \"other_\"\n") }
+    if source.is_empty() {
+        good
+    } else {
+        format!("{good}[components.other]\nsource = \"{source}\"\nprefix = \"other_\"\n")
+    }
 }
 
 /// Whether the tools of the other component are served.

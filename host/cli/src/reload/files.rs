@@ -35,7 +35,9 @@ impl Files {
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
             let mut seen = stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
-            seen.extend(held.iter().filter(|(path, _)| paths.contains(*path)).map(|(path, look)| (path.clone(), *look)));
+            seen.extend(
+                held.iter().filter(|(path, _)| paths.contains(*path)).map(|(path, look)| (path.clone(), *look)),
+            );
             seen
         });
     }

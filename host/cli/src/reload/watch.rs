@@ -157,8 +157,7 @@ impl Eye {
         // What does not answer is watched once it does: everything else is watched all the same.
         let looked = aside::each(self.files.paths(), move |path| trail::of(path, &base));
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
-        let folders =
-            native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
+        let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
         let asked = if self.watch == Watch::Auto { folders } else { Vec::new() };
         let networks = aside::each(asked, network::holds).into_iter();
         match networks.filter(|(_, holds)| *holds == Some(true)).map(|(folder, _)| folder).next() {

@@ -78,7 +78,9 @@ impl Refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             // What follows may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Busy | Self::Share | Self::Stopping | Self::Turned(Turned::NotNow) => Some((RETRY_AFTER, RETRY_SECONDS)),
+            Self::Busy | Self::Share | Self::Stopping | Self::Turned(Turned::NotNow) => {
+                Some((RETRY_AFTER, RETRY_SECONDS))
+            }
             Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }

@@ -38,7 +38,8 @@ pub enum Ask {
     List,
     /// `tools/call`.
     Call(Tool, Era),
-    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its own.
+    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its own. Its server may tell of
+    /// other things before it answers.
     Named(&'static str),
     /// A legacy `tools/call` of `http_again`, which asks the server on this port that many times and says how often it was
     /// answered.
@@ -104,6 +105,12 @@ impl Ask {
         }
         line.push(b'\n');
         Ok(())
+    }
+
+    /// Whether this line, which came before the answer, is one to pass over: a notification of another server. Of the
+    /// subjects that are this project's own, none is expected while calls are answered.
+    pub fn passes_over(self, line: &[u8]) -> bool {
+        matches!(self, Self::Named(_)) && Reply::read(line).is_ok_and(|reply| reply.is_told())
     }
 
     /// Checks that this line is the right answer to the request with this id.
@@ -206,6 +213,9 @@ fn lossy(line: &[u8]) -> Cow<'_, str> {
 pub struct Reply<'a> {
     /// The id, where it is a reply to a request of ours.
     pub id: Option<u64>,
+    /// What is asked for or told, where it is no reply.
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
     #[serde(borrow)]
     result: Option<Answered<'a>>,
 }
@@ -217,6 +227,16 @@ impl<'a> Reply<'a> {
     /// It is no such frame.
     pub fn read(line: &'a [u8]) -> anyhow::Result<Self> {
         serde_json::from_slice(line).with_context(|| format!("not a frame: {:?}", lossy(line)))
+    }
+
+    /// Whether the server tells something unasked, as it may at any time.
+    pub fn is_told(&self) -> bool {
+        self.id.is_none() && self.method.is_some()
+    }
+
+    /// Whether it is told that the list of tools is another one now.
+    pub fn is_list_changed(&self) -> bool {
+        self.method.as_deref() == Some("notifications/tools/list_changed")
     }
 }
 

@@ -140,10 +140,14 @@ impl Link {
         ask.write(id, request)?;
         let begun = Instant::now();
         self.send(request)?;
-        self.receive()?;
-        let took = begun.elapsed();
-        ask.check(id, &self.line)?;
-        Ok(took)
+        loop {
+            self.receive()?;
+            let took = begun.elapsed();
+            if !ask.passes_over(&self.line) {
+                ask.check(id, &self.line)?;
+                return Ok(took);
+            }
+        }
     }
 
     /// The two halves, for a thread each.

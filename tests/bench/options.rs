@@ -14,8 +14,8 @@ Usage: make bench
        cargo run --release -p toolcell-tests --bin toolcell-bench -- [OPTIONS]
 
   --quick          few rounds: shows that everything runs, judges nothing
-  --filter NAME    only: serial, placed, pipelined, saturation, start, loops, memory,
-                   reload, granted, decision, fetch, http, languages, peers
+  --filter NAME    only those with NAME in their names; given again, those as well: serial, placed, pipelined,
+                   saturation, start, loops, memory, reload, granted, decision, fetch, http, languages, peers
   --json           one JSON object on stdout instead of tables
   --help           this
 
@@ -42,13 +42,20 @@ pub struct Options {
     pub quick: bool,
     /// JSON instead of tables.
     pub json: bool,
-    filter: Option<String>,
+    /// Parts of the names that are wanted; none: all are.
+    filters: Vec<String>,
 }
 
 impl Options {
     /// Whether the measurement of this name is wanted.
     pub fn wants(&self, name: &str) -> bool {
-        self.filter.as_deref().is_none_or(|filter| name.contains(filter))
+        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
+    }
+
+    /// A filter that no measurement's name has.
+    fn idle_filter(&self) -> Option<&str> {
+        let has = |filter: &&String| crate::MEASUREMENTS.iter().any(|(name, _)| name.contains(filter.as_str()));
+        self.filters.iter().find(|filter| !has(filter)).map(String::as_str)
     }
 
     /// The first count, or the second where only a quick look is asked for.
@@ -67,14 +74,17 @@ impl Options {
 /// # Errors
 /// It has something that is not known.
 pub fn from_command_line() -> anyhow::Result<Asked> {
-    let mut options = Options { quick: false, json: false, filter: None };
-    let mut arguments = std::env::args().skip(1);
+    read(std::env::args().skip(1))
+}
+
+fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
+    let mut options = Options { quick: false, json: false, filters: Vec::new() };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => options.quick = true,
             "--json" => options.json = true,
             "--filter" => match arguments.next() {
-                Some(filter) => options.filter = Some(filter),
+                Some(filter) => options.filters.push(filter),
                 None => bail!("--filter needs a name"),
             },
             "--help" => return Ok(Asked::Help),
@@ -84,8 +94,39 @@ pub fn from_command_line() -> anyhow::Result<Asked> {
             },
         }
     }
-    if !crate::MEASUREMENTS.iter().any(|(name, _)| options.wants(name)) {
-        bail!("no measurement has {:?} in its name", options.filter.unwrap_or_default());
+    if let Some(filter) = options.idle_filter() {
+        bail!("no measurement has {filter:?} in its name");
     }
     Ok(Asked::Measure(options))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+
+    fn wanted(line: &str) -> Result<Vec<&'static str>, String> {
+        match read(line.split_whitespace().map(str::to_owned)) {
+            Ok(Asked::Measure(options)) => {
+                let names = crate::MEASUREMENTS.iter().map(|(name, _)| *name);
+                Ok(names.filter(|name| options.wants(name)).collect())
+            }
+            Ok(_) => panic!("{line:?} asks for no measurement"),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn every_filter_that_is_given_counts() {
+        assert_eq!(wanted("").unwrap().len(), crate::MEASUREMENTS.len());
+        assert_eq!(wanted("--filter serial").unwrap(), ["serial"]);
+        assert_eq!(wanted("--filter reload --quick --filter serial").unwrap(), ["serial", "reload"]);
+        assert_eq!(wanted("--filter http --filter http").unwrap(), ["http"]);
+        assert_eq!(
+            wanted("--filter serial --filter nothing").unwrap_err(),
+            "no measurement has \"nothing\" in its name"
+        );
+        assert_eq!(wanted("--filter").unwrap_err(), "--filter needs a name");
+    }
 }

@@ -6,10 +6,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use tempfile::TempDir;
 
-use crate::frame::{self, Ask, Era, Tool};
+use crate::frame::{self, Ask, Era, Reply, Tool};
 use crate::lane::{self, Lane, Lanes, Seen, Shared};
 use crate::link::{Link, Wire};
 use crate::options::Options;
@@ -31,6 +31,10 @@ const WINDOW: usize = 16;
 
 /// The id of requests about the conversation. Beyond those of calls.
 const LIST_ID: u64 = 1 << 51;
+
+/// How often the list of tools is asked for: at first, and whenever a peer tells that it is another one. One that loads its
+/// tools while it serves tells so once for each.
+const LISTS_MAX: u64 = 16;
 
 const BARE: &str = "bare pipe";
 
@@ -139,14 +143,30 @@ impl Peer {
     }
 }
 
-/// The name of the tool that is called `echo`, with whatever its host puts before it.
+/// The name of the tool that is called `echo`, with whatever its host puts before it. A host may serve before it has its
+/// tools: it is asked again once it tells that its list is another one.
 fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
-    link.send(&frame::legacy(LIST_ID, "tools/list"))?;
-    let reply: serde_json::Value = serde_json::from_slice(link.wait_for(LIST_ID)?)?;
-    let tools = reply.pointer("/result/tools").and_then(serde_json::Value::as_array).context("no list of tools")?;
-    let mut names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
-    let name = names.find(|name| name.ends_with("echo")).with_context(|| format!("no echo among {reply}"))?;
-    Ok(kept(name.to_owned()))
+    for id in (LIST_ID..).take(LISTS_MAX as usize) {
+        link.send(&frame::legacy(id, "tools/list"))?;
+        let mut is_stale = false;
+        let reply: serde_json::Value = loop {
+            let frame = Reply::read(link.receive()?)?;
+            is_stale |= frame.is_list_changed();
+            if frame.id == Some(id) {
+                break serde_json::from_slice(link.last())?;
+            }
+        };
+        let tools = reply.pointer("/result/tools").and_then(serde_json::Value::as_array).context("no list of tools")?;
+        let mut names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
+        if let Some(name) = names.find(|name| name.ends_with("echo")) {
+            return Ok(kept(name.to_owned()));
+        }
+        // What was told before the answer may be in it, or may not: the list is asked for again in either case.
+        while !is_stale {
+            is_stale = Reply::read(link.receive()?)?.is_list_changed();
+        }
+    }
+    bail!("no echo in its list, though the list changed {LISTS_MAX} times")
 }
 
 /// A name for as long as this program runs. There are two for each peer.

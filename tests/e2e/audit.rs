@@ -139,6 +139,93 @@ fn show_has_a_line_for_each_call_and_filters() {
     assert!(!audit(folder, &["show"]).stdout.contains('\u{1b}'));
 }
 
+/// A host that is gone, and its audit of nine files.
+fn rotated() -> Folder {
+    let manifest = with_audit("file = \"audit.jsonl\"\nrotate = \"64KiB\"\nkeep = 8\narguments = \"values\"");
+    let mut host = TestHost::with_manifest(&manifest);
+    let text = "x".repeat(4_000);
+    while !host.folder().path().join("audit.jsonl.8").exists() {
+        assert_eq!(host.call("echo", json!({"text": text})).text(), text);
+    }
+    host.ends_leaving_its_folder()
+}
+
+/// Changes what every record of a closed file says, and mends nothing.
+fn forge(folder: &Folder, number: u32) {
+    let path = folder.path().join(format!("{AUDIT}.{number}"));
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"echo\"", "\"ohce\"")).unwrap();
+}
+
+#[test]
+fn verify_reports_every_file_beyond_a_gap_also_with_a_head_that_is_found() {
+    let folder = rotated();
+    let whole: Value = serde_json::from_str(audit(&folder, &["verify", "--json"]).succeeded()).unwrap();
+    assert_eq!(whole["files"].as_array().unwrap().len(), 9);
+    let head = whole["head"].as_str().unwrap();
+    let remove = |number: u32| std::fs::remove_file(folder.path().join(format!("{AUDIT}.{number}"))).unwrap();
+    [3, 4].into_iter().for_each(remove);
+    (5..=8).for_each(|number| forge(&folder, number));
+    for asked in [&["verify"][..], &["verify", "--head", head]] {
+        let found = audit(&folder, asked);
+        assert_eq!((found.code(), found.stdout.as_str()), (1, ""), "{asked:?}");
+        assert!(
+            found.stderr.contains("audit.jsonl.5: 4 files beyond a gap, where nothing is checked"),
+            "{}",
+            found.stderr
+        );
+    }
+    let found = audit(&folder, &["verify", "--json", "--head", head]);
+    let found: Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!((&found["ok"], found["unchecked"].as_array().unwrap().len()), (&json!(false), 4), "{found}");
+    // Nothing else is left there: what is left is the end of a chain, as where rotation has removed the rest.
+    (5..=8).for_each(remove);
+    assert!(audit(&folder, &["verify", "--head", head]).succeeded().contains("files: 3"));
+    // One more is removed: a gap of one is looked across, and what is on both sides does not follow.
+    remove(1);
+    let found = audit(&folder, &["verify"]);
+    assert!(found.code() == 1 && found.stderr.contains("the chain breaks at record"), "{found:?}");
+}
+
+#[test]
+fn a_changed_last_record_is_seen_with_a_head_alone() {
+    let host = recorded();
+    let folder = host.ends_leaving_its_folder();
+    let path = folder.path().join(AUDIT);
+    let found: Value = serde_json::from_str(audit(&folder, &["verify", "--json"]).succeeded()).unwrap();
+    let head = found["head"].as_str().unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let forged = text.replacen("end of input", "END of input", 1);
+    assert_ne!(forged, text);
+    std::fs::write(&path, forged).unwrap();
+    assert_eq!(audit(&folder, &["verify"]).code(), 0, "nothing follows that would tell");
+    let found = audit(&folder, &["verify", "--head", head]);
+    assert_eq!(found.code(), 1);
+    assert!(found.stderr.contains("no record has the hash"), "{}", found.stderr);
+}
+
+#[test]
+fn an_audit_whose_host_was_killed_while_it_rotated_is_read_as_far_as_it_is_there() {
+    let folder = rotated();
+    let last = |finished: &Finished| {
+        let line = finished.succeeded().lines().last().unwrap().to_owned();
+        serde_json::from_str::<Value>(&line).unwrap()["seq"].clone()
+    };
+    let shown = last(&audit(&folder, &["show", "--json"]));
+    // What the rotation does before there is a new file.
+    std::fs::remove_file(folder.path().join("audit.jsonl.8")).unwrap();
+    for number in (0..8).rev() {
+        let name = |number| if number == 0 { AUDIT.to_owned() } else { format!("{AUDIT}.{number}") };
+        std::fs::rename(folder.path().join(name(number)), folder.path().join(name(number + 1))).unwrap();
+    }
+    assert_eq!(last(&audit(&folder, &["show", "--json"])), shown);
+    assert_eq!(last(&audit(&folder, &["tail", "-n", "1", "--json"])), shown);
+    let verified = audit(&folder, &["verify"]);
+    assert!(verified.succeeded().contains("files: 8\n"), "{verified:?}");
+    assert!(verified.stdout.contains("the file itself is not there"), "{verified:?}");
+    assert_eq!(audit(&folder, &["verify", "missing.jsonl"]).code(), 1);
+}
+
 /// `toolcell audit tail`, ended when dropped.
 struct Tail {
     child: Child,

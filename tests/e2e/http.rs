@@ -12,5 +12,6 @@ mod modern;
 mod oauth;
 mod proxied;
 mod sessions;
+mod shares;
 mod tls;
 mod tokens;

@@ -9,6 +9,7 @@ mod control;
 mod in_flight;
 mod locked;
 mod saved;
+mod stuck;
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost, fixture_bytes};

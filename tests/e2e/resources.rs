@@ -87,6 +87,91 @@ fn a_session_has_its_own_and_takes_them_along() {
     assert_eq!(host.ask(&read.of_session(&three)).error(), (200, -32002), "gone with its session");
 }
 
+/// All pages of the list, and the length of each in bytes.
+fn pages(host: &mut TestHost) -> (Vec<String>, Vec<usize>) {
+    let (mut found, mut lengths, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
+    loop {
+        let page = match &cursor {
+            Some(cursor) => host.request("resources/list", json!({"cursor": cursor})),
+            None => host.request("resources/list", json!({})),
+        };
+        found.extend(uris(&page).into_iter().map(str::to_owned));
+        lengths.push(page.to_string().len());
+        match page["result"]["nextCursor"].as_str() {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return (found, lengths),
+        }
+    }
+}
+
+/// A host whose results may be as large as by default.
+fn labelling() -> TestHost {
+    let mut host =
+        TestHost::with_manifest(&manifest_of(&["labels"]).replace("output = \"64KiB\"", "output = \"1MiB\""));
+    host.initialize("2025-11-25");
+    host
+}
+
+/// Bytes of one page at the most, the rest of the answer included.
+const PAGE_BYTES: usize = 300 << 10;
+
+#[test]
+fn every_member_of_what_is_kept_counts_and_no_answer_is_larger_than_a_page() {
+    for member in ["mime_type", "last_modified", "uri"] {
+        // One byte for each, and six where it is written.
+        for letter in ["x", "\u{1}"] {
+            let mut host = labelling();
+            let before = host.resident_bytes();
+            for first in 0..20 {
+                let _ = host.call("label", json!({"first": first, member: 1_000_000, "letter": letter}));
+            }
+            let (found, lengths) = pages(&mut host);
+            assert_eq!((found.len(), lengths.len()), (0, 1), "{member}: what no page holds is not kept");
+            assert!(lengths[0] < PAGE_BYTES, "{member}: {lengths:?}");
+            let more = host.resident_bytes().saturating_sub(before);
+            assert!(more < 64 << 20, "{member}: {more} bytes more");
+        }
+    }
+    // As long as they may be: many pages, each of them bounded, nothing twice and nothing left out.
+    let mut host = labelling();
+    for first in (0..320).step_by(32) {
+        let _ = host.call("label", json!({"first": first, "count": 32, "mime_type": 12_000, "roles": 10}));
+    }
+    let (found, lengths) = pages(&mut host);
+    let expected: Vec<String> = (64..320).map(|place| format!("label:{place}")).collect();
+    assert_eq!(found, expected, "the last 256, the oldest first");
+    assert!(lengths.len() > 10 && lengths.iter().all(|length| *length < PAGE_BYTES), "{lengths:?}");
+    // A body counts beside them: sixteen of half a megabyte are all that a client has.
+    for first in 0..40 {
+        let _ = host.call("label", json!({"first": first, "body": 500_000, "mime_type": 12_000}));
+    }
+    let (found, _) = pages(&mut host);
+    assert_eq!((found.len(), found[0].as_str(), found[15].as_str()), (16, "label:24", "label:39"));
+    assert_eq!(host.request("resources/read", json!({"uri": "label:39"}))["error"], Value::Null);
+}
+
+#[test]
+fn a_page_goes_on_where_the_last_one_ended_whatever_is_kept_meanwhile() {
+    let manifest = manifest_of(&["labels"]).replacen("\n\n", "\n\n[server]\npage_size = 3\n\n", 1);
+    let mut host = TestHost::with_manifest(&manifest);
+    host.initialize("2025-11-25");
+    let _ = host.call("label", json!({"first": 0, "count": 5}));
+    let first = host.request("resources/list", json!({}));
+    assert_eq!(uris(&first), ["label:0", "label:1", "label:2"]);
+    let next = |cursor: &Value| json!({"cursor": cursor});
+    // One that was listed goes to the end, and others come: nothing is left out.
+    let _ = host.call("label", json!({"first": 1}));
+    let _ = host.call("label", json!({"first": 5}));
+    let second = host.request("resources/list", next(&first["result"]["nextCursor"]));
+    assert_eq!(uris(&second), ["label:3", "label:4", "label:1"]);
+    let third = host.request("resources/list", next(&second["result"]["nextCursor"]));
+    assert_eq!((uris(&third), &third["result"]["nextCursor"]), (vec!["label:5"], &Value::Null));
+    for cursor in [json!("x"), json!(7), json!(""), json!(format!("{}k1", "0".repeat(16)))] {
+        assert_eq!(host.request("resources/list", next(&cursor))["error"]["code"], -32602, "{cursor}");
+    }
+    assert_eq!(host.request("resources/templates/list", json!({"cursor": "x"}))["error"]["code"], -32602);
+}
+
 #[test]
 fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     let folder = Folder::with_manifest(&format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n", manifest_of(&["good"])));

@@ -6,13 +6,15 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::files::{Files, Identity, found};
+use crate::files::{Files, Identity, exists, found, open_regular};
 use crate::follow::Follower;
 use crate::lines::{LineError, Lines};
 use crate::verify::{Break, Summary, Verifier};
 
 /// How often the files may be found moved while they are being opened. They are moved once in minutes.
 const ATTEMPTS_MAX: u32 = 16;
+
+const MOVED: &str = "the files are moved all the time";
 
 /// What is read at once, in bytes: the largest record needs two of it.
 pub(crate) const READ_BYTES: usize = 64 << 10;
@@ -21,6 +23,8 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Archive {
     files: Vec<ArchivedFile>,
+    /// Whether the file that is written is not among them.
+    lacks_current: bool,
 }
 
 /// One of them.
@@ -52,10 +56,11 @@ struct FromEnd {
 }
 
 impl Archive {
-    /// Opens the file that is written and all closed ones.
+    /// Opens the file that is written and all closed ones. A host that is killed between the two renames of a rotation
+    /// leaves closed ones alone: then it is these.
     ///
     /// # Errors
-    /// Where one of them cannot be opened; [`io::ErrorKind::NotFound`]: there is no file of that name.
+    /// Where one of them cannot be opened; [`io::ErrorKind::NotFound`]: there is no file of that name, and no closed one.
     pub fn open(path: &Path) -> io::Result<Self> {
         let files = Files::of(path);
         for _ in 0..ATTEMPTS_MAX {
@@ -63,7 +68,27 @@ impl Archive {
                 return Ok(archive);
             }
         }
-        Err(io::Error::other("the files are moved all the time"))
+        Err(io::Error::other(MOVED))
+    }
+
+    /// [`open`](Self::open), and the names of the strays: what is numbered beside these files as closed ones are, and stands
+    /// beyond a gap that no rotation leaves. Nothing of a stray is checked or shown, so that anybody may have changed it.
+    ///
+    /// # Errors
+    /// As there, and where the folder cannot be listed.
+    pub fn open_with_strays(path: &Path) -> io::Result<(Self, Vec<PathBuf>)> {
+        let files = Files::of(path);
+        let mut before = None;
+        for _ in 0..ATTEMPTS_MAX {
+            let Some(archive) = Self::attempt(&files)? else { continue };
+            let strays = archive.strays(&files)?;
+            // A file that was moved while the others were opened is none: the second look finds it among them.
+            if strays.is_empty() || before.as_ref() == Some(&strays) {
+                return Ok((archive, strays));
+            }
+            before = Some(strays);
+        }
+        Err(io::Error::other(MOVED))
     }
 
     /// Opens just this file.
@@ -71,7 +96,14 @@ impl Archive {
     /// # Errors
     /// Where it cannot be opened.
     pub fn open_one(path: &Path) -> io::Result<Self> {
-        Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?] })
+        Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?], lacks_current: false })
+    }
+
+    /// Whether there is no file of the audit's own name, but closed ones: a host was killed while it rotated, or somebody
+    /// removed it.
+    #[must_use]
+    pub const fn lacks_current(&self) -> bool {
+        self.lacks_current
     }
 
     /// The files, oldest first.
@@ -129,7 +161,9 @@ impl Archive {
 
     /// Newest first, so that a file which is moved meanwhile is seen twice rather than not at all; nothing if one was.
     pub(crate) fn attempt(files: &Files) -> io::Result<Option<Self>> {
-        let mut opened = vec![ArchivedFile::open(files.number(0))?];
+        let current = found(ArchivedFile::open(files.current().to_owned()))?;
+        let was = current.as_ref().map(|file| file.identity);
+        let mut opened: Vec<ArchivedFile> = current.into_iter().collect();
         for number in files.closed()? {
             let Some(file) = found(ArchivedFile::open(files.number(number)))? else { return Ok(None) };
             if opened.iter().any(|other| other.identity == file.identity) {
@@ -137,21 +171,37 @@ impl Archive {
             }
             opened.push(file);
         }
-        if Identity::at(files.current())? != opened.first().map(|file| file.identity) {
+        if Identity::at(files.current())? != was {
             return Ok(None);
         }
+        if opened.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         opened.reverse();
-        Ok(Some(Self { files: opened }))
+        Ok(Some(Self { files: opened, lacks_current: was.is_none() }))
+    }
+
+    /// What is numbered as closed files are and is none of these, by whatever name.
+    fn strays(&self, files: &Files) -> io::Result<Vec<PathBuf>> {
+        let mut strays = Vec::new();
+        for path in files.numbered()? {
+            if self.files.iter().any(|file| file.path == path) {
+                continue;
+            }
+            // One that cannot be looked at is there all the same.
+            let identity = Identity::at(&path).unwrap_or_default();
+            if exists(&path)? && !self.files.iter().any(|file| Some(file.identity) == identity) {
+                strays.push(path);
+            }
+        }
+        Ok(strays)
     }
 }
 
 impl ArchivedFile {
     fn open(path: PathBuf) -> io::Result<Self> {
-        let file = File::open(&path)?;
+        let file = open_regular(&path)?;
         let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         let length = metadata.len();
         let lines_end = from_end(&file, length, 0)?.start;
         Ok(Self { path, file, identity: Identity::from(&metadata), lines_end, torn_bytes: length - lines_end })

@@ -3,11 +3,15 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The most closed files that are kept, or looked for.
 pub const FILES_MAX: u32 = 1_000;
+
+/// Links that are followed to a file that is not there: as many as Linux follows.
+const LINKS_MAX: u32 = 40;
 
 /// Where an audit is.
 #[derive(Debug, Clone)]
@@ -40,9 +44,18 @@ impl From<&Metadata> for Identity {
 }
 
 impl Files {
-    /// By the name of the file that is written. Closed files are beside it, not beside a link to it.
+    /// By the name of the file that is written. Closed files are beside it, not beside a link to it: also in the moment of
+    /// a rotation in which there is no file of that name, and the link leads to nothing.
     pub(crate) fn of(path: &Path) -> Self {
-        Self { current: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()) }
+        let mut current = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            if let Ok(found) = fs::canonicalize(&current) {
+                return Self { current: found };
+            }
+            let Ok(target) = fs::read_link(&current) else { break };
+            current = current.parent().unwrap_or(Path::new("")).join(target);
+        }
+        Self { current }
     }
 
     /// The file that is written.
@@ -73,6 +86,22 @@ impl Files {
         Ok(numbers)
     }
 
+    /// Everything that is named as a closed file is, whatever its number: the lowest first.
+    pub(crate) fn numbered(&self) -> io::Result<Vec<PathBuf>> {
+        let Some(name) = self.current.file_name() else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.folder())? {
+            let entry = entry?.file_name();
+            let Some(rest) = entry.as_bytes().strip_prefix(name.as_bytes()) else { continue };
+            let Some(digits) = rest.strip_prefix(b".") else { continue };
+            if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+                found.push((digits.len(), self.current.with_file_name(&entry)));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, path)| path).collect())
+    }
+
     /// How many closed files there are up to the first gap.
     fn closed_in_row(&self) -> io::Result<u32> {
         for number in 1..=FILES_MAX {
@@ -99,9 +128,27 @@ impl Files {
 
     /// Writes the folder's entries to the disk.
     pub(crate) fn sync_folder(&self) -> io::Result<()> {
-        let folder = self.current.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        File::open(self.folder())?.sync_all()
     }
+
+    fn folder(&self) -> &Path {
+        let folder = self.current.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new("."))
+    }
+}
+
+/// Opens a file to be read. What is no regular file is not opened: opening a FIFO would wait for its other end.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`]: it is no regular file. Else as the system says.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    if !fs::metadata(path)?.is_file() {
+        return Err(other());
+    }
+    let file = File::open(path)?;
+    // It may be another one than was looked at.
+    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
 }
 
 pub(crate) fn exists(path: &Path) -> io::Result<bool> {

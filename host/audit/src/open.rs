@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::chain::{GENESIS, Hash, LINE_START};
-use crate::files::{FILES_MAX, Files, Identity, exists, found};
+use crate::files::{FILES_MAX, Files, Identity, exists, found, open_regular};
 use crate::settings::Settings;
 use crate::sink::OpenError;
 use crate::tail::{self, Tail};
@@ -102,7 +102,11 @@ fn check_closed(files: &Files, keep: u32) -> Result<(), OpenError> {
     let closed = files.closed()?;
     for number in (1..=keep.clamp(1, FILES_MAX)).chain(closed.into_iter().filter(|number| *number > keep)) {
         let mut start = Vec::new();
-        let Some(file) = found(OpenOptions::new().read(true).open(files.number(number)))? else { continue };
+        let file = match found(open_regular(&files.number(number))) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Err(OpenError::Foreign { number }),
+            opened => opened?,
+        };
+        let Some(file) = file else { continue };
         file.take(LINE_START.len() as u64).read_to_end(&mut start)?;
         if start != LINE_START {
             return Err(OpenError::Foreign { number });

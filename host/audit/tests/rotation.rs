@@ -351,6 +351,115 @@ fn an_audit_behind_a_link_is_closed_beside_the_file_and_not_beside_the_link() {
 }
 
 #[test]
+fn an_audit_whose_host_was_killed_between_two_renames_is_what_is_there() {
+    let folder = Folder::new();
+    folder.write(small(4), 60);
+    let before = folder.verify();
+    close(&folder);
+    let archive = Archive::open(&folder.audit()).unwrap();
+    assert!(archive.lacks_current());
+    assert_eq!(archive.files().last().unwrap().path().file_name(), folder.file(1).file_name());
+    let found = archive.verify().unwrap();
+    assert_eq!((found.last, &found.head), (before.last, &before.head));
+    assert_eq!(Archive::open_with_strays(&folder.audit()).unwrap().1, [PathBuf::new(); 0]);
+
+    // Whoever follows goes on with the file that the next host makes.
+    let mut follower = archive.follow(&folder.audit(), 1).unwrap();
+    assert_eq!(record_number(follower.next_line().unwrap().unwrap()), Some(before.last));
+    assert!(follower.next_line().unwrap().is_none());
+    folder.write(small(4), 1);
+    assert_eq!(record_number(follower.next_line().unwrap().unwrap()), Some(before.last + 1));
+    assert!(!Archive::open(&folder.audit()).unwrap().lacks_current());
+
+    // With nothing of that name at all there is no audit.
+    let missing = Archive::open(&folder.folder.path().join("missing.jsonl")).unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_link_to_an_audit_whose_file_is_closed_leads_to_the_closed_ones() {
+    let folder = Folder::new();
+    let beside = tempfile::tempdir().unwrap();
+    let link = beside.path().join("link.jsonl");
+    std::os::unix::fs::symlink(folder.audit(), &link).unwrap();
+    folder.write(small(4), 60);
+    let last = folder.verify().last;
+    close(&folder);
+    assert_eq!(Archive::open(&link).unwrap().verify().unwrap().last, last);
+    let (_sink, opened) = Sink::open_with(&link, small(4)).unwrap();
+    assert_eq!(opened.records, last);
+}
+
+#[test]
+fn what_is_numbered_beyond_a_gap_is_found_whatever_its_number() {
+    let strays = |folder: &Folder| {
+        let (_, strays) = Archive::open_with_strays(&folder.audit()).unwrap();
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        strays.iter().map(name).collect::<Vec<_>>()
+    };
+    let written = || {
+        let folder = Folder::new();
+        folder.write(small(8), 200);
+        assert_eq!(folder.names().len(), 9);
+        assert_eq!(strays(&folder), [""; 0]);
+        folder
+    };
+    for removed in [vec![3, 4], vec![1, 2], vec![2, 3, 5], vec![1, 2, 3, 4, 5, 6, 7], vec![6, 7]] {
+        let folder = written();
+        removed.iter().for_each(|number| fs::remove_file(folder.file(*number)).unwrap());
+        let beyond = removed.windows(2).find(|pair| pair[0] + 1 == pair[1]).unwrap()[1];
+        let left = (beyond + 1..=8).filter(|number| !removed.contains(number));
+        let expected: Vec<_> = left.map(|number| format!("audit.jsonl.{number}")).collect();
+        assert!(!expected.is_empty());
+        assert_eq!(strays(&folder), expected, "without {removed:?}");
+    }
+    // Where no rotation could have put one.
+    let folder = written();
+    for name in ["audit.jsonl.11", "audit.jsonl.1001", "audit.jsonl.007", "audit.jsonl.20261122", "audit.jsonl.0"] {
+        fs::write(folder.folder.path().join(name), "anything").unwrap();
+    }
+    fs::create_dir(folder.folder.path().join("audit.jsonl.99999999999999999999")).unwrap();
+    // What is no number is somebody else's.
+    for name in ["audit.jsonl.gz", "audit.jsonl.1.gz", "audit.jsonl.", "other.jsonl.30", "audit.jsonl.-1"] {
+        fs::write(folder.folder.path().join(name), "anything").unwrap();
+    }
+    let expected = ["0", "11", "007", "1001", "20261122", "99999999999999999999"];
+    assert_eq!(strays(&folder), expected.map(|number| format!("audit.jsonl.{number}")));
+}
+
+#[test]
+fn a_gap_that_a_stopped_rotation_leaves_has_nothing_beyond_it() {
+    let folder = Folder::new();
+    folder.write(small(8), 200);
+    fs::remove_file(folder.file(8)).unwrap();
+    for number in (1..8).rev() {
+        fs::rename(folder.file(number), folder.file(number + 1)).unwrap();
+        let (archive, strays) = Archive::open_with_strays(&folder.audit()).unwrap();
+        assert_eq!(strays, [PathBuf::new(); 0], "{number}");
+        archive.verify().unwrap();
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_told_and_not_waited_for() {
+    let folder = Folder::new();
+    folder.write(small(8), 100);
+    for number in [0, 2] {
+        let kept = folder.folder.path().join("kept");
+        fs::rename(folder.file(number), &kept).unwrap();
+        assert!(Command::new("mkfifo").arg(folder.file(number)).status().unwrap().success());
+        let error = Archive::open_with_strays(&folder.audit()).unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file", "{number}");
+        if number > 0 {
+            let error = Sink::open_with(&folder.audit(), small(8)).unwrap_err();
+            assert!(matches!(error, OpenError::Foreign { number: 2 }), "{error}");
+        }
+        fs::rename(&kept, folder.file(number)).unwrap();
+        folder.verify();
+    }
+}
+
+#[test]
 fn a_reader_follows_from_file_to_file_and_misses_nothing() {
     let folder = Folder::new();
     folder.write(small(1_000), 30);

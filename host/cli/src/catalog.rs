@@ -40,12 +40,13 @@ use toolcell_mcp::{
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
 use toolcell_sandbox::{Captured, CodeOrigin, Failure, Inspection, Reach, ShapeName, ToolComponent};
 
+pub use crate::file::{plain, read_bounded};
 use crate::observe::Observation;
 use crate::stamp::Stamps;
 use crate::traces::{CallTrace, Subject, Traces};
 use admission::{Admission, Refusal};
 use approval::Approvals;
-pub use build::{Basis, Builder, Built, Withheld, folder_of, plain, read_bounded};
+pub use build::{Basis, Builder, Built, Withheld, folder_of};
 pub use callers::NOBODY;
 use callers::Visible;
 use instances::Instances;

@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod aside;
 mod catalog;
 mod commands;
 mod control;
 mod dev;
 mod exit;
+mod file;
 mod http;
 mod lock;
 mod logging;

@@ -3,10 +3,17 @@
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use toolcell_policy::SecretSource;
 use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
+
+use crate::aside;
+use crate::file::{open, plain};
+
+/// How long a keyring may take: somebody may have to type its password.
+const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Permissions by which others than the owner could read or change a file.
 const OTHERS_MODE: u32 = 0o077;
@@ -43,37 +50,44 @@ fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
 }
 
 fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
-    let cannot = |error: &std::io::Error| {
-        let message = format!("{shown} cannot be read: {}", crate::catalog::plain(error));
-        (message, "paths are relative to the manifest's folder".to_owned())
-    };
-    let open = || rustix::fs::open(path, flags(), rustix::fs::Mode::empty()).map_err(std::io::Error::from);
-    let opened = std::fs::File::from(open().map_err(|error| cannot(&error))?);
-    let metadata = opened.metadata().map_err(|error| cannot(&error))?;
-    if !metadata.is_file() {
-        return Err((format!("{shown} is not a regular file"), "name a file that holds the value alone".to_owned()));
-    }
+    let (own, name) = (path.to_owned(), shown.to_owned());
+    aside::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
+}
+
+fn cannot(shown: &str, error: &std::io::Error) -> (String, String) {
+    let message = format!("{shown} cannot be read: {}", plain(error));
+    (message, "paths are relative to the manifest's folder".to_owned())
+}
+
+fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
+    let (opened, metadata) = open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidInput => {
+            (format!("{shown} is not a regular file"), "name a file that holds the value alone".to_owned())
+        }
+        _ => cannot(shown, &error),
+    })?;
     if metadata.mode() & OTHERS_MODE != 0 {
         let mode = metadata.mode() & 0o777;
         return Err((format!("{shown} can be read by others (mode {mode:03o})"), format!("chmod 600 {shown}")));
     }
     let mut text = Zeroizing::new(String::new());
-    // One byte more for the line's end, one more so that a longer file is seen.
+    // One byte for the line's end, one more so that a longer file is seen.
     let bytes_max = SECRET_BYTES_MAX as u64 + 2;
-    opened.take(bytes_max).read_to_string(&mut text).map_err(|error| cannot(&error))?;
+    opened.take(bytes_max).read_to_string(&mut text).map_err(|error| cannot(shown, &error))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
 }
 
-/// Does not wait for the other end of a FIFO.
-fn flags() -> rustix::fs::OFlags {
-    rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC | rustix::fs::OFlags::NONBLOCK
-}
-
+/// Asks the keyring aside: one that is locked waits for a person.
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
-    let found = secret_service(service, account).or_else(|| kernel_keyring(service, account));
-    found.map(Zeroizing::new).ok_or_else(|| {
-        let message = format!("no keyring of this system gives {service}/{account}");
+    let (own, named) = (service.to_owned(), account.to_owned());
+    let place = Path::new("keyring").join(service).join(account);
+    let asked = aside::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
+        secret_service(&own, &named).or_else(|| kernel_keyring(&own, &named))
+    });
+    asked.map_err(|error| error.to_string()).and_then(|found| found.map(Zeroizing::new).ok_or_else(String::new)).map_err(|why| {
+        let why = if why.is_empty() { why } else { format!(": {why}") };
+        let message = format!("no keyring of this system gives {service}/{account}{why}");
         let asked = if cfg!(feature = "secret-service") { "" } else { "; this build asks no desktop's keyring" };
         (message, format!("keyctl padd user 'keyring:{account}@{service}' @u stores it in the kernel's{asked}"))
     })

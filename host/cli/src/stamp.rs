@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::aside;
+
 /// A file as `stat` shows it, links followed; `None` where there is none.
 pub type Stamp = Option<Looks>;
 
@@ -32,9 +34,10 @@ pub fn of(path: &Path) -> Stamp {
     })
 }
 
-/// The stamps of these files.
+/// The stamps of these files. One that does not answer looks as if it were gone.
 pub fn all<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Stamps {
-    paths.into_iter().map(|path| (path.clone(), of(path))).collect()
+    let looked = aside::each(paths.into_iter().cloned(), of);
+    looked.into_iter().map(|(path, stamp)| (path, stamp.flatten())).collect()
 }
 
 impl Looks {

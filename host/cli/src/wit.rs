@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::{WitFile, WitTexts};
 
+use crate::aside;
 use crate::catalog::{plain, read_bounded};
 
 /// Files that are read of one folder. WASI 0.2 has 40 in nine packages.
@@ -24,7 +25,7 @@ struct Found {
 
 /// Every file and folder that [`read`] looks at, whether it is there or not.
 pub fn places(path: &Path) -> Vec<PathBuf> {
-    find(path).map_or_else(|_| vec![path.to_owned()], |found| found.places)
+    found(path).map_or_else(|_| vec![path.to_owned()], |found| found.places)
 }
 
 /// Reads what `.wit` files say. `shown` is what the path is called in problems.
@@ -32,7 +33,7 @@ pub fn places(path: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// A text that names the file, and the place where it is no WIT.
 pub fn read(path: &Path, shown: &str) -> Result<WitTexts, String> {
-    let found = find(path).map_err(|error| format!("{shown} cannot be read: {}", plain(&error)))?;
+    let found = found(path).map_err(|error| format!("{shown} cannot be read: {}", plain(&error)))?;
     let count: usize = found.packages.iter().map(Vec::len).sum();
     if count == 0 {
         return Err(format!("{shown} has no .wit files"));
@@ -54,6 +55,12 @@ fn read_file(file: &Path, root: &Path, shown: &str) -> Result<WitFile, String> {
     let bytes = read_bounded(file, FILE_BYTES_MAX).map_err(|problem| format!("{name} {problem}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
     Ok(WitFile { name, text })
+}
+
+/// [`find`], within a time.
+fn found(path: &Path) -> io::Result<Found> {
+    let own = path.to_owned();
+    aside::run(path, move |_| find(&own)).flatten()
 }
 
 fn find(path: &Path) -> io::Result<Found> {

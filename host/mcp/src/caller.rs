@@ -43,6 +43,11 @@ impl Caller {
         &self.name
     }
 
+    /// The caller's name, shared.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
     /// Whether the caller is told from others.
     pub(crate) fn is_recognised(&self) -> bool {
         &*self.name != ANYONE

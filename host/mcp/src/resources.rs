@@ -4,11 +4,12 @@
 //! What is kept is bounded in number, bytes and time. It is in this process only: another replica does not have it, and says
 //! that there is no such resource.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody};
+use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
+use crate::revision::{Revision, push_resource};
 
 /// Resources of one holder. A list of more is not read by anybody.
 const HOLDER_COUNT_MAX: usize = 256;
@@ -25,8 +26,15 @@ const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How long a resource is kept for a caller without a session. 30 min: as long as a session may be idle.
 const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// What a resource takes beside its text.
+/// Bytes of one entry of a list, as it is written. 16 KiB: addresses of the longest kind that is in use, twice. One with a longer
+/// entry is not kept: a list would have more to say of it than it holds.
+const LISTED_BYTES_MAX: usize = 16 * 1024;
+
+/// What a resource takes beside what it holds: its place here, and the bookkeeping of its allocations.
 const ENTRY_BYTES: usize = 256;
+
+/// What each part of it takes beside what that holds, likewise.
+const PART_BYTES: usize = size_of::<Part>() + 64;
 
 /// Resources that a call of a tool reads, as whoever runs the server declares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +74,8 @@ pub(crate) struct Kept {
     /// What one result held of it; most hold one part.
     pub(crate) parts: Vec<Part>,
     since: Instant,
+    /// Tells it from all that was kept before and is kept later: lists go by it.
+    pub(crate) number: u64,
 }
 
 /// One piece of a resource.
@@ -92,12 +102,65 @@ impl Kept {
         if end.is_empty() { &self.uri } else { end }
     }
 
+    /// All that it takes, in bytes. The address counts with every part: each is answered with it.
     fn cost_bytes(&self) -> usize {
-        self.size_bytes() + self.uri.len() + ENTRY_BYTES
+        let parts: usize = self.parts.iter().map(|part| part.cost_bytes() + self.uri.len()).sum();
+        ENTRY_BYTES + self.holder.cost_bytes() + self.uri.len() + parts
+    }
+
+    /// Whether a list can have it as an entry, whatever the revision.
+    fn can_be_listed(&self) -> bool {
+        let longest = self.uri.len().max(self.parts.first().map_or(0, Part::label_bytes));
+        if longest > LISTED_BYTES_MAX {
+            return false;
+        }
+        let mut entry = Vec::new();
+        push_resource(&mut entry, self, Revision::V2026_07_28.features());
+        entry.len() <= LISTED_BYTES_MAX
     }
 
     fn is_over(&self, now: Instant) -> bool {
         matches!(self.holder, Holder::Caller(_)) && now.saturating_duration_since(self.since) > TIME_MAX
+    }
+}
+
+impl Holder {
+    fn cost_bytes(&self) -> usize {
+        match self {
+            Self::Connection(_) => 0,
+            Self::Caller(name) => name.len(),
+        }
+    }
+}
+
+impl Part {
+    /// All that it takes, in bytes.
+    fn cost_bytes(&self) -> usize {
+        let body = match &self.body {
+            ResourceBody::Text(text) => text.len(),
+            ResourceBody::Blob(bytes) => bytes.len(),
+        };
+        PART_BYTES + body + self.label_bytes()
+    }
+
+    /// What is said of it beside what it holds, in bytes.
+    fn label_bytes(&self) -> usize {
+        let mime_type = self.mime_type.as_ref().map_or(0, String::len);
+        let annotations = self.annotations.as_ref().map_or(0, |annotations| {
+            let last_modified = annotations.last_modified.as_ref().map_or(0, String::len);
+            last_modified + annotations.audience.len() * size_of::<Role>()
+        });
+        mime_type + annotations
+    }
+}
+
+/// What is kept of annotations: each audience once, which says as much as a list that says it a million times.
+fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
+    let named = |role: &Role| annotations.audience.contains(role);
+    ContentAnnotations {
+        audience: [Role::User, Role::Assistant].into_iter().filter(named).collect(),
+        priority: annotations.priority,
+        last_modified: annotations.last_modified.clone(),
     }
 }
 
@@ -109,32 +172,42 @@ pub(crate) struct Resources(Mutex<Held>);
 struct Held {
     all: VecDeque<Arc<Kept>>,
     bytes: usize,
+    /// The number of the one that was kept last.
+    last: u64,
 }
 
 impl Resources {
     /// Keeps what a result embeds. What was kept before under the same address is replaced.
     pub(crate) fn keep(&self, holder: &Holder, result: &CallResult) {
         let now = Instant::now();
-        let mut found: Vec<Kept> = Vec::new();
+        let (mut found, mut places): (Vec<Kept>, HashMap<&str, usize>) = Default::default();
         for content in &result.content {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
-            let (mime_type, body, annotations) = (mime_type.clone(), body.clone(), content.annotations.clone());
-            let part = Part { mime_type, body, annotations };
-            match found.iter_mut().find(|kept| kept.uri == *uri) {
+            let (mime_type, body) = (mime_type.clone(), body.clone());
+            let part = Part { mime_type, body, annotations: content.annotations.as_ref().map(kept) };
+            match places.get(uri.as_str()).and_then(|place| found.get_mut(*place)) {
                 Some(kept) => kept.parts.push(part),
-                None => found.push(Kept { holder: holder.clone(), uri: uri.clone(), parts: vec![part], since: now }),
+                None => {
+                    places.insert(uri, found.len());
+                    let holder = holder.clone();
+                    found.push(Kept { holder, uri: uri.clone(), parts: vec![part], since: now, number: 0 });
+                }
             }
         }
-        for kept in found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX) {
+        // The ones before would be put away at once: only so many of the last ones are kept.
+        let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
+        let mut fitting: VecDeque<Kept> = fitting.collect();
+        fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
+        for kept in fitting {
             self.held().put(kept, now);
         }
     }
 
-    /// The holder's, the oldest first.
-    pub(crate) fn of(&self, holder: &Holder) -> Vec<Arc<Kept>> {
+    /// The holder's that were kept after the one of this number, the oldest first; after 0: all of them.
+    pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<Kept>> {
         let mut held = self.held();
         held.expire(Instant::now());
-        held.all.iter().filter(|kept| kept.holder == *holder).cloned().collect()
+        held.all.iter().filter(|kept| kept.number > number && kept.holder == *holder).cloned().collect()
     }
 
     /// The holder's resource of this address.
@@ -155,8 +228,10 @@ impl Resources {
 }
 
 impl Held {
-    fn put(&mut self, kept: Kept, now: Instant) {
+    fn put(&mut self, mut kept: Kept, now: Instant) {
         self.expire(now);
+        self.last += 1;
+        kept.number = self.last;
         self.remove(|other| other.holder == kept.holder && other.uri == kept.uri);
         let holder = kept.holder.clone();
         self.bytes += kept.cost_bytes();
@@ -204,7 +279,7 @@ mod tests {
     }
 
     fn uris(resources: &Resources, holder: &Holder) -> Vec<String> {
-        resources.of(holder).iter().map(|kept| kept.uri.clone()).collect()
+        resources.after(holder, 0).iter().map(|kept| kept.uri.clone()).collect()
     }
 
     #[test]
@@ -243,6 +318,80 @@ mod tests {
         assert_eq!(uris(&resources, &two), ["a:/two"], "nobody else's does");
     }
 
+    /// A result with one resource, of which this much is said.
+    fn saying(uri: &str, mime_type: usize, last_modified: usize, roles: usize) -> CallResult {
+        let mut result = embedding(uri, String::new());
+        let content = result.content.first_mut().unwrap();
+        let annotations = ContentAnnotations {
+            audience: vec![Role::Assistant; roles],
+            priority: None,
+            last_modified: Some("9".repeat(last_modified)),
+        };
+        content.annotations = Some(annotations);
+        if let ContentKind::EmbeddedResource { mime_type: said, .. } = &mut content.kind {
+            *said = Some("m".repeat(mime_type));
+        }
+        result
+    }
+
+    #[test]
+    fn what_no_list_could_say_is_not_kept_whichever_member_is_long() {
+        let resources = Resources::default();
+        let one = Holder::Connection(1);
+        let long = LISTED_BYTES_MAX;
+        resources.keep(&one, &saying("a:/mime", long, 0, 0));
+        resources.keep(&one, &saying("a:/modified", 0, long, 0));
+        resources.keep(&one, &saying("a:/both", long / 2, long / 2, 0));
+        resources.keep(&one, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
+        // Written, each takes six bytes.
+        resources.keep(&one, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
+        assert_eq!(uris(&resources, &one), [""; 0]);
+        assert_eq!(resources.held().bytes, 0);
+        resources.keep(&one, &saying("a:/roles", long / 4, long / 4, 1_000_000));
+        let kept = resources.find(&one, "a:/roles").unwrap();
+        assert_eq!(kept.parts[0].annotations.as_ref().unwrap().audience, [Role::Assistant], "said once");
+        assert!(resources.held().bytes >= long / 2);
+    }
+
+    #[test]
+    fn everything_that_is_kept_counts_also_of_parts_that_no_list_shows() {
+        let resources = Resources::default();
+        let one = Holder::Caller("n".repeat(1_000).into());
+        let parts = |mime_type: usize, count: usize| {
+            let mut result = embedding("a:/x", String::new());
+            for _ in 0..count {
+                result.content.extend(saying("a:/x", mime_type, 0, 0).content);
+            }
+            result
+        };
+        resources.keep(&one, &parts(1_000, 100));
+        let bytes = resources.held().bytes;
+        assert!((100_000 + 1_000..200_000).contains(&bytes), "{bytes}");
+        resources.keep(&one, &parts(HOLDER_BYTES_MAX / 10, 10));
+        assert_eq!(resources.held().bytes, bytes, "too large in all: what was there stays");
+        // Empty ones as well: what holds them is memory.
+        resources.keep(&one, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
+        assert_eq!(resources.held().bytes, bytes);
+        let long = format!("a:/{}", "u".repeat(4_000));
+        let mut many = embedding(&long, String::new());
+        many.content = vec![many.content[0].clone(); HOLDER_BYTES_MAX / 4_000];
+        resources.keep(&one, &many);
+        assert!(resources.find(&one, &long).is_none(), "each part is answered with the address");
+    }
+
+    #[test]
+    fn of_a_result_with_many_the_last_are_kept() {
+        let resources = Resources::default();
+        let one = Holder::Connection(1);
+        let mut result = CallResult::default();
+        (0..5_000).for_each(|number| result.content.extend(embedding(&format!("a:/{number}"), String::new()).content));
+        resources.keep(&one, &result);
+        let kept = uris(&resources, &one);
+        assert_eq!((kept.len(), kept[0].as_str(), kept[255].as_str()), (HOLDER_COUNT_MAX, "a:/4744", "a:/4999"));
+        let numbers: Vec<u64> = resources.after(&one, 254).iter().map(|kept| kept.number).collect();
+        assert_eq!(numbers, [255, 256]);
+    }
+
     #[test]
     fn all_together_are_bounded() {
         let resources = Resources::default();
@@ -275,7 +424,7 @@ mod tests {
         {
             let resources = Resources::default();
             resources.keep(&Holder::Connection(1), &embedding(uri, String::new()));
-            assert_eq!(resources.of(&Holder::Connection(1)).first().unwrap().name(), name);
+            assert_eq!(resources.after(&Holder::Connection(1), 0).first().unwrap().name(), name);
         }
     }
 }

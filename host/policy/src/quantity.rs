@@ -7,6 +7,8 @@
 //! | size, `kB` `KB` `MB` `GB` | 1000, 1000², 1000³ bytes | `10 MB` |
 //! | duration, `h` `m` `s` `ms` | hours, minutes, seconds, milliseconds; largest first | `1m30s` |
 //! | rate, `/s` `/min` `/h` | so many in a second, a minute, an hour | `600/min` |
+//!
+//! Every number may have underscores between its digits, as numbers of TOML have them: `1_000/min`.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -113,6 +115,9 @@ pub enum QuantityError {
     /// A fraction: `1.5MiB`.
     #[error("must be a whole number of its unit")]
     Fraction,
+    /// `_1`, `1_` or `1__0`.
+    #[error("may have single underscores between digits, and nowhere else")]
+    Underscore,
     /// `30s1m`, `1s1s`, or two parts in a size.
     #[error("must name each unit once, largest first")]
     Order,
@@ -127,6 +132,7 @@ pub enum QuantityError {
 /// use toolcell_policy::quantity::parse_bytes;
 /// assert_eq!(parse_bytes("64MiB"), Ok(64 << 20));
 /// assert_eq!(parse_bytes("10 MB"), Ok(10_000_000));
+/// assert_eq!(parse_bytes("1_024 B"), Ok(1_024));
 /// assert!(parse_bytes("10").is_err());
 /// ```
 ///
@@ -171,7 +177,7 @@ pub fn parse_millis(text: &str) -> Result<u64, QuantityError> {
     }
 }
 
-/// Reads a rate: `600/min`, `10/s`, `5 / h`.
+/// Reads a rate: `600/min`, `1_000/min`, `5 / h`.
 ///
 /// ```
 /// use toolcell_policy::quantity::{Per, Rate, parse_rate};
@@ -182,13 +188,7 @@ pub fn parse_millis(text: &str) -> Result<u64, QuantityError> {
 /// # Errors
 /// [`QuantityError`] where the text is not one whole number, a stroke and one of the times above.
 pub fn parse_rate(text: &str) -> Result<Rate, QuantityError> {
-    let (digits, rest) = split_while(text.trim(), |c| c.is_ascii_digit());
-    if digits.is_empty() {
-        return Err(QuantityError::NoNumber);
-    }
-    if rest.starts_with(['.', ',']) {
-        return Err(QuantityError::Fraction);
-    }
+    let (count, rest) = number(text.trim())?;
     let unit = rest.trim_start();
     let unknown = || QuantityError::UnknownUnit(unit.to_owned());
     let time = match unit.strip_prefix('/').map(str::trim_start) {
@@ -197,8 +197,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, QuantityError> {
         Some(time) => time,
     };
     let (_, per) = *RATE_TIMES.iter().find(|(name, _)| *name == time).ok_or_else(unknown)?;
-    let count = digits.parse().map_err(|_| QuantityError::TooLarge)?;
-    Ok(Rate { count, per })
+    Ok(Rate { count: count?, per })
 }
 
 /// Writes bytes in the largest unit that leaves a whole number: `64MiB`, `10MB`, `1500B`.
@@ -246,19 +245,29 @@ pub fn show_count(count: u64) -> String {
 
 /// Splits `30s…` into its number, its unit and what follows.
 fn part(text: &str) -> Result<(u64, &str, &str), QuantityError> {
-    let (digits, rest) = split_while(text, |c| c.is_ascii_digit());
-    if digits.is_empty() {
-        return Err(QuantityError::NoNumber);
-    }
-    if rest.starts_with(['.', ',']) {
-        return Err(QuantityError::Fraction);
-    }
+    let (number, rest) = number(text)?;
     let (unit, rest) = split_while(rest.trim_start(), |c| !c.is_ascii_digit() && !c.is_whitespace());
     if unit.is_empty() {
         return Err(QuantityError::NoUnit);
     }
-    let number = digits.parse().map_err(|_| QuantityError::TooLarge)?;
-    Ok((number, unit, rest.trim_start()))
+    Ok((number?, unit, rest.trim_start()))
+}
+
+/// Splits a text into its number and what follows. The inner error is that no `u64` holds the number: what is wrong with
+/// the unit is said first.
+fn number(text: &str) -> Result<(Result<u64, QuantityError>, &str), QuantityError> {
+    let (digits, rest) = split_while(text, |c| c.is_ascii_digit() || c == '_');
+    if digits.is_empty() {
+        return Err(QuantityError::NoNumber);
+    }
+    if digits.split('_').any(str::is_empty) {
+        return Err(QuantityError::Underscore);
+    }
+    if rest.starts_with(['.', ',']) {
+        return Err(QuantityError::Fraction);
+    }
+    let number = digits.replace('_', "").parse().map_err(|_| QuantityError::TooLarge);
+    Ok((number, rest))
 }
 
 fn split_while(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
@@ -298,6 +307,13 @@ mod tests {
             ("18446744073709551616B", Err(QuantityError::TooLarge)),
             ("18446744073709551615KiB", Err(QuantityError::TooLarge)),
             ("６４MiB", Err(QuantityError::NoNumber)),
+            ("1_000_000 B", Ok(1_000_000)),
+            ("1_0_0MB", Ok(100_000_000)),
+            ("_1MiB", Err(QuantityError::Underscore)),
+            ("1_MiB", Err(QuantityError::Underscore)),
+            ("1__0MiB", Err(QuantityError::Underscore)),
+            ("_", Err(QuantityError::Underscore)),
+            ("1_8446744073709551616B", Err(QuantityError::TooLarge)),
         ] {
             assert_eq!(parse_bytes(text), expected, "{text:?}");
         }
@@ -319,6 +335,10 @@ mod tests {
             ("1s1s", Err(QuantityError::Order)),
             ("5min", Err(QuantityError::UnknownUnit("min".to_owned()))),
             ("s", Err(QuantityError::NoNumber)),
+            ("1_500ms", Ok(1_500)),
+            ("1m1_0s", Ok(70_000)),
+            ("1m_30s", Err(QuantityError::UnknownUnit("m_".to_owned()))),
+            ("1s_", Err(QuantityError::UnknownUnit("s_".to_owned()))),
             ("9999999999999999999h", Err(QuantityError::TooLarge)),
         ] {
             assert_eq!(parse_millis(text), expected, "{text:?}");
@@ -332,6 +352,12 @@ mod tests {
             ("600/min", Ok(Rate { count: 600, per: Per::Minute })),
             (" 10 / s ", Ok(Rate { count: 10, per: Per::Second })),
             ("5/h", Ok(Rate { count: 5, per: Per::Hour })),
+            ("1_000/min", Ok(Rate { count: 1_000, per: Per::Minute })),
+            ("1_000_000 / s", Ok(Rate { count: 1_000_000, per: Per::Second })),
+            ("1_/s", Err(QuantityError::Underscore)),
+            ("_1/s", Err(QuantityError::Underscore)),
+            ("1__0/s", Err(QuantityError::Underscore)),
+            ("1_0", Err(QuantityError::NoUnit)),
             ("0/s", Ok(Rate { count: 0, per: Per::Second })),
             ("600", Err(QuantityError::NoUnit)),
             ("600/", Err(QuantityError::NoUnit)),

@@ -387,19 +387,22 @@ struct RawLoad {
 /// A whole number of bytes with its unit: `64MiB`, `512KiB`, `10 MB`.
 #[derive(JsonSchema)]
 #[schemars(transparent, rename = "Size")]
-struct RawSize(#[schemars(regex(pattern = r"^[0-9]+ *(B|KiB|MiB|GiB|kB|KB|MB|GB)$"))] String);
+struct RawSize(#[schemars(regex(pattern = r"^[0-9]+(_[0-9]+)* *(B|KiB|MiB|GiB|kB|KB|MB|GB)$"))] String);
 
 /// Whole numbers with their units, largest first: `1m30s`, `250ms`.
 #[derive(JsonSchema)]
 #[schemars(transparent, rename = "Duration")]
 struct RawDuration(
-    #[schemars(regex(pattern = r"^(?=[0-9])([0-9]+ *h *)?([0-9]+ *m *)?([0-9]+ *s *)?([0-9]+ *ms)?$"))] String,
+    #[schemars(regex(
+        pattern = r"^(?=[0-9])([0-9]+(_[0-9]+)* *h *)?([0-9]+(_[0-9]+)* *m *)?([0-9]+(_[0-9]+)* *s *)?([0-9]+(_[0-9]+)* *ms)?$"
+    ))]
+    String,
 );
 
 /// A whole number in a second, a minute or an hour: `10/s`, `600/min`, `5/h`.
 #[derive(JsonSchema)]
 #[schemars(transparent, rename = "Rate")]
-struct RawRate(#[schemars(regex(pattern = r"^[0-9]+ */ *(s|min|h)$"))] String);
+struct RawRate(#[schemars(regex(pattern = r"^[0-9]+(_[0-9]+)* */ *(s|min|h)$"))] String);
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for a peer where none is at hand: an MCP server on stdin and stdout whose only tool gives back its text.
 
+As wassette does, it has no tool at first, tells that its list is another one when it has, and again before answers.
 It takes the command lines of all peers and looks at none of them:
 PEER_WASSETTE=tests/bench/peers/stand_in.py PEER_HYPER_MCP=tests/bench/peers/stand_in.py make bench ARGS='--quick --filter peers'
 """
@@ -9,21 +10,38 @@ import json
 import sys
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+TELLS_EVERY = 10  # calls
 TOOL = {"name": "stand-in-echo", "description": "Gives back the text it is given.", "inputSchema": SCHEMA}
 
 
-def answer(request):
-    """What the request is answered with."""
+def answer(request, lists):
+    """What the request is answered with; `lists` lists were asked for before."""
     method, params = request["method"], request.get("params", {})
     if method == "initialize":
         server = {"name": "stand-in", "version": "1"}
         return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": server}
     if method == "tools/list":
-        return {"tools": [TOOL]}
+        return {"tools": [TOOL] if lists else []}
     return {"content": [{"type": "text", "text": json.dumps({"result": params["arguments"]["text"]})}]}
 
 
+def tell(frame):
+    """Writes one frame."""
+    print(json.dumps(frame), flush=True)
+
+
+lists = calls = 0
 for line in sys.stdin:
     frame = json.loads(line)
-    if "id" in frame:
-        print(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": answer(frame)}), flush=True)
+    if "id" not in frame:
+        continue
+    if frame["method"] == "tools/call":
+        calls += 1
+        if calls % TELLS_EVERY == 1:
+            tell(CHANGED)
+    tell({"jsonrpc": "2.0", "id": frame["id"], "result": answer(frame, lists)})
+    if frame["method"] == "tools/list":
+        if not lists:
+            tell(CHANGED)
+        lists += 1

@@ -4,7 +4,6 @@ mod basis;
 mod compiler;
 mod typed;
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -13,7 +12,6 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sanitize};
-use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{
     Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
@@ -28,6 +26,7 @@ use super::reach::{Reaches, Site};
 use super::resources::{self, Declared};
 use super::turns::Turns;
 use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, program};
+use crate::file::{self, Unreadable};
 use crate::machine::Machine;
 use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
@@ -224,7 +223,7 @@ impl Builder {
         let beside = beside::looks(policy, folder);
         let bytes = match basis.approved(policy) {
             Some(approved) => approved.bytes.to_vec(),
-            None => read(&folder.join(written), policy.load().component_bytes())
+            None => file::read(&folder.join(written), policy.load().component_bytes())
                 .map_err(|error| unreadable(policy, written, &error))?,
         };
         let digest = Digest::of(&bytes).to_string();
@@ -339,48 +338,6 @@ fn past(
     Diagnostic::error(code, format!("{message} (limit \"{key}\")"))
         .at(policy.source_span())
         .hint(format!("{otherwise}, or raise {key} in [components.{name}.load]"))
-}
-
-/// Why a file's bytes cannot be had. The message stands behind the file's name.
-#[derive(Debug, thiserror::Error)]
-enum Unreadable {
-    #[error("is larger than {}", show_bytes(*.bytes_max))]
-    TooLarge { bytes_max: u64 },
-    #[error("{0}")]
-    Otherwise(String),
-}
-
-/// Reads a file of at most `bytes_max`. What is no regular file is not opened: opening a FIFO would wait for its other end.
-///
-/// # Errors
-/// What is wrong, to stand behind the file's name.
-pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-    read(path, bytes_max).map_err(|error| error.to_string())
-}
-
-fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
-    let cannot = |error: std::io::Error| Unreadable::Otherwise(format!("cannot be read: {}", plain(&error)));
-    let metadata = std::fs::metadata(path).map_err(cannot)?;
-    if !metadata.is_file() {
-        return Err(Unreadable::Otherwise("is not a regular file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    // One byte more than may be, so that a file that grows meanwhile is seen.
-    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > bytes_max {
-        return Err(Unreadable::TooLarge { bytes_max });
-    }
-    Ok(bytes)
-}
-
-/// An I/O error without its number.
-pub fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// A component whose tools are being added.

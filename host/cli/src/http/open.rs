@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
-use toolcell_mcp::http::{Certificate, Doors, Gatekeeper, HttpLimits, HttpOptions, Listener, Open};
+use toolcell_mcp::http::{CallerLimits, Certificate, Doors, Gatekeeper, HttpLimits, HttpOptions, Listener, Open};
 use toolcell_policy::{Callers, HttpLimit, HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
@@ -215,6 +215,13 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
         requests_max: policy.count(HttpLimit::Requests),
         streams_max: policy.count(HttpLimit::Streams),
         sessions_max: policy.count(HttpLimit::Sessions),
+        per_caller: CallerLimits {
+            connections_max: policy.count(HttpLimit::ConnectionsPerCaller),
+            requests_max: policy.count(HttpLimit::RequestsPerCaller),
+            streams_max: policy.count(HttpLimit::StreamsPerCaller),
+            sessions_max: policy.count(HttpLimit::SessionsPerCaller),
+            bodies_bytes_max: policy.count(HttpLimit::BodiesPerCaller),
+        },
         head_time: policy.time(HttpLimit::HeadTime),
         body_time: policy.time(HttpLimit::BodyTime),
         write_time: policy.time(HttpLimit::WriteTime),

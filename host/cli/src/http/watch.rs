@@ -1,11 +1,11 @@
 //! Looks now and then whether files have changed, while it serves. Must not hold: what a change means.
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+
+use crate::stamp::{self, Stamps};
 
 /// How often files are looked at. Renewing certificates and revoking tokens needs no more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -16,12 +16,21 @@ pub struct Watching {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// What tells one state of a file from another.
-type Stamp = Option<(u64, u64, i64, i64)>;
+/// Some files, and whom to tell.
+struct Watched<F> {
+    paths: Vec<PathBuf>,
+    last: Stamps,
+    changed: F,
+}
 
-fn stamp(path: &Path) -> Stamp {
-    let metadata = fs::metadata(path).ok()?;
-    Some((metadata.ino(), metadata.len(), metadata.mtime(), metadata.mtime_nsec()))
+impl<F: Fn()> Watched<F> {
+    fn look(&mut self) {
+        let now = stamp::all(&self.paths);
+        if now != self.last {
+            self.last = now;
+            (self.changed)();
+        }
+    }
 }
 
 impl Watching {
@@ -31,15 +40,19 @@ impl Watching {
 
     /// Has `changed` called after one of the files changed.
     pub fn files(&mut self, paths: Vec<PathBuf>, changed: impl Fn() + Send + 'static) {
-        let look = move || paths.iter().map(|path| stamp(path)).collect::<Vec<_>>();
-        let mut last = look();
+        let last = stamp::all(&paths);
+        let mut watched = Watched { paths, last, changed };
         self.tasks.push(self.runtime.spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
-                let now = look();
-                if now != last {
-                    last = now;
-                    changed();
+                // A mount that hangs takes seconds, which the thread that drives connections does not have.
+                let looked = tokio::task::spawn_blocking(move || {
+                    watched.look();
+                    watched
+                });
+                match looked.await {
+                    Ok(back) => watched = back,
+                    Err(_) => return,
                 }
             }
         }));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
+use crate::aside;
 use crate::catalog::read_bounded;
 
 /// The file's name, beside the manifest.
@@ -67,7 +68,8 @@ pub fn path_beside(manifest: &Path) -> PathBuf {
 
 /// Reads it; `None` where there is none.
 pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
-    if let Err(error) = fs::symlink_metadata(path)
+    let own = path.to_owned();
+    if let Ok(Err(error)) = aside::run(path, move |_| fs::symlink_metadata(own))
         && error.kind() == io::ErrorKind::NotFound
     {
         return Ok(None);

@@ -15,6 +15,7 @@ use super::current::Current;
 use super::difference::Difference;
 use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
+use crate::aside;
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, beside, folder_of};
 use crate::commands::serve::record_components;
 use crate::lock::{self, Approval, Component, Drift, Lock, drift};
@@ -233,8 +234,9 @@ impl Reloader {
         approval.check(&component, &digest).map_err(|problem| Failed::saying(&problem))?;
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
-        lock::write(path, &locked).map_err(|error| Failed::saying(&error.to_string()))?;
-        Ok(())
+        let own = path.clone();
+        let written = aside::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
+        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| Failed::saying(&problem))
     }
 
     /// Reads what is approved and was not looked into, that it may be pinned whole.

@@ -34,8 +34,11 @@ impl Files {
     /// changed since they were read is seen.
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
-            let looks = |path: &PathBuf| held.get(path).copied().unwrap_or_else(|| stamp::of(path));
-            paths.iter().map(|path| (path.clone(), looks(path))).collect()
+            let mut seen = stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
+            seen.extend(
+                held.iter().filter(|(path, _)| paths.contains(*path)).map(|(path, look)| (path.clone(), *look)),
+            );
+            seen
         });
     }
 

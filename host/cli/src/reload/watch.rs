@@ -17,6 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::driver::Orders;
 use super::files::Files;
+use super::trail;
+use crate::aside;
 use crate::stamp::Stamps;
 use native::Native;
 
@@ -151,12 +153,14 @@ impl Eye {
 
     /// Watches what the paths lead through now.
     fn follow(&self, native: &mut Native) -> Result<(), String> {
-        let paths = self.files.paths();
-        let folders =
-            native.follow(&paths, &self.base).map_err(|error| format!("a folder cannot be watched: {error}"))?;
-        let network =
-            (self.watch == Watch::Auto).then(|| folders.iter().find(|folder| network::holds(folder))).flatten();
-        match network {
+        let base = self.base.clone();
+        // What does not answer is watched once it does: everything else is watched all the same.
+        let looked = aside::each(self.files.paths(), move |path| trail::of(path, &base));
+        let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
+        let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
+        let asked = if self.watch == Watch::Auto { folders } else { Vec::new() };
+        let networks = aside::each(asked, network::holds).into_iter();
+        match networks.filter(|(_, holds)| *holds == Some(true)).map(|(folder, _)| folder).next() {
             Some(folder) => Err(format!("{} is on a network filesystem", folder.display())),
             None => Ok(()),
         }

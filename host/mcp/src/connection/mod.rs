@@ -3,6 +3,7 @@
 
 mod calls;
 mod methods;
+mod page;
 mod reply;
 mod resources;
 mod subscriptions;

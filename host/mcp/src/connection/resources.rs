@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::calls::{Caller, Wanted};
+use super::page::Page;
 use super::reply::Reply;
 use super::{Shared, text_param};
 use crate::content::{CallResult, Content, ContentKind, ResourceBody};
 use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
 use crate::host::{Catalog as _, Host};
 use crate::meta::SERVER_INFO;
-use crate::resources::{DeclaredResource, Holder, Kept};
-use crate::revision::{Revision, push_declared, push_resource, push_resource_contents};
+use crate::resources::{DeclaredResource, Holder};
+use crate::revision::{Revision, push_resource_contents};
 
 /// The methods there are.
 pub(super) const METHODS: [&str; 3] = ["resources/list", "resources/templates/list", "resources/read"];
@@ -46,10 +47,8 @@ impl<H: Host> Shared<H> {
     ) -> Result<(), RpcError> {
         let revision = caller.revision;
         if body.method != "resources/read" {
-            if body.param("cursor").is_some() {
-                return Err(RpcError::params("params.cursor is not one that this server gave out"));
-            }
-            reply.send(Some(id), self.listed(id, body.method == "resources/templates/list", revision));
+            let templates = body.method == "resources/templates/list";
+            reply.send(Some(id), self.listed(id, (templates, body.param("cursor")), revision)?);
             return Ok(());
         }
         let uri = text_param(body, "uri")?;
@@ -110,30 +109,28 @@ impl<H: Host> Shared<H> {
         view.as_deref().unwrap_or_else(|| catalog.tools()).find(&declared.tool).is_some()
     }
 
-    fn listed(&self, id: &RequestId, templates: bool, revision: Revision) -> Vec<u8> {
+    /// One page of what is declared, and behind it of what is kept: from this cursor on.
+    fn listed(
+        &self,
+        id: &RequestId,
+        (templates, cursor): (bool, Option<&str>),
+        revision: Revision,
+    ) -> Result<Vec<u8>, RpcError> {
         let catalog = self.server.host.snapshot();
         let seen = |declared: &&DeclaredResource| declared.is_template == templates && self.sees(&catalog, declared);
         let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(seen).collect();
-        let mut kept: Vec<Arc<Kept>> = match self.holder() {
-            Some(holder) if !templates => self.server.resources.of(&holder),
-            _ => Vec::new(),
-        };
-        kept.retain(|kept| declared.iter().all(|declared| declared.uri != kept.uri));
-        self.cacheable(id, revision, |result| {
+        let mut page = Page::from(cursor, &declared, self.server.options.page_size)?;
+        page.take_declared(&declared, revision);
+        if let Some(holder) = self.holder().filter(|_| !templates) {
+            page.take_kept(&declared, |number| self.server.resources.after(&holder, number), revision);
+        }
+        Ok(self.cacheable(id, revision, |result| {
             let out = result.key(if templates { "resourceTemplates" } else { "resources" });
-            let features = revision.features();
-            let mut separate = separator();
             out.push(b'[');
-            for declared in declared {
-                separate(out);
-                push_declared(out, declared, features);
-            }
-            for kept in kept {
-                separate(out);
-                push_resource(out, &kept, features);
-            }
+            out.extend_from_slice(page.json());
             out.push(b']');
-        })
+            result.text_if("nextCursor", page.next_cursor().as_deref());
+        }))
     }
 
     fn contents<'a>(&self, id: &RequestId, pieces: impl Iterator<Item = Piece<'a>>, revision: Revision) -> Vec<u8> {

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::limits::HttpLimits;
 use super::refusal::Refusal;
+use super::share::Place;
 use super::stream::EventStream;
 use super::watch::Open;
 
@@ -101,29 +101,8 @@ impl Body for ReplyBody {
     }
 }
 
-/// Bytes of bodies that are being read, of all requests together.
-#[derive(Default)]
-pub(super) struct Budget(AtomicUsize);
-
-/// What one request has taken of it.
-struct Taken<'b>(&'b Budget, usize);
-
-impl Taken<'_> {
-    fn take(&mut self, bytes: usize, max: usize) -> Result<(), Refusal> {
-        self.1 += bytes;
-        let before = self.0.0.fetch_add(bytes, Ordering::Relaxed);
-        if before.saturating_add(bytes) > max { Err(Refusal::Busy) } else { Ok(()) }
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(self.1, Ordering::Relaxed);
-    }
-}
-
-/// Reads a request's body whole.
-pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, budget: &Budget) -> Result<Bytes, Refusal>
+/// Reads a request's body whole. `taken` counts its bytes, of the caller's and of all.
+pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: Place) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -131,7 +110,6 @@ where
     if body.size_hint().lower() > max as u64 {
         return Err(Refusal::TooLong(max));
     }
-    let mut taken = Taken(budget, 0);
     let reading = async {
         let mut first = Bytes::new();
         let mut whole = BytesMut::new();
@@ -140,7 +118,7 @@ where
             if first.len() + whole.len() + data.len() > max {
                 return Err(Refusal::TooLong(max));
             }
-            taken.take(data.len(), limits.bodies_bytes_max)?;
+            taken.more(data.len())?;
             if first.is_empty() && whole.is_empty() {
                 first = data;
                 continue;

@@ -10,9 +10,9 @@ use super::body::Content;
 use super::headers::{Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
 use super::refusal::Refusal;
-use super::room::Place;
 use super::service::{Ask, Begun, Service, Style, events};
 use super::session::{InUse, Line, Session};
+use super::share::{Owner, Place};
 use super::stream::{EventStream, Lease};
 use super::{Admitted, Standing};
 use crate::caller::Caller;
@@ -73,14 +73,14 @@ pub(super) fn begin<H: Host>(
 pub(super) fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
-    admitted: Admitted,
+    (admitted, owner): (Admitted, &Owner),
 ) -> Result<Response<Content>, Refusal> {
     let Admitted { caller, standing } = admitted;
     let session = of_headers(service, headers, &caller)?;
     if !Accepted::of(headers).events {
         return Err(Refusal::Accept);
     }
-    let place = service.streams.take().ok_or(Refusal::Busy)?;
+    let place = service.room.streams.take(owner)?;
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     session.line.open(&mailbox);
     if service.is_ending() {
@@ -156,7 +156,7 @@ fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -
     let mut style = Style::Legacy;
     let session = Session::new((connection, driving), line, ask.caller);
     if matches!(ending, Ending::Answer(_)) {
-        let id = service.sessions.enter(Arc::clone(&session), service.limits.sessions_max).ok_or(Refusal::Busy)?;
+        let id = service.sessions.enter(Arc::clone(&session), ask.place.owner(), &service.limits)?;
         style = Style::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);

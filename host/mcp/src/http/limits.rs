@@ -22,6 +22,8 @@ pub struct HttpLimits {
     pub streams_max: usize,
     /// Legacy sessions. 10,000: each takes about a kilobyte. The one that is idle the longest makes room for a new one.
     pub sessions_max: usize,
+    /// What of these one caller may have.
+    pub per_caller: CallerLimits,
     /// Unread bytes of one stream past which it is ended. 1 MiB: thousands of events.
     pub unread_bytes_max: usize,
     /// How long the head of a request may take, and a TLS handshake. 10 s: what a bad line needs.
@@ -44,6 +46,34 @@ pub struct HttpLimits {
     pub drain: Duration,
 }
 
+/// What one caller may have of what all have together, so that none shuts out the others. A caller who is not recognised is
+/// told from others by its address; whoever comes so from the machine itself has no share.
+#[derive(Clone, Debug)]
+pub struct CallerLimits {
+    /// Connections on which it has a request or a stream. 512: half of all.
+    pub connections_max: usize,
+    /// Requests that are being answered. 1,024: a quarter of all. As many may wait for it to be found out who calls.
+    pub requests_max: usize,
+    /// Streams that stay open. 1,024: a quarter of all.
+    pub streams_max: usize,
+    /// Legacy sessions. 2,500: a quarter of all. Its own one that is idle the longest makes room.
+    pub sessions_max: usize,
+    /// Bytes of bodies that are being read. 64 MiB: four of the longest.
+    pub bodies_bytes_max: usize,
+}
+
+impl Default for CallerLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 512,
+            requests_max: 1_024,
+            streams_max: 1_024,
+            sessions_max: 2_500,
+            bodies_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+}
+
 impl Default for HttpLimits {
     fn default() -> Self {
         const KIB: usize = 1024;
@@ -57,6 +87,7 @@ impl Default for HttpLimits {
             requests_max: 4_096,
             streams_max: 4_096,
             sessions_max: 10_000,
+            per_caller: CallerLimits::default(),
             unread_bytes_max: KIB * KIB,
             head_time: Duration::from_secs(10),
             body_time: Duration::from_secs(60),

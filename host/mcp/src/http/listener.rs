@@ -62,6 +62,13 @@ enum Socket {
     Unix(UnixListener),
 }
 
+/// The addresses of a connection over TCP.
+#[derive(Clone, Copy)]
+struct Addresses {
+    local: IpAddr,
+    peer: IpAddr,
+}
+
 /// One end of a connection.
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -86,14 +93,14 @@ impl Listener {
         Ok(Self { socket: Socket::Unix(UnixListener::from_std(socket)?), certificate: None })
     }
 
-    async fn accept(&self) -> io::Result<(Box<dyn Duplex>, Option<IpAddr>)> {
+    async fn accept(&self) -> io::Result<(Box<dyn Duplex>, Option<Addresses>)> {
         match &self.socket {
             Socket::Tcp(socket) => {
-                let (stream, _) = socket.accept().await?;
+                let (stream, peer) = socket.accept().await?;
                 // Without it, what follows a small write waits for the other side to acknowledge that.
                 stream.set_nodelay(true)?;
-                let local = stream.local_addr()?.ip();
-                Ok((Box::new(stream), Some(local)))
+                let ends = Addresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
+                Ok((Box::new(stream), Some(ends)))
             }
             Socket::Unix(socket) => {
                 let (stream, _) = socket.accept().await?;
@@ -141,8 +148,8 @@ pub(super) async fn take<H: Host>(
             () = &mut over => return open,
             Some(_) = open.join_next(), if !open.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, local)) => {
-                    let incomer = Incomer { stream, local, certificate: listener.certificate.clone() };
+                Ok((stream, addresses)) => {
+                    let incomer = Incomer { stream, addresses, certificate: listener.certificate.clone() };
                     if connections.enter() {
                         let watch = Watch::new(&connections);
                         let (service, protocol) = (Arc::clone(&service), Arc::clone(&protocol));
@@ -161,7 +168,7 @@ pub(super) async fn take<H: Host>(
 /// A connection that was accepted.
 struct Incomer {
     stream: Box<dyn Duplex>,
-    local: Option<IpAddr>,
+    addresses: Option<Addresses>,
     certificate: Option<Certificate>,
 }
 
@@ -191,14 +198,19 @@ impl Incomer {
         ends: Ends,
     ) {
         let _counted = Counted(Arc::clone(&watch));
-        let Self { stream, local, certificate } = self;
+        let Self { stream, addresses, certificate } = self;
         let stream: Box<dyn Duplex> = match certificate {
             None => stream,
             Some(certificate) => {
-                match timeout(service.limits.head_time, certificate.acceptor().accept(stream)).await {
-                    Ok(Ok(stream)) => Box::new(stream),
-                    // Whoever cannot shake hands is not to be told why.
-                    Ok(Err(_)) | Err(_) => return,
+                let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));
+                // One that has to make room goes, whatever it is doing.
+                tokio::select! {
+                    shaken = shaking => match shaken {
+                        Ok(Ok(stream)) => Box::new(stream),
+                        // Whoever cannot shake hands is not to be told why.
+                        Ok(Err(_)) | Err(_) => return,
+                    },
+                    () = watch.left() => return,
                 }
             }
         };
@@ -207,11 +219,12 @@ impl Incomer {
             let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
             service_fn(move |request: http::Request<Incoming>| {
                 let multiplexed = request.version() == Version::HTTP_2;
-                let open = watch.begin(multiplexed);
-                let came = Came { local, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
+                let mut open = watch.begin(multiplexed);
+                let (local, peer) = (addresses.map(|ends| ends.local), addresses.map(|ends| ends.peer));
+                let came = Came { local, peer, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
                 let service = Arc::clone(&service);
                 async move {
-                    let response = service.respond(request, came).await;
+                    let response = service.respond(request, came, &mut open).await;
                     let time = service.limits.write_time;
                     Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open, time)))
                 }

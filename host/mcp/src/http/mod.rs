@@ -20,6 +20,7 @@ mod room;
 mod serve;
 mod service;
 mod session;
+mod share;
 mod stream;
 mod tls;
 mod traffic;
@@ -35,7 +36,7 @@ use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 
 pub use doors::{Doors, OriginError};
-pub use limits::HttpLimits;
+pub use limits::{CallerLimits, HttpLimits};
 pub use listener::Listener;
 pub use serve::{HttpOptions, Shutdown, serve};
 pub use tls::{Certificate, TlsError};

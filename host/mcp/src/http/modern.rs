@@ -8,8 +8,8 @@ use super::alone::Driving;
 use super::headers;
 use super::mailbox::Mailbox;
 use super::refusal::Refusal;
-use super::room::Place;
 use super::service::{Ask, Begun, LiveOne, Service, Style};
+use super::share::{Owner, Place};
 use super::stream::Lease;
 use crate::connection::Connection;
 use crate::frame::{Incoming, Message};
@@ -68,7 +68,7 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
             let checked = headers::check_modern(&headers, body, version);
             checked.map_err(|error| Refusal::Message(Some(id.clone()), error))?;
             if body.method == LISTEN {
-                place = place_of_stream(service, accepted)?;
+                place = place_of_stream(service, accepted, place.owner())?;
             }
         }
         Incoming::One(Ok(Message::Notification(body))) => {
@@ -96,9 +96,9 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
     Ok(Begun::Answering { mailbox, lease, accepted, style: Style::Modern })
 }
 
-fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted) -> Result<Place, Refusal> {
+fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<Place, Refusal> {
     if !accepted.events {
         return Err(Refusal::Accept);
     }
-    service.streams.take().ok_or(Refusal::Busy)
+    Ok(service.room.streams.take(owner)?)
 }

@@ -7,6 +7,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use super::Turned;
 use super::body::Content;
+use super::share::Full;
 use crate::frame::{ErrorCode, RequestId, RpcError, error_frame};
 
 /// The methods of the endpoint, both eras together.
@@ -44,6 +45,8 @@ pub(super) enum Refusal {
     Broken,
     /// Too much is going on.
     Busy,
+    /// Too much is going on for this caller.
+    Share,
     /// The server is about to end.
     Stopping,
     /// A legacy request belongs to no session.
@@ -58,6 +61,15 @@ pub(super) enum Refusal {
     Message(Option<RequestId>, RpcError),
 }
 
+impl From<Full> for Refusal {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Share => Self::Share,
+            Full::Whole => Self::Busy,
+        }
+    }
+}
+
 impl Refusal {
     /// The response.
     pub(super) fn response(self) -> Response<Content> {
@@ -66,7 +78,9 @@ impl Refusal {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             // What follows may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Busy | Self::Stopping | Self::Turned(Turned::NotNow) => Some((RETRY_AFTER, RETRY_SECONDS)),
+            Self::Busy | Self::Share | Self::Stopping | Self::Turned(Turned::NotNow) => {
+                Some((RETRY_AFTER, RETRY_SECONDS))
+            }
             Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }
@@ -89,6 +103,7 @@ impl Refusal {
             Self::Accept => StatusCode::NOT_ACCEPTABLE,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
+            Self::Share => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy | Self::Stopping | Self::Turned(Turned::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Turned(Turned::Unknown { .. }) => StatusCode::UNAUTHORIZED,
             Self::NoHost | Self::Framing | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
@@ -101,6 +116,11 @@ impl Refusal {
             Self::Message(id, error) => return (id, error),
             Self::Busy => {
                 return (None, RpcError::new(ErrorCode::Internal, "The server is busy: try again in a second"));
+            }
+            Self::Share => {
+                let text = "The caller has its share of what this server does at once: wait for answers, close streams, or \
+                            try again in a second";
+                return (None, RpcError::new(ErrorCode::Internal, text));
             }
             Self::Stopping => return (None, RpcError::new(ErrorCode::Internal, "The server is shutting down")),
             Self::Turned(Turned::NotNow) => {

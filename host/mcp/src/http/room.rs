@@ -1,46 +1,9 @@
-//! How much of each thing there may be at once, and who has to go to make room. Must not hold: what the things are.
+//! The connections there may be at once, and which of them has to go to make room. Must not hold: what goes on on them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::watch::Watch;
-
-/// Places for one kind of thing.
-pub(super) struct Places {
-    taken: AtomicUsize,
-    max: usize,
-}
-
-/// One place, given back when it is dropped.
-pub(super) struct Place(Arc<Places>);
-
-impl Places {
-    pub(super) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { taken: AtomicUsize::new(0), max })
-    }
-
-    /// How many are taken.
-    pub(super) fn taken(&self) -> usize {
-        // For a moment one more is counted where all are taken.
-        self.taken.load(Ordering::Acquire).min(self.max)
-    }
-
-    /// A place, unless all are taken.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
-        if self.taken.fetch_add(1, Ordering::AcqRel) < self.max {
-            return Some(Place(Arc::clone(self)));
-        }
-        self.taken.fetch_sub(1, Ordering::AcqRel);
-        None
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// The connections there are.
 pub(super) struct Connections {

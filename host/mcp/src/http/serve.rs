@@ -11,13 +11,13 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Gatekeeper;
 use super::alone::Others;
-use super::body::Budget;
 use super::doors::Doors;
 use super::limits::HttpLimits;
 use super::listener::{Listener, take};
-use super::room::{Connections, Places};
+use super::room::Connections;
 use super::service::{Live, Service};
 use super::session::Sessions;
+use super::share::Room;
 use super::traffic::{Load, Traffic};
 use crate::host::{Executor, Host};
 use crate::server::Server;
@@ -102,9 +102,7 @@ pub async fn serve<H: Host>(
         gatekeeper,
         sessions: Sessions::default(),
         live: Live::default(),
-        streams: Places::new(limits.streams_max),
-        requests: Places::new(limits.requests_max),
-        budget: Budget::default(),
+        room: Room::new(&limits),
         traffic,
         ending: false.into(),
         others: Others::default(),
@@ -144,8 +142,8 @@ fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connection
         };
         Load {
             connections: connections.open(),
-            requests: service.requests.taken(),
-            streams: service.streams.taken(),
+            requests: service.room.requests.taken(),
+            streams: service.room.streams.taken(),
             sessions: service.sessions.count(),
         }
     });

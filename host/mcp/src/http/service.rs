@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ORIGIN};
@@ -15,16 +16,17 @@ use http_body::Body;
 
 use super::accept::{Accepted, check_content, check_framing};
 use super::alone::Others;
-use super::body::{self, Budget, Content};
+use super::body::{self, Content};
 use super::doors::Doors;
 use super::headers::{Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 use super::refusal::{METHODS, Refusal, json, status_of};
-use super::room::{Place, Places};
 use super::session::Sessions;
+use super::share::{Owner, Place, Room};
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
+use super::watch::Open;
 use super::{Admitted, Gatekeeper, Standing};
 use super::{legacy, modern};
 use crate::caller::Caller;
@@ -52,9 +54,7 @@ pub(super) struct Service<H: Host> {
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
     pub(super) sessions: Sessions<H>,
     pub(super) live: Live,
-    pub(super) streams: Arc<Places>,
-    pub(super) requests: Arc<Places>,
-    pub(super) budget: Budget,
+    pub(super) room: Room,
     pub(super) traffic: Arc<Traffic>,
     pub(super) ending: AtomicBool,
     pub(super) others: Others,
@@ -76,6 +76,8 @@ pub(super) struct Ask {
 pub(super) struct Came {
     /// The address it was received at, none for a Unix socket.
     pub(super) local: Option<IpAddr>,
+    /// The address it came from, none for a Unix socket.
+    pub(super) peer: Option<IpAddr>,
     /// Tells its connection from others; none where that carries several requests at once.
     pub(super) connection: Option<usize>,
 }
@@ -103,8 +105,8 @@ impl Begun {
 }
 
 impl<H: Host> Service<H> {
-    /// Answers one request.
-    pub(super) async fn respond<B>(&self, request: Request<B>, came: Came) -> Response<Content>
+    /// Answers one request. `open` is what its connection has of it.
+    pub(super) async fn respond<B>(&self, request: Request<B>, came: Came, open: &mut Open) -> Response<Content>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -117,7 +119,7 @@ impl<H: Host> Service<H> {
             return response;
         }
         let origin = parts.headers.get(ORIGIN).cloned();
-        let mut response = match self.route(parts, body, came).await {
+        let mut response = match self.route((parts, body), came, open).await {
             Ok(response) => response,
             Err(refusal) => refusal.response(),
         };
@@ -147,7 +149,12 @@ impl<H: Host> Service<H> {
         Some(response)
     }
 
-    async fn route<B>(&self, parts: Parts, body: B, came: Came) -> Result<Response<Content>, Refusal>
+    async fn route<B>(
+        &self,
+        (parts, body): (Parts, B),
+        came: Came,
+        open: &mut Open,
+    ) -> Result<Response<Content>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -168,12 +175,27 @@ impl<H: Host> Service<H> {
         if self.is_ending() {
             return Err(Refusal::Stopping);
         }
-        let admitted = self.gatekeeper.admit(&parts.headers).await.map_err(Refusal::Turned)?;
+        let admitted = self.admit(&parts.headers, came).await?;
+        let owner = Owner::of(&admitted.caller, came.peer);
+        open.belongs_to(&owner, &self.room.connections)?;
         match parts.method {
-            Method::GET => legacy::listen(self, &parts.headers, admitted),
+            Method::GET => legacy::listen(self, &parts.headers, (admitted, &owner)),
             Method::DELETE => legacy::end(self, &parts.headers, &admitted.caller),
-            _ => self.post(parts.headers, body, (admitted, came)).await,
+            _ => self.post((parts.headers, body), (admitted, &owner), came).await,
         }
+    }
+
+    /// Finds out who calls. Where that takes a while, the request waits among those of strangers.
+    async fn admit(&self, headers: &HeaderMap, came: Came) -> Result<Admitted, Refusal> {
+        let mut admitting = self.gatekeeper.admit(headers);
+        let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
+            Poll::Ready(admitted) => admitted,
+            Poll::Pending => {
+                let _place = self.room.strangers.take(&Owner::of_peer(came.peer))?;
+                admitting.await
+            }
+        };
+        admitted.map_err(Refusal::Turned)
     }
 
     /// What callers who are not known yet may read.
@@ -188,9 +210,9 @@ impl<H: Host> Service<H> {
 
     async fn post<B>(
         &self,
-        headers: HeaderMap,
-        body: B,
-        (admitted, came): (Admitted, Came),
+        (headers, body): (HeaderMap, B),
+        (admitted, owner): (Admitted, &Owner),
+        came: Came,
     ) -> Result<Response<Content>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -200,9 +222,9 @@ impl<H: Host> Service<H> {
         if !accepted.json && !accepted.events {
             return Err(Refusal::Accept);
         }
-        let place = self.requests.take().ok_or(Refusal::Busy)?;
-        let body = body::read(body, &self.limits, &self.budget).await?;
-        let is_alone = self.others.are_absent(came.connection, self.requests.taken());
+        let place = self.room.requests.take(owner)?;
+        let body = body::read(body, &self.limits, self.room.bodies.none(owner)).await?;
+        let is_alone = self.others.are_absent(came.connection, self.room.requests.taken());
         let Admitted { caller, standing } = admitted;
         let begun = self.begin(&body, Ask { headers, accepted, caller, standing, place, is_alone })?;
         drop(body);

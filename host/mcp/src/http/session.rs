@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::alone::Driving;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox};
+use super::share::{Full, Owner};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::host::{Host, Outbox};
@@ -132,68 +133,101 @@ pub(super) struct Sessions<H: Host>(Mutex<Kept<H>>);
 
 struct Kept<H: Host> {
     by_id: HashMap<Box<str>, Entry<H>>,
-    /// When each was used the last time, as far as was looked: earlier than it truly was, or just then.
-    used: BTreeSet<(Instant, Box<str>)>,
+    /// Those of each owner who has any.
+    by_owner: HashMap<Owner, Uses>,
 }
+
+/// When each session was used the last time, as far as was looked: earlier than it truly was, or just then.
+type Uses = BTreeSet<(Instant, Box<str>)>;
 
 struct Entry<H: Host> {
     session: Arc<Session<H>>,
-    /// Its place in `used`.
+    owner: Owner,
+    /// Its place among the owner's.
     used: Instant,
 }
 
 impl<H: Host> Default for Sessions<H> {
     fn default() -> Self {
-        Self(Mutex::new(Kept { by_id: HashMap::new(), used: BTreeSet::new() }))
+        Self(Mutex::new(Kept { by_id: HashMap::new(), by_owner: HashMap::new() }))
     }
 }
 
 impl<H: Host> Kept<H> {
-    fn insert(&mut self, id: &str, session: Arc<Session<H>>) {
+    fn insert(&mut self, id: &str, session: Arc<Session<H>>, owner: &Owner) {
         let used = Instant::now();
-        self.used.insert((used, id.into()));
-        self.by_id.insert(id.into(), Entry { session, used });
+        self.by_owner.entry(owner.clone()).or_default().insert((used, id.into()));
+        self.by_id.insert(id.into(), Entry { session, owner: owner.clone(), used });
     }
 
     fn remove(&mut self, id: &str) -> Option<Arc<Session<H>>> {
         let (id, entry) = self.by_id.remove_entry(id)?;
-        self.used.remove(&(entry.used, id));
+        if let Some(uses) = self.by_owner.get_mut(&entry.owner) {
+            uses.remove(&(entry.used, id));
+            if uses.is_empty() {
+                self.by_owner.remove(&entry.owner);
+            }
+        }
         Some(entry.session)
     }
 
-    /// Takes out the one that is idle the longest; nothing where none is idle. Looks at each once at the most.
-    fn evict(&mut self) -> Option<Arc<Session<H>>> {
+    /// Makes room for one more of this owner, and gives what has to go for that: the owner's own where it has its share, else
+    /// where there are as many as there may be one of whoever has the most. It is always the one that is idle the longest.
+    fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, Full> {
+        let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
+        if owner.has_share() && own >= limits.per_caller.sessions_max {
+            return self.evict(owner).map(Some).ok_or(Full::Share);
+        }
+        if self.by_id.len() < limits.sessions_max {
+            return Ok(None);
+        }
+        let mut holders: Vec<(usize, Owner)> =
+            self.by_owner.iter().map(|(owner, uses)| (uses.len(), owner.clone())).collect();
+        holders.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        let evicted = holders.iter().find_map(|(_, holder)| self.evict(holder));
+        evicted.map(Some).ok_or(Full::Whole)
+    }
+
+    /// Takes out the one of this owner that is idle the longest; nothing where none is idle. Looks at each once at the most.
+    fn evict(&mut self, owner: &Owner) -> Option<Arc<Session<H>>> {
         let now = Instant::now();
-        for _ in 0..self.used.len() {
-            let (looked, id) = self.used.pop_first()?;
+        let uses = self.by_owner.get_mut(owner)?;
+        for _ in 0..uses.len() {
+            let (looked, id) = uses.pop_first()?;
             let Some(entry) = self.by_id.get_mut(&id) else { continue };
             let used = entry.session.idle_since().unwrap_or(now);
             if used <= looked && looked < now {
+                if uses.is_empty() {
+                    self.by_owner.remove(owner);
+                }
                 return self.by_id.remove(&id).map(|entry| entry.session);
             }
             // It was used since: others may be idle for longer.
             entry.used = used.max(looked);
-            self.used.insert((entry.used, id));
+            uses.insert((entry.used, id));
         }
         None
     }
 }
 
 impl<H: Host> Sessions<H> {
-    /// Enters a session and gives its id. Where there are as many as there may be, the one that is idle the longest
-    /// ends; nothing where none is idle, or no id can be had.
-    pub(super) fn enter(&self, session: Arc<Session<H>>, max: usize) -> Option<String> {
-        let id = random_id()?;
+    /// Enters a session of this owner and gives its id. Where the owner has its share, or there are as many as there may be, one
+    /// that is idle ends.
+    ///
+    /// # Errors
+    /// None of those that could is idle, or no id can be had.
+    pub(super) fn enter(&self, session: Arc<Session<H>>, owner: &Owner, limits: &HttpLimits) -> Result<String, Full> {
+        let id = random_id().ok_or(Full::Whole)?;
         let evicted = {
             let mut kept = self.kept();
-            let evicted = if kept.by_id.len() >= max { Some(kept.evict()?) } else { None };
-            kept.insert(&id, session);
+            let evicted = kept.make_room(owner, limits)?;
+            kept.insert(&id, session, owner);
             evicted
         };
         if let Some(evicted) = evicted {
             evicted.end();
         }
-        Some(id)
+        Ok(id)
     }
 
     /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.

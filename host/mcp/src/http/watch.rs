@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
 use super::room::Connections;
+use super::share::{Full, Owner, Place, Places};
 
 /// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
 /// up more does nothing else.
@@ -44,6 +45,8 @@ pub(super) struct Watch {
     leaving_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
     unread: Mutex<Unread>,
+    /// The callers who have something open on it, each with its place. Nearly always one.
+    callers: Mutex<Vec<Weak<Place>>>,
 }
 
 /// What is answered and was not taken by the client.
@@ -72,9 +75,15 @@ impl Watch {
             leaving_since: AtomicU64::new(0),
             waker: Mutex::default(),
             unread: Mutex::default(),
+            callers: Mutex::default(),
         });
         watch.place.store(connections.is_idle(&watch), Ordering::Release);
         watch
+    }
+
+    /// Done once it is told to go.
+    pub(super) async fn left(&self) {
+        poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
     /// Tells it to go.
@@ -95,7 +104,20 @@ impl Watch {
             self.connections.is_busy(self.place.load(Ordering::Acquire));
         }
         self.head_since.store(0, Ordering::Release);
-        Open { watch: Arc::clone(self), done: false, unread: Answered::NotYet }
+        Open { watch: Arc::clone(self), done: false, unread: Answered::NotYet, _caller: None }
+    }
+
+    /// The place that this caller has for the connection, shared by all that it has open on it.
+    fn place_of(&self, owner: &Owner, places: &Arc<Places>) -> Result<Arc<Place>, Full> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        callers.retain(|place| place.strong_count() > 0);
+        let known = callers.iter().filter_map(Weak::upgrade).find(|place| place.owner() == owner);
+        if let Some(place) = known {
+            return Ok(place);
+        }
+        let place = Arc::new(places.take(owner)?);
+        callers.push(Arc::downgrade(&place));
+        Ok(place)
     }
 
     /// It was closed.
@@ -178,6 +200,8 @@ pub(super) struct Open {
     watch: Arc<Watch>,
     done: bool,
     unread: Answered,
+    /// Of the caller, while this lives.
+    _caller: Option<Arc<Place>>,
 }
 
 /// As what a request was answered, and where that is among what is unread.
@@ -188,6 +212,12 @@ enum Answered {
 }
 
 impl Open {
+    /// It is this caller's, who has a connection for as long as its response is not taken.
+    pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Places>) -> Result<(), Full> {
+        self._caller = Some(self.watch.place_of(owner, places)?);
+        Ok(())
+    }
+
     /// The response was handed over whole.
     pub(super) fn done(&mut self) {
         self.done = true;

@@ -68,6 +68,16 @@ pub enum HttpLimit {
     Streams,
     /// Legacy sessions.
     Sessions,
+    /// Connections with a request of one caller.
+    ConnectionsPerCaller,
+    /// Requests of one caller that are being answered.
+    RequestsPerCaller,
+    /// Streams of one caller.
+    StreamsPerCaller,
+    /// Legacy sessions of one caller.
+    SessionsPerCaller,
+    /// Bodies of one caller that are being read.
+    BodiesPerCaller,
     /// A head, or a TLS handshake, arriving.
     HeadTime,
     /// A body arriving.
@@ -230,7 +240,7 @@ impl Default for HttpPolicy {
 
 impl HttpLimit {
     /// Every bound, in the order of reports.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 21] = [
         Self::Body,
         Self::Bodies,
         Self::Head,
@@ -238,6 +248,11 @@ impl HttpLimit {
         Self::Requests,
         Self::Streams,
         Self::Sessions,
+        Self::ConnectionsPerCaller,
+        Self::RequestsPerCaller,
+        Self::StreamsPerCaller,
+        Self::SessionsPerCaller,
+        Self::BodiesPerCaller,
         Self::HeadTime,
         Self::BodyTime,
         Self::WriteTime,
@@ -247,6 +262,15 @@ impl HttpLimit {
         Self::SessionIdle,
         Self::SessionTime,
         Self::Drain,
+    ];
+
+    /// The shares of one caller, and what each is a share of.
+    pub(crate) const SHARES: [(Self, Self); 5] = [
+        (Self::ConnectionsPerCaller, Self::Connections),
+        (Self::RequestsPerCaller, Self::Requests),
+        (Self::StreamsPerCaller, Self::Streams),
+        (Self::SessionsPerCaller, Self::Sessions),
+        (Self::BodiesPerCaller, Self::Bodies),
     ];
 
     /// Key, unit, default, bounds and reason.
@@ -260,6 +284,11 @@ impl HttpLimit {
             Self::Requests => &REQUESTS,
             Self::Streams => &STREAMS,
             Self::Sessions => &SESSIONS,
+            Self::ConnectionsPerCaller => &CONNECTIONS_PER_CALLER,
+            Self::RequestsPerCaller => &REQUESTS_PER_CALLER,
+            Self::StreamsPerCaller => &STREAMS_PER_CALLER,
+            Self::SessionsPerCaller => &SESSIONS_PER_CALLER,
+            Self::BodiesPerCaller => &BODIES_PER_CALLER,
             Self::HeadTime => &HEAD_TIME,
             Self::BodyTime => &BODY_TIME,
             Self::WriteTime => &WRITE_TIME,
@@ -319,6 +348,40 @@ static SESSIONS: Spec = spec(
     Unit::Count,
     (1, 10_000, 1_000_000),
     "Sessions of clients before 2026-07-28; each takes a kilobyte or two. The one idle the longest makes room for a new one.",
+);
+static CONNECTIONS_PER_CALLER: Spec = spec(
+    "connections_per_caller",
+    Unit::Count,
+    (1, 512, 100_000),
+    "Connections on which one caller has a request or a stream: half of them, so that no caller alone can have them all. Less \
+     where `connections` is set lower, in the same proportion.",
+);
+static REQUESTS_PER_CALLER: Spec = spec(
+    "requests_per_caller",
+    Unit::Count,
+    (1, 1_024, 100_000),
+    "Requests of one caller that are being answered: a quarter of all, far more than the tools of one caller run at once. Less \
+     where `requests` is set lower, in the same proportion.",
+);
+static STREAMS_PER_CALLER: Spec = spec(
+    "streams_per_caller",
+    Unit::Count,
+    (0, 1_024, 100_000),
+    "Streams of one caller: a quarter of all. Less where `streams` is set lower, in the same proportion.",
+);
+static SESSIONS_PER_CALLER: Spec = spec(
+    "sessions_per_caller",
+    Unit::Count,
+    (1, 2_500, 1_000_000),
+    "Sessions of one caller: a quarter of all. Its own one that is idle the longest makes room for a new one. Less where \
+     `sessions` is set lower, in the same proportion.",
+);
+static BODIES_PER_CALLER: Spec = spec(
+    "bodies_per_caller",
+    Unit::Bytes,
+    (4 * KIB, 64 * MIB, 64 * GIB),
+    "Bodies of one caller that are being read, all together: four of the longest. Less where `bodies` is set lower, in the same \
+     proportion, and never less than `body`.",
 );
 static HEAD_TIME: Spec = spec(
     "head_time",

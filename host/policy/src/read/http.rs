@@ -28,7 +28,47 @@ pub(crate) fn read(root: &Section<'_>, problems: &mut Problems) -> Option<HttpPo
         let read = section.get(limit.spec().key).and_then(|entry| limits::value(&entry, limit.spec(), problems));
         *value = read.unwrap_or(*value);
     }
+    shares(&section, &mut http, problems);
     Some(http)
+}
+
+/// What one caller may have of what all have together: a part of it, whether it is written or not.
+fn shares(section: &Section<'_>, http: &mut HttpPolicy, problems: &mut Problems) {
+    for (share, whole) in HttpLimit::SHARES {
+        // Whoever may send the longest body alone may not be kept from that by its share.
+        let least = if share == HttpLimit::BodiesPerCaller { http.get(HttpLimit::Body) } else { 1 };
+        let all = http.get(whole);
+        let Some(entry) = section.get(share.spec().key) else {
+            set(http, share, share_of(share, whole, all).max(least).min(all));
+            continue;
+        };
+        let (value, key) = (http.get(share), whole.spec().key);
+        let wrong = if value > all {
+            format!("{} is more than {key}", entry.key)
+        } else if value < least.min(all) && share == HttpLimit::BodiesPerCaller {
+            format!("{} is less than body: the longest body could never be sent", entry.key)
+        } else {
+            continue;
+        };
+        let shown = (share.spec().show(least.min(all)), share.spec().show(all));
+        problems.add(
+            Diagnostic::error("http::share", wrong)
+                .at(entry.span.clone())
+                .hint(format!("a caller's share is a part of {key}: {} to {}", shown.0, shown.1)),
+        );
+    }
+}
+
+/// The default share of so much: as much of it as the default share is of the default whole, and never more than that.
+fn share_of(share: HttpLimit, whole: HttpLimit, all: u64) -> u64 {
+    let (part, of) = (share.spec().default, whole.spec().default);
+    let proportional = u128::from(all) * u128::from(part) / u128::from(of.max(1));
+    u64::try_from(proportional).map_or(part, |proportional| proportional.min(part))
+}
+
+fn set(http: &mut HttpPolicy, limit: HttpLimit, value: u64) {
+    let places = HttpLimit::ALL.into_iter().zip(&mut http.values);
+    places.filter(|(known, _)| *known == limit).for_each(|(_, place)| *place = value);
 }
 
 fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Vec<ListenAddress> {

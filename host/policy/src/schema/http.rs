@@ -53,6 +53,27 @@ pub(super) struct RawHttp {
     /// Sessions of clients before 2026-07-28. Past it, the one idle the longest makes room for a new one.
     #[schemars(range(min = 1, max = 1_000_000), extend("default" = 10_000, "examples" = [1000]))]
     sessions: Option<u64>,
+    /// Connections on which one caller has a request or a stream. Past it, the caller is told to come again. Less where
+    /// `connections` is set lower, in the same proportion. A caller who is not known is told from others by its address; whoever
+    /// comes from the machine itself without being known has no share.
+    #[schemars(range(min = 1, max = 100_000), extend("default" = 512, "examples" = [64]))]
+    connections_per_caller: Option<u64>,
+    /// Requests of one caller that are being answered. Past it, the caller is told to come again. Less where `requests` is set
+    /// lower, in the same proportion.
+    #[schemars(range(min = 1, max = 100_000), extend("default" = 1024, "examples" = [64]))]
+    requests_per_caller: Option<u64>,
+    /// Streams of one caller that stay open. Past it, the caller is told to come again. Less where `streams` is set lower, in the
+    /// same proportion.
+    #[schemars(range(max = 100_000), extend("default" = 1024, "examples" = [16]))]
+    streams_per_caller: Option<u64>,
+    /// Sessions of one caller. Past it, its own one that is idle the longest makes room. Less where `sessions` is set lower, in the
+    /// same proportion.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 2500, "examples" = [100]))]
+    sessions_per_caller: Option<u64>,
+    /// Bodies of one caller that are being read, all together: `4KiB` to `64GiB`. At least `body`. Less where `bodies` is set lower,
+    /// in the same proportion.
+    #[schemars(extend("default" = "64MiB", "examples" = ["32MiB"]))]
+    bodies_per_caller: Option<RawSize>,
     /// For the head of a request to arrive, and for a TLS handshake: `100ms` to `10m`.
     #[schemars(extend("default" = "10s", "examples" = ["5s"]))]
     head_time: Option<RawDuration>,

@@ -3,6 +3,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::{Mode, OFlags};
 use toolcell_policy::Grants;
 
 use super::inject::Injector;
@@ -81,9 +82,15 @@ impl HttpReach {
     }
 }
 
+/// Reads a file of certificates, and waits for nothing that is none: a FIFO, a file of the kernel's without anything to say.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
     let mut pem = Vec::new();
-    std::fs::File::open(path)?.take(CA_BYTES_MAX + 1).read_to_end(&mut pem)?;
+    file.take(CA_BYTES_MAX + 1).read_to_end(&mut pem)?;
     if u64::try_from(pem.len()).is_ok_and(|bytes| bytes <= CA_BYTES_MAX) {
         return Ok(pem);
     }

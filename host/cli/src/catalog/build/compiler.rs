@@ -41,7 +41,7 @@ pub enum NotCompiled {
     #[error("not compiled: {running} others that took too long still run")]
     LeftBehind { running: usize },
     /// There is no thread to compile on.
-    #[error("not compiled: no thread starts: {}", super::plain(.0))]
+    #[error("not compiled: no thread starts: {}", crate::file::plain(.0))]
     NoThread(std::io::Error),
 }
 

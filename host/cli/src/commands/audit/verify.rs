@@ -1,4 +1,5 @@
 //! `toolcell audit verify`: whether the chain is whole.
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -14,8 +15,8 @@ const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Checks every file.
 pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
-    let archive = match Archive::open(&args.file) {
-        Ok(archive) => archive,
+    let (archive, strays) = match Archive::open_with_strays(&args.file) {
+        Ok(opened) => opened,
         Err(error) => return Ok(unreadable(&args.file, &error)),
     };
     let verifier = args.head.as_deref().map_or_else(Verifier::new, Verifier::looking_for);
@@ -24,6 +25,9 @@ pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
         Ok(summary) => summary,
         Err((file, broken)) => return broken_at(args, file, &broken),
     };
+    if let Some(first) = strays.first() {
+        return beyond_gap(args, first, &strays);
+    }
     if let Some(torn) = archive.files().last().filter(|file| is_torn(file)) {
         return torn_at(args, torn, &summary);
     }
@@ -56,6 +60,26 @@ fn broken_at(args: &AuditVerifyArgs, file: &ArchivedFile, broken: &Break) -> any
         terminal::error(&format!("{place}:{line}: the chain breaks at record {record}: {reason}"), Some(hint));
     }
     Ok(Exit::AtFault)
+}
+
+/// Files that are there, and that no rotation leaves where they are.
+fn beyond_gap(args: &AuditVerifyArgs, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
+    let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
+    let place = first.display();
+    if args.json {
+        let unchecked: Vec<_> = strays.iter().map(|path| path.display().to_string()).collect();
+        let found = json!({"ok": false, "file": place.to_string(), "reason": reason, "unchecked": unchecked});
+        terminal::print(&format!("{found}\n"))?;
+    } else {
+        let hint = "rotation leaves a gap of one number at the most: files before it were removed, or it was put there; put \
+                    them back, or move it elsewhere";
+        terminal::error(&format!("{place}: {reason}"), Some(hint));
+    }
+    Ok(Exit::AtFault)
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 fn torn_at(args: &AuditVerifyArgs, file: &ArchivedFile, summary: &Summary) -> anyhow::Result<Exit> {
@@ -100,6 +124,9 @@ fn as_text(args: &AuditVerifyArgs, archive: &Archive, summary: &Summary) -> Stri
     let mut text = format!("{}: ok; records: {records}, files: {}\n", args.file.display(), archive.files().len());
     if let Some((from, to)) = times {
         text.push_str(&format!("from:  {from}, record {first}\nto:    {to}, record {last}\n"));
+    }
+    if archive.lacks_current() {
+        text.push_str("       the file itself is not there: a host ended while it rotated, or somebody removed it\n");
     }
     if *first > 1 {
         text.push_str("       what was recorded before is in files that rotation has removed\n");

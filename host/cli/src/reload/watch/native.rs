@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::super::trail;
+use super::super::trail::Step;
 
 /// Room for events at one read: some hundred of them.
 const EVENT_BYTES: usize = 16 * 1024;
@@ -32,10 +32,10 @@ impl Native {
         self.fd.as_fd()
     }
 
-    /// Watches what these paths lead through now, and nothing else. Gives the folders.
-    pub fn follow(&mut self, paths: &BTreeSet<PathBuf>, base: &Path) -> rustix::io::Result<Vec<PathBuf>> {
+    /// Watches these entries, and nothing else. Gives the folders.
+    pub fn follow(&mut self, steps: impl Iterator<Item = Step>) -> rustix::io::Result<Vec<PathBuf>> {
         let mut wanted: BTreeMap<PathBuf, BTreeSet<OsString>> = BTreeMap::new();
-        for step in paths.iter().flat_map(|path| trail::of(path, base)) {
+        for step in steps {
             wanted.entry(step.folder).or_default().insert(step.name);
         }
         // What is closed after writing, and not each write: a file that is written to goes on unseen until it is whole.

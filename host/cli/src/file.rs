@@ -1,0 +1,141 @@
+//! Files that people name, read whole: opened without waiting, looked at as they are open, read aside within a time and a size. Must
+//! not hold: what is in them.
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+use toolcell_policy::quantity::show_bytes;
+
+use crate::aside::{self, Pulse};
+
+/// Read at once, in bytes: what even a slow network brings within the time that nothing may come.
+const PIECE_BYTES: u64 = 1024 * 1024;
+
+/// Why a file's bytes cannot be had. The message stands behind the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// It has more than may be.
+    #[error("is larger than {}", show_bytes(*.bytes_max))]
+    TooLarge {
+        /// Bytes that may be.
+        bytes_max: u64,
+    },
+    /// Anything else.
+    #[error("{0}")]
+    Otherwise(String),
+}
+
+/// Reads a file of at most `bytes_max`. Waits neither for the other end of a FIFO nor for a mount that hangs.
+///
+/// # Errors
+/// What is wrong, to stand behind the file's name.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+    let own = path.to_owned();
+    let read = aside::run(path, move |pulse| read_here(&own, bytes_max, pulse));
+    read.unwrap_or_else(|error| Err(cannot(&error)))
+}
+
+/// [`read`], with what is wrong as a text.
+///
+/// # Errors
+/// As there.
+pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+    read(path, bytes_max).map_err(|error| error.to_string())
+}
+
+/// Opens a regular file to read it, and gives what it is. Nothing that is there makes it wait: what is a FIFO or a device is
+/// found out on what is open, and not asked before by its name.
+///
+/// # Errors
+/// As the system says; [`io::ErrorKind::InvalidInput`]: it is no regular file.
+pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        return Ok((file, metadata));
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+fn read_here(path: &Path, bytes_max: u64, pulse: &Pulse) -> Result<Vec<u8>, Unreadable> {
+    let (file, metadata) = open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => Unreadable::Otherwise("is not a regular file".to_owned()),
+        _ => cannot(&error),
+    })?;
+    // Asked before anything is read: a file with holes is as large as it says.
+    if metadata.len() > bytes_max {
+        return Err(Unreadable::TooLarge { bytes_max });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    loop {
+        // One byte more than may be, so that a file that grows meanwhile is seen.
+        let left = bytes_max.saturating_add(1).saturating_sub(bytes.len() as u64);
+        let read = (&file).take(left.min(PIECE_BYTES)).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(Unreadable::TooLarge { bytes_max });
+        }
+        if read == 0 {
+            return Ok(bytes);
+        }
+        pulse.beat();
+    }
+}
+
+fn cannot(error: &io::Error) -> Unreadable {
+    Unreadable::Otherwise(format!("cannot be read: {}", plain(error)))
+}
+
+/// An I/O error without its number.
+pub fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::WouldBlock => "it has nothing to say yet: it is no file that can be read whole".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_told_by_what_it_is_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (fifo, link) = (folder.path().join("fifo"), folder.path().join("link"));
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        symlink(&fifo, &link).unwrap();
+        for path in [fifo.as_path(), link.as_path(), folder.path(), Path::new("/dev/zero"), Path::new("/dev/tty")] {
+            let error = read_bounded(path, 1_000).unwrap_err();
+            let is_kind = error == "is not a regular file" || path == Path::new("/dev/tty");
+            assert!(is_kind, "{}: {error}", path.display());
+        }
+        assert_eq!(read_bounded(&folder.path().join("none"), 1).unwrap_err(), "cannot be read: there is no such file");
+    }
+
+    #[test]
+    fn a_file_of_holes_is_refused_before_it_is_read_and_one_that_fits_is_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        let error = read_bounded(&path, 1 << 20).unwrap_err();
+        assert_eq!(error, "is larger than 1MiB");
+        for bytes in [0, 1, PIECE_BYTES, 2 * PIECE_BYTES + 5] {
+            std::fs::write(&path, vec![7; usize::try_from(bytes).unwrap()]).unwrap();
+            assert_eq!(read_bounded(&path, bytes).unwrap().len() as u64, bytes);
+            assert_eq!(read_bounded(&path, bytes.wrapping_sub(1).min(bytes)).is_ok(), bytes == 0);
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_kernel_s_that_grows_is_read_to_its_end() {
+        let text = read_bounded(Path::new("/proc/self/status"), 1 << 20).unwrap();
+        assert!(text.starts_with(b"Name:"));
+        assert_eq!(read_bounded(Path::new("/proc/self/status"), 10).unwrap_err(), "is larger than 10B");
+    }
+}

@@ -1,0 +1,228 @@
+//! One page of `resources/list`: bounded in number and in bytes, and where the next one begins. Must not hold: whose
+//! resources they are, or the rest of the answer.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use crate::frame::{RpcError, scan};
+use crate::resources::{DeclaredResource, Kept};
+use crate::revision::{Revision, push_declared, push_resource};
+
+/// Bytes of one page, past its first entry. 256 KiB: sixteen of the longest entries that are kept, and thousands of common ones.
+const PAGE_BYTES_MAX: usize = 256 * 1024;
+
+/// Hexadecimal digits of the mark that every cursor begins with.
+const MARK_DIGITS: usize = 16;
+
+/// Where a page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At this one of what is declared.
+    Declared(usize),
+    /// Behind the one of this number, of what is kept: what is kept or put away meanwhile moves nothing.
+    Kept(u64),
+}
+
+/// A page while it is filled.
+pub(super) struct Page {
+    /// Tells what is declared from what was declared before: a cursor holds for that alone.
+    mark: u64,
+    begins: Place,
+    entries_max: usize,
+    entries: usize,
+    json: Vec<u8>,
+    next: Option<Place>,
+}
+
+impl Page {
+    /// An empty one that begins where a cursor (its JSON text) says, at the start without one.
+    ///
+    /// # Errors
+    /// No cursor of this list.
+    pub(super) fn from(
+        cursor: Option<&str>,
+        declared: &[&DeclaredResource],
+        entries_max: usize,
+    ) -> Result<Self, RpcError> {
+        let mark = mark_of(declared);
+        let begins = match cursor {
+            Some(cursor) => Place::read(cursor, mark, declared.len())?,
+            None => Place::Declared(0),
+        };
+        Ok(Self { mark, begins, entries_max: entries_max.max(1), entries: 0, json: Vec::new(), next: None })
+    }
+
+    /// Takes in what is declared, as far as there is room.
+    pub(super) fn take_declared(&mut self, declared: &[&DeclaredResource], revision: Revision) {
+        let Place::Declared(first) = self.begins else { return };
+        for (place, declared) in declared.iter().enumerate().skip(first) {
+            if !self.push(|out| push_declared(out, declared, revision.features())) {
+                self.next = Some(Place::Declared(place));
+                return;
+            }
+        }
+    }
+
+    /// Takes in what is kept and not declared, as far as there is room. `after` gives what was kept after a number.
+    pub(super) fn take_kept(
+        &mut self,
+        declared: &[&DeclaredResource],
+        after: impl FnOnce(u64) -> Vec<Arc<Kept>>,
+        revision: Revision,
+    ) {
+        if self.next.is_some() {
+            return;
+        }
+        let first = match self.begins {
+            Place::Declared(_) => 0,
+            Place::Kept(number) => number,
+        };
+        let declared: HashSet<&str> = declared.iter().map(|declared| declared.uri.as_str()).collect();
+        for kept in after(first).iter().filter(|kept| !declared.contains(kept.uri.as_str())) {
+            if !self.push(|out| push_resource(out, kept, revision.features())) {
+                self.next = Some(Place::Kept(kept.number.saturating_sub(1)));
+                return;
+            }
+        }
+    }
+
+    /// Its entries, with commas between.
+    pub(super) fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// What the next page is asked for with, where there is one.
+    pub(super) fn next_cursor(&self) -> Option<String> {
+        let mark = self.mark;
+        self.next.map(|next| match next {
+            Place::Declared(place) => format!("{mark:016x}d{place:x}"),
+            Place::Kept(number) => format!("{mark:016x}k{number:x}"),
+        })
+    }
+
+    /// Appends an entry; false, and nothing, where there is no room. The first one always has some.
+    fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+        if self.entries >= self.entries_max {
+            return false;
+        }
+        let before = self.json.len();
+        if before > 0 {
+            self.json.push(b',');
+        }
+        write(&mut self.json);
+        if before > 0 && self.json.len() > PAGE_BYTES_MAX {
+            self.json.truncate(before);
+            return false;
+        }
+        self.entries += 1;
+        true
+    }
+}
+
+impl Place {
+    fn read(cursor: &str, mark: u64, declared: usize) -> Result<Self, RpcError> {
+        let unknown = || RpcError::params("params.cursor is not one that this server gave out");
+        let text = scan::string(cursor).ok_or_else(unknown)?;
+        let (known, place) = text.split_at_checked(MARK_DIGITS).ok_or_else(unknown)?;
+        let (kind, place) = place.split_at_checked(1).ok_or_else(unknown)?;
+        let (known, place) = (hex(known).ok_or_else(unknown)?, hex(place).ok_or_else(unknown)?);
+        let place = match kind {
+            "d" => Self::Declared(usize::try_from(place).map_err(|_| unknown())?),
+            "k" => Self::Kept(place),
+            _ => return Err(unknown()),
+        };
+        if known != mark {
+            return Err(RpcError::params(
+                "params.cursor is stale: the list of resources has changed; list again without a cursor",
+            ));
+        }
+        match place {
+            Self::Declared(place) if place == 0 || place >= declared => Err(unknown()),
+            place => Ok(place),
+        }
+    }
+}
+
+/// A number as [`Page::next_cursor`] writes it.
+fn hex(digits: &str) -> Option<u64> {
+    let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    u64::from_str_radix(digits, 16).ok().filter(|_| plain)
+}
+
+fn mark_of(declared: &[&DeclaredResource]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for declared in declared {
+        (declared.is_template, &declared.uri, &declared.tool).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(count: usize) -> Vec<DeclaredResource> {
+        let one = |place: usize| DeclaredResource {
+            uri: format!("a:/{place}"),
+            is_template: false,
+            name: "name".to_owned(),
+            title: None,
+            description: None,
+            mime_type: None,
+            tool: "tool".to_owned(),
+            argument: "uri".to_owned(),
+        };
+        (0..count).map(one).collect()
+    }
+
+    #[test]
+    fn pages_follow_one_another_to_the_end() {
+        let all = declared(7);
+        let all: Vec<&DeclaredResource> = all.iter().collect();
+        let (mut cursor, mut sizes) = (None::<String>, Vec::new());
+        loop {
+            let mut page = Page::from(cursor.as_deref(), &all, 3).unwrap();
+            page.take_declared(&all, Revision::V2026_07_28);
+            sizes.push(page.entries);
+            let Some(next) = page.next_cursor() else { break };
+            cursor = Some(format!("{next:?}"));
+        }
+        assert_eq!(sizes, [3, 3, 1]);
+    }
+
+    #[test]
+    fn a_page_ends_where_its_bytes_do_and_has_one_entry_at_the_least() {
+        let mut page = Page::from(None, &[], 100).unwrap();
+        assert!(page.push(|out| out.extend(vec![b'x'; 2 * PAGE_BYTES_MAX])));
+        assert!(!page.push(|out| out.push(b'x')));
+        assert_eq!(page.json().len(), 2 * PAGE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_cursor_of_no_page_is_refused_and_one_of_another_list_is_stale() {
+        let all = declared(7);
+        let all: Vec<&DeclaredResource> = all.iter().collect();
+        let mark = mark_of(&all);
+        for cursor in [
+            "7".to_owned(),
+            "\"x\"".to_owned(),
+            "\"\"".to_owned(),
+            format!("\"{mark:016x}\""),
+            format!("\"{mark:016x}d\""),
+            format!("\"{mark:016x}d0\""),
+            format!("\"{mark:016x}d7\""),
+            format!("\"{mark:016x}d+1\""),
+            format!("\"{mark:016x}x1\""),
+            format!("\"{mark:016x}k1g\""),
+            format!("\"{mark:016x}k{}\"", "f".repeat(17)),
+            "\"+123456789abcdefk1\"".to_owned(),
+            "\"ääääääääk1\"".to_owned(),
+        ] {
+            let error = Page::from(Some(&cursor), &all, 3).err().unwrap();
+            assert_eq!(error.message, "params.cursor is not one that this server gave out", "{cursor}");
+        }
+        let stale = Page::from(Some(&format!("\"{:016x}k1\"", mark ^ 1)), &all, 3).err().unwrap();
+        assert!(stale.message.contains("stale"), "{}", stale.message);
+    }
+}

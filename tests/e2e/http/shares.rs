@@ -1,0 +1,276 @@
+//! One caller who takes all that it can of something: it is told so past its share, and others are served as if it were not there.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Instant;
+
+use jsonwebtoken::Algorithm;
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use serde_json::json;
+use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
+use toolcell_tests::loopback::{HttpServer, Issuer, SigningKey};
+use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
+use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
+
+/// What a caller past its share is answered with.
+const SHARE: (u16, i64) = (429, -32603);
+
+/// A host whose callers show tokens, and those of two of them, as headers.
+fn host(limits: &str) -> (WebHost, [String; 2]) {
+    let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", manifest_of(&["good"]));
+    let folder = Folder::with_manifest(&manifest);
+    let bearers = ["ann", "bob"].map(|name| {
+        let made = Command::in_folder(&folder, &["token", "new", name]).run();
+        format!("Bearer {}", made.succeeded().trim())
+    });
+    (WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]), bearers)
+}
+
+fn of(bearer: &str, ask: Ask) -> Ask {
+    ask.with("authorization", bearer)
+}
+
+fn echo(bearer: &str) -> Ask {
+    of(bearer, Ask::call("echo", json!({"text": "x"})))
+}
+
+/// A request whose body never comes whole, but for so much of it.
+fn slow(ask: &Ask, bytes: usize) -> Vec<u8> {
+    let mut sent = ask.framed("content-length: 65536\r\n\r\n");
+    sent.extend(vec![b' '; bytes]);
+    sent
+}
+
+/// Asks until the answer is this one.
+fn until(what: &str, ask: impl Fn() -> Reply, status: u16) -> Reply {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let reply = ask();
+        if reply.status() == status {
+            return reply;
+        }
+        assert!(Instant::now() < end, "{what}: still {}", reply.status());
+    }
+}
+
+/// So many requests on one connection, each of whose bodies is one byte and never ends.
+fn open_bodies(host: &WebHost, ask: &Ask, count: u32) -> TcpStream {
+    let mut stream = TcpStream::connect(host.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = http2::head(&ask.fields("http"));
+    let mut frames = vec![Frame::settings(&[])];
+    for place in 0..count {
+        frames.push(Frame::new(kind::HEADERS, END_HEADERS, 2 * place + 1, &head));
+        frames.push(Frame::new(kind::DATA, 0, 2 * place + 1, b"{"));
+    }
+    stream.write_all(&[PREFACE, &http2::bytes(&frames)].concat()).unwrap();
+    stream
+}
+
+#[test]
+fn one_caller_holds_its_share_of_requests_and_others_are_answered() {
+    let (host, [ann, bob]) = host("");
+    assert_eq!(host.ask(&echo(&bob)).status(), 200);
+    let before = host.process().resident_bytes();
+    let mut held: Vec<_> = (0..42).map(|_| open_bodies(&host, &echo(&ann), 120)).collect();
+    // The last of five thousand is refused, and so were those before it that are past the share.
+    assert_eq!(http2::fate(held.last_mut().unwrap(), 239), http2::Fate::Status(429));
+    let refused = until("a request past the share", || host.ask(&echo(&ann)), 429);
+    assert_eq!((refused.error(), refused.field("retry-after")), (SHARE, Some("1")));
+    let text = refused.frame()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("The caller has its share of what this server does at once"), "{text}");
+    for _ in 0..20 {
+        assert_eq!(host.ask(&echo(&bob)).status(), 200);
+    }
+    let more = host.process().resident_bytes().saturating_sub(before);
+    assert!(more < 64 << 20, "a thousand requests that wait took {more} bytes");
+    drop(held);
+    until("the share is given back", || host.ask(&echo(&ann)), 200);
+}
+
+#[test]
+fn a_share_gets_smaller_with_what_it_is_a_share_of() {
+    let (host, [ann, bob]) = host("requests = 8");
+    let mut held: Vec<Wire> = (0..2).map(|_| host.connect()).collect();
+    for wire in &mut held {
+        wire.send(&slow(&echo(&ann), 1));
+    }
+    assert_eq!(until("the third of eight", || host.ask(&echo(&ann)), 429).error(), SHARE);
+    assert_eq!(host.ask(&echo(&bob)).status(), 200);
+    drop(held);
+    until("the share is given back", || host.ask(&echo(&ann)), 200);
+}
+
+#[test]
+fn one_caller_s_bodies_leave_room_for_those_of_others() {
+    let (host, [ann, bob]) = host("body = \"64KiB\"\nbodies = \"256KiB\"");
+    let mut held = host.connect();
+    held.send(&slow(&echo(&ann), 65_000));
+    let text = "y".repeat(60_000);
+    let large = |bearer: &str| of(bearer, Ask::call("echo", json!({"text": text})));
+    assert_eq!(until("a second body", || host.ask(&large(&ann)), 429).error(), SHARE);
+    // A quarter is one body of the longest kind: others have three.
+    for _ in 0..3 {
+        let reply = host.ask(&large(&bob));
+        assert_eq!(reply.frame()["result"]["content"][0]["text"], text.as_str());
+    }
+    drop(held);
+    until("the share is given back", || host.ask(&large(&ann)), 200);
+}
+
+#[test]
+fn one_caller_s_streams_leave_room_for_those_of_others() {
+    let (host, [ann, bob]) = host("streams = 8");
+    let initialize = |bearer: &str| {
+        let reply = host.ask(&of(bearer, Ask::initialize("2025-11-25")));
+        reply.field("mcp-session-id").unwrap().to_owned()
+    };
+    let get = |bearer: &str, session: &str| {
+        of(bearer, Ask::bare("GET", "/mcp").with("accept", "text/event-stream")).of_session(session)
+    };
+    // One of each era.
+    let mut modern = host.connect();
+    modern.send(&of(&ann, Ask::listen(1)).bytes());
+    modern.event().unwrap();
+    let session = initialize(&ann);
+    let mut legacy = host.connect();
+    legacy.send(&get(&ann, &session).bytes());
+    assert_eq!(legacy.head().status(), 200);
+    assert_eq!(host.ask(&of(&ann, Ask::listen(2))).error(), SHARE);
+    assert_eq!(host.ask(&get(&ann, &initialize(&ann))).error(), SHARE);
+    assert_eq!(host.ask(&echo(&ann)).status(), 200, "calls are no streams");
+    let mut hers = host.connect();
+    hers.send(&get(&bob, &initialize(&bob)).bytes());
+    assert_eq!(hers.head().status(), 200);
+    drop((modern, legacy));
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let mut again = host.connect();
+        again.send(&of(&ann, Ask::listen(3)).bytes());
+        if again.head().status() == 200 {
+            break;
+        }
+        assert!(Instant::now() < end, "the share is never given back");
+    }
+}
+
+#[test]
+fn one_caller_s_sessions_end_its_own_and_nobody_else_s() {
+    let (host, [ann, bob]) = host("sessions = 12");
+    let ping =
+        |bearer: &str, session: &str| host.ask(&of(bearer, Ask::request(1, "ping", json!({}))).of_session(session));
+    let open = |bearer: &str| {
+        let reply = host.ask(&of(bearer, Ask::initialize("2025-11-25")));
+        assert_eq!(reply.status(), 200, "{reply:?}");
+        reply.field("mcp-session-id").unwrap().to_owned()
+    };
+    let hers = open(&bob);
+    let own: Vec<String> = (0..100).map(|_| open(&ann)).collect();
+    assert_eq!(ping(&bob, &hers).status(), 200, "the oldest of all, and not the flooder's");
+    let alive = own.iter().filter(|session| ping(&ann, session).status() == 200).count();
+    assert_eq!(alive, 3, "a quarter of twelve");
+    assert_eq!(ping(&ann, own.last().unwrap()).status(), 200);
+    // Sessions that are in use make no room: the caller is told so, and others open theirs.
+    let streams: Vec<Wire> = own[97..]
+        .iter()
+        .map(|session| {
+            let mut wire = host.connect();
+            let ask = of(&ann, Ask::bare("GET", "/mcp").with("accept", "text/event-stream")).of_session(session);
+            wire.send(&ask.bytes());
+            assert_eq!(wire.head().status(), 200);
+            wire
+        })
+        .collect();
+    assert_eq!(host.ask(&of(&ann, Ask::initialize("2025-11-25"))).error(), SHARE);
+    let _ = open(&bob);
+    drop(streams);
+}
+
+#[test]
+fn one_caller_s_connections_leave_room_for_others() {
+    let (host, [ann, bob]) = host("connections = 8");
+    let mut held: Vec<Wire> = (0..4).map(|_| host.connect()).collect();
+    for wire in &mut held {
+        wire.send(&slow(&echo(&ann), 1));
+    }
+    assert_eq!(until("a fifth connection of eight", || host.ask(&echo(&ann)), 429).error(), SHARE);
+    // Those that ask nothing make room, whoever they are.
+    let _silent: Vec<Wire> = (0..20).map(|_| host.connect()).collect();
+    for _ in 0..5 {
+        assert_eq!(host.ask(&echo(&bob)).status(), 200);
+    }
+    drop(held);
+    until("the share is given back", || host.ask(&echo(&ann)), 200);
+}
+
+/// A connection from this address of the machine, which is not the one that everybody comes from.
+fn from(address: [u8; 4], to: SocketAddr) -> TcpStream {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&socket, &SocketAddr::from((address, 0))).unwrap();
+    connect(&socket, &to).unwrap();
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn where_nobody_says_who_they_are_an_address_has_a_share() {
+    let host = WebHost::with_manifest(&format!("{}\n[http]\nrequests = 8\n", manifest_of(&["good"])));
+    let echo = Ask::call("echo", json!({"text": "x"}));
+    let mut held: Vec<_> = (0..2).map(|_| Wire::over(from([127, 0, 0, 2], host.address()))).collect();
+    for wire in &mut held {
+        wire.send(&slow(&echo, 1));
+    }
+    let ask = || Wire::over(from([127, 0, 0, 2], host.address())).ask(&echo);
+    assert_eq!(until("a third of eight", ask, 429).error(), SHARE);
+    assert_eq!(Wire::over(from([127, 0, 0, 3], host.address())).ask(&echo).status(), 200, "another address");
+    host.still_works();
+    drop(held);
+    until("the share is given back", ask, 200);
+}
+
+#[test]
+fn callers_who_cannot_be_found_out_at_once_take_no_place_of_those_who_are_known() {
+    let (key, hostile) = (SigningKey::new("first", Algorithm::ES256), HttpServer::start());
+    let issuer = Issuer::start(&[&key]);
+    let resource = "https://tools.example.com/mcp";
+    let manifest = format!(
+        "{}\n[http]\ntokens = \"tokens.jsonl\"\nrequests = 2\n[http.oauth]\nresource = \"{resource}\"\n\
+         [http.oauth.issuers.corp]\nissuer = \"{}\"\njwks = \"{}\"\n",
+        manifest_of(&["good"]),
+        issuer.name(),
+        hostile.url("/silent"),
+    );
+    let folder = Folder::with_manifest(&manifest);
+    let made = Command::in_folder(&folder, &["token", "new", "bob"]).run();
+    let bob = format!("Bearer {}", made.succeeded().trim());
+    let host = WebHost::in_folder(folder, &["--http", "127.0.0.1:0"]);
+    let unknown = echo(&format!("Bearer {}", key.token(&issuer.claims("eve", resource, "tools"))));
+    let mut waiting: Vec<Wire> = (0..5).map(|_| host.connect()).collect();
+    for wire in &mut waiting {
+        wire.send(&unknown.bytes());
+    }
+    for _ in 0..20 {
+        assert_eq!(host.ask(&echo(&bob)).status(), 200, "who is known is answered meanwhile");
+    }
+    let said = waiting.iter_mut().map(|wire| {
+        let reply = wire.reply();
+        assert_eq!(reply.error(), (503, -32603));
+        reply.frame()["error"]["message"].as_str().unwrap().starts_with("The server is busy")
+    });
+    assert_eq!(said.filter(|is_busy| *is_busy).count(), 3, "two wait, and no more");
+}
+
+#[test]
+fn shares_that_are_none_are_load_errors() {
+    for (section, said) in [
+        ("requests = 8\nrequests_per_caller = 9", "requests_per_caller is more than requests"),
+        ("sessions_per_caller = 0", "sessions_per_caller must be between 1 and 1_000_000"),
+        ("body = \"1MiB\"\nbodies_per_caller = \"64KiB\"", "bodies_per_caller is less than body"),
+    ] {
+        let manifest = format!("{}\n[http]\n{section}\n", manifest_of(&["good"]));
+        let folder = Folder::with_manifest(&manifest);
+        let checked = Command::in_folder(&folder, &["check"]).run();
+        assert!(checked.code() == 1 && checked.stderr.contains(said), "{section}: {checked:?}");
+    }
+}

@@ -123,7 +123,11 @@ impl Outgoing {
         let answer = async {
             let (parts, body) = sender.send_request(request).await.map_err(OutgoingError::Http)?.into_parts();
             let body = Limited::new(body, body_bytes).collect().await.map_err(|error| {
-                if error.is::<LengthLimitError>() { OutgoingError::TooLong(body_bytes) } else { OutgoingError::Body(error) }
+                if error.is::<LengthLimitError>() {
+                    OutgoingError::TooLong(body_bytes)
+                } else {
+                    OutgoingError::Body(error)
+                }
             })?;
             Ok(Response::from_parts(parts, body.to_bytes()))
         };
@@ -196,7 +200,14 @@ mod tests {
         for (address, secure, host, port, authority, path) in [
             ("http://127.0.0.1:4318/v1/traces", false, "127.0.0.1", 4318, "127.0.0.1:4318", "/v1/traces"),
             ("https://login.example.com", true, "login.example.com", 443, "login.example.com", "/"),
-            ("https://a:b@login.example.com:8443/x?y=z", true, "login.example.com", 8443, "login.example.com:8443", "/x?y=z"),
+            (
+                "https://a:b@login.example.com:8443/x?y=z",
+                true,
+                "login.example.com",
+                8443,
+                "login.example.com:8443",
+                "/x?y=z",
+            ),
             ("http://[::1]/keys", false, "::1", 80, "[::1]", "/keys"),
         ] {
             let place = Place::of(&address.parse().unwrap()).unwrap();

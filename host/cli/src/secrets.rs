@@ -85,12 +85,16 @@ fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, S
     let asked = aside::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
         secret_service(&own, &named).or_else(|| kernel_keyring(&own, &named))
     });
-    asked.map_err(|error| error.to_string()).and_then(|found| found.map(Zeroizing::new).ok_or_else(String::new)).map_err(|why| {
-        let why = if why.is_empty() { why } else { format!(": {why}") };
-        let message = format!("no keyring of this system gives {service}/{account}{why}");
-        let asked = if cfg!(feature = "secret-service") { "" } else { "; this build asks no desktop's keyring" };
-        (message, format!("keyctl padd user 'keyring:{account}@{service}' @u stores it in the kernel's{asked}"))
-    })
+    let why = match asked {
+        Ok(Some(found)) => return Ok(Zeroizing::new(found)),
+        Ok(None) => String::new(),
+        Err(error) => format!(": {error}"),
+    };
+    let desktop = if cfg!(feature = "secret-service") { "" } else { "; this build asks no desktop's keyring" };
+    Err((
+        format!("no keyring of this system gives {service}/{account}{why}"),
+        format!("keyctl padd user 'keyring:{account}@{service}' @u stores it in the kernel's{desktop}"),
+    ))
 }
 
 /// The desktop's keyring, over D-Bus. It takes fifty crates more, and a server has none: the feature is off by default.

@@ -12,10 +12,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
-use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use tokio::runtime::{Builder, Runtime};
 use toolcell_policy::TracesPolicy;
 
@@ -26,8 +26,7 @@ use outlet::Outlet;
 pub use outlet::Sent;
 
 /// What sending one batch may take. Collectors answer with a few bytes.
-const BOUNDS: Bounds =
-    Bounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
+const BOUNDS: Bounds = Bounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
 
 /// How long a process that ends waits for what is still to be sent.
 const FLUSH_TIME: Duration = Duration::from_secs(2);

@@ -76,7 +76,7 @@ pub use reach::{Reach, ReachProblem, SecretProblem, Setting};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use shape::ShapeName;
 pub use slots::SLOT_RESETS;
-pub use survey::{Excess, LoadBound};
 pub use start::StartCall;
+pub use survey::{Excess, LoadBound};
 pub use typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use warm::{Ahead, Spawn, Tell, Warm, WarmBudget};

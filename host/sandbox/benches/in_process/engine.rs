@@ -129,9 +129,7 @@ impl Drop for Metered {
 
 fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
-    pool.pagemap_scan(Enabled::No)
-        .linear_memory_keep_resident(KEEP_MEMORY_BYTES)
-        .table_keep_resident(KEEP_TABLE_BYTES);
+    pool.pagemap_scan(Enabled::No).linear_memory_keep_resident(KEEP_MEMORY_BYTES).table_keep_resident(KEEP_TABLE_BYTES);
     pool
 }
 

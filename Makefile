@@ -79,7 +79,7 @@ soak: build fixtures ## Drive one host with good, hostile and cancelled calls fo
 soak-smoke: ## The same for 20 seconds, with calls that are the same each time
 	@$(MAKE) --no-print-directory soak SECONDS=20 ARGS="--seed 1"
 
-fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas or the conversion of values (SECONDS=300 each; TARGET=manifest: only that)
+fuzz: ## Look for inputs that break the decoder, the transport, the manifest, the schemas, the conversion of values or the loading of components (SECONDS=300 each; TARGET=manifest: only that)
 	tests/fuzz/run.sh $(or $(SECONDS),300) $(TARGET)
 
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolcell_tests::{Command, Folder, TestHost};
@@ -98,6 +99,42 @@ fn another_key_makes_every_entry_worthless() {
     home.compile();
     fs::remove_file(home.folder.path().join("state/toolcell/code-cache.key")).unwrap();
     assert_eq!(home.compile(), "good compiled\n");
+}
+
+#[test]
+fn an_entry_that_is_no_file_or_larger_than_any_is_not_read() {
+    let home = Home::new();
+    home.compile();
+    let entry = home.entry();
+    // A FIFO: nobody is at its other end, ever.
+    fs::remove_file(&entry).unwrap();
+    make_fifo(&entry);
+    assert_eq!(home.compile(), "good compiled\n");
+    // A gigabyte, and a terabyte, of nothing.
+    for bytes in [1 << 30, 1 << 40] {
+        fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::OpenOptions::new().write(true).open(&entry).unwrap().set_len(bytes).unwrap();
+        let began = Instant::now();
+        assert_eq!(home.compile(), "good compiled\n");
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    }
+    home.echoes();
+}
+
+#[test]
+fn a_key_that_is_no_file_is_said_so_and_the_tools_work() {
+    let home = Home::new();
+    home.compile();
+    let key = home.folder.path().join("state/toolcell/code-cache.key");
+    fs::remove_file(&key).unwrap();
+    make_fifo(&key);
+    assert_eq!(home.command(&["compile"]).run().succeeded(), "good compiled\n");
+    home.echoes();
+}
+
+fn make_fifo(path: &std::path::Path) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
 
 #[test]

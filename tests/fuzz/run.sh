@@ -13,12 +13,14 @@ if [ "${1:-}" = --same ]; then
 fi
 time_each_s=${1:?how many seconds for each target?}
 shift
-if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values); fi
+if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values loads); fi
 
 # One input may take this long. The slowest of the seeds takes a few milliseconds; busy machines are slow.
 input_time_max_s=10
 # More than any target needs with everything it has found.
 memory_max_mib=1024
+# More than any target asks for at once: who asks for more lets an input say how much.
+allocation_max_mib=512
 
 if ! command -v "${CXX:-c++}" >/dev/null; then
     echo 'fuzz: a C++ compiler is missing; get it with: apt-get install g++' >&2
@@ -57,7 +59,7 @@ for target in "${targets[@]}"; do
     status=0
     "$CARGO_TARGET_DIR/$host/release/$target" "$corpus" "$here/seeds/$target" ${start[@]+"${start[@]}"} \
         "-max_total_time=$time_each_s" "-timeout=$input_time_max_s" "-rss_limit_mb=$memory_max_mib" -max_len=4096 \
-        "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" -print_final_stats=1 \
+        "-artifact_prefix=$artifacts/" "-dict=$here/dictionaries/$(dictionary "$target").dict" "-malloc_limit_mb=$allocation_max_mib" -print_final_stats=1 \
         >"$log" 2>&1 || status=$?
     if [ "$status" -eq 0 ]; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

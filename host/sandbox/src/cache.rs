@@ -344,6 +344,27 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_and_a_file_of_holes_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        for make in [fifo as fn(&Path), |path| File::create(path).unwrap().set_len(1 << 40).unwrap()] {
+            make(&entry(&cache, "a"));
+            assert!(cache.find("a").is_none());
+            assert!(!entry(&cache, "a").exists());
+        }
+        let key = root.path().join("state/key");
+        fs::remove_file(&key).unwrap();
+        fifo(&key);
+        let opened = CodeCache::open(&root.path().join("code"), &key, 1);
+        assert!(matches!(opened.unwrap_err(), CacheError::Exposed { .. }));
+    }
+
+    fn fifo(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    #[test]
     fn a_key_file_that_is_none_is_said_so() {
         let root = tempfile::tempdir().unwrap();
         drop(cache(root.path(), 1));

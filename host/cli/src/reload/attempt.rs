@@ -219,8 +219,8 @@ impl Reloader {
     /// Pins what is quarantined under this name, as it was when it was quarantined. Nothing is to be done where nothing but
     /// what is pinned has to be served, or where another process has pinned it meanwhile.
     pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
-        let Some(path) = &self.setup.lock else { return Ok(()) };
-        let mut locked = read_lock(path)?;
+        let Some(path) = self.setup.lock.clone() else { return Ok(()) };
+        let mut locked = read_lock(&path)?;
         self.look_into(approval, &locked)?;
         let Some((component, pinned)) = self.quarantined_as(&approval.name) else {
             let serving = Lock::of(&self.setup.current.snapshot());
@@ -235,7 +235,7 @@ impl Reloader {
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
         let own = path.clone();
-        let written = aside::run(path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
+        let written = aside::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
         written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| Failed::saying(&problem))
     }
 

@@ -1,0 +1,77 @@
+//! Components that stand for more than their bytes: every section of the binary format, nested and multiplied. Each is refused
+//! at once, or read by the engine in bounded time and memory; what counting calls broken is broken for the engine as well.
+//!
+//! An input that begins like a component is one. Any other is a row of choices for the generator. Findings are time and memory
+//! as much as crashes: the run ends at an input that takes too long, or for which too much is asked of the allocator.
+//!
+//! The counting is taken in by its files, without the crate that runs guests, and the engine without its compiler.
+#![no_main]
+#![allow(dead_code, reason = "what the crate of these files uses besides")]
+
+use std::time::{Duration, Instant};
+
+use libfuzzer_sys::fuzz_target;
+use wasmparser_engine::{Validator, WasmFeatures};
+use wasmtime_environ::component::{ComponentTypesBuilder, Translator};
+use wasmtime_environ::{ScopeVec, Tunables};
+
+#[path = "../../../host/sandbox/src/survey/tests/encode.rs"]
+mod encode;
+#[path = "../../../host/sandbox/src/survey/tests/generate.rs"]
+mod generate;
+#[path = "../../../host/sandbox/src/survey/mod.rs"]
+mod survey;
+
+/// What the files above name of their own crate.
+mod engine {
+    pub(crate) const COMPONENT_BYTES_MAX: u64 = 128 << 20;
+}
+mod slots {
+    pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
+    pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
+}
+
+/// Longer than counting takes for the largest input that is generated, on a busy machine and with every check on.
+const COUNTED_WITHIN: Duration = Duration::from_secs(4);
+
+/// Choices by the bytes of an input; the first of each once they have ended.
+struct Bytes<'a>(&'a [u8]);
+
+impl generate::Dice for Bytes<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        let Some((byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        u64::from(*byte) % bound
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let bytes = if data.starts_with(b"\0asm") { data.to_vec() } else { generate::component(&mut Bytes(data)) };
+    let began = Instant::now();
+    let counted = survey::Survey::of(&bytes).and_then(|_| survey::Survey::check_code(&bytes));
+    let took = began.elapsed();
+    assert!(took < COUNTED_WITHIN, "{took:?} to count {} bytes", bytes.len());
+    match counted {
+        Err(survey::Refusal::Excess(_)) => {}
+        Err(survey::Refusal::Broken(reason)) => assert!(!is_read(&bytes), "the engine takes it, though {reason}"),
+        // Whatever the engine says of it: in the time and the memory of a run.
+        Ok(()) => drop(is_read(&bytes)),
+    }
+});
+
+/// Whether the engine takes it apart: parsed, validated, and everything that it instantiates written out.
+fn is_read(bytes: &[u8]) -> bool {
+    if !bytes.starts_with(&encode::COMPONENT) {
+        return Validator::new_with_features(features()).validate_all(bytes).is_ok();
+    }
+    let (tunables, scope) = (Tunables::default_u64(), ScopeVec::new());
+    let mut validator = Validator::new_with_features(features());
+    let mut types = ComponentTypesBuilder::new(&validator);
+    Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes).is_ok()
+}
+
+/// Those of a host: what no guest language needs is off.
+fn features() -> WasmFeatures {
+    let off = WasmFeatures::MEMORY64 | WasmFeatures::MULTI_MEMORY | WasmFeatures::THREADS | WasmFeatures::GC;
+    WasmFeatures::default() & !off
+}

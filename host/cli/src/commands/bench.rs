@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell_mcp::Patience;
 use toolcell_policy::quantity::show_count;
 
 use crate::args::BenchArgs;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use toolcell_audit::Usage;
-use toolcell_mcp::{Cancellation, Catalog as _, Executor as _};
+use toolcell_mcp::{Cancellation, Catalog as _, Executor as _, Patience};
 
 use super::series::Series;
 use crate::catalog::Catalog;
@@ -118,12 +118,12 @@ impl Subject {
         let Some(tool) = self.catalog.tools().tools().get(self.tool) else {
             return Err("the host has no such tool".to_owned());
         };
-        if let Err(problems) = tool.check_arguments(&self.arguments) {
+        if let Err(problems) = tool.check_arguments(&self.arguments, &Patience::default()) {
             return Err(calibrate::text_of(&tool.refuse_arguments(&problems)));
         }
         let call = sample::call(self.tool, self.arguments.clone(), Cancellation::new());
         let measured = self.catalog.measure(call).await;
-        let result = tool.finish(measured.result);
+        let result = tool.finish(measured.result, &Patience::default());
         if result.is_error { Err(calibrate::text_of(&result)) } else { Ok(measured.usage) }
     }
 }

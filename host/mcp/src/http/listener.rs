@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::body::ReplyBody;
+use super::heads::Heads;
 use super::limits::HttpLimits;
 use super::room::Connections;
 use super::serve::Ends;
@@ -214,7 +215,7 @@ impl Incomer {
                 }
             }
         };
-        let io = TokioIo::new(Watched { inner: stream, watch: Arc::clone(&watch) });
+        let io = TokioIo::new(Heads::new(Watched { inner: stream, watch: Arc::clone(&watch) }));
         let asked = {
             let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
             service_fn(move |request: http::Request<Incoming>| {

@@ -9,6 +9,7 @@ mod alone;
 mod body;
 mod doors;
 mod headers;
+mod heads;
 mod legacy;
 mod limits;
 mod listener;

@@ -152,6 +152,9 @@ fn where_a_request_ends_is_never_in_doubt() {
             ("a field without a name", fields(&format!(": x\r\n{length}")), closed(&[400])),
             ("a field without a colon", fields(&format!("x\r\n{length}")), closed(&[400])),
             ("a bare return in a value", fields(&format!("x-a: b\rc: d\r\n{length}")), closed(&[400])),
+            ("a bare newline behind a field", fields(&format!("x-a: b\n{length}")), closed(&[400])),
+            ("a coding behind a bare newline", chunked("x-a: b\ntransfer-encoding: chunked\r\n"), closed(&[400])),
+            ("a length with a bare newline", fields(&format!("{}\n", length.trim_end())), closed(&[400])),
             ("a NUL in a value", fields(&format!("x-a: \0\r\n{length}")), closed(&[400])),
             (
                 "chunks in HTTP/1.0",

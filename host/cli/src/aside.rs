@@ -76,7 +76,6 @@ pub fn each<T: Send + 'static>(
         let known = stuck().clone();
         let (told, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
         done.extend(told.into_iter().map(|path| (path, None)));
-        left = Vec::new();
         if asked.is_empty() {
             break;
         }

@@ -228,7 +228,10 @@ fn read_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
     let failed = |source| CacheError::Io { path: path.to_owned(), source };
     let mut file = open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() || !is_ours(&metadata) || metadata.mode() & 0o077 != 0 {
+    if !metadata.is_file() {
+        return Err(CacheError::NoKey { path: path.to_owned() });
+    }
+    if !is_ours(&metadata) || metadata.mode() & 0o077 != 0 {
         return Err(CacheError::Exposed { path: path.to_owned() });
     }
     let mut key = [0; KEY_BYTES];
@@ -356,7 +359,7 @@ mod tests {
         fs::remove_file(&key).unwrap();
         fifo(&key);
         let opened = CodeCache::open(&root.path().join("code"), &key, 1);
-        assert!(matches!(opened.unwrap_err(), CacheError::Exposed { .. }));
+        assert!(matches!(opened.unwrap_err(), CacheError::NoKey { .. }));
     }
 
     fn fifo(path: &Path) {

@@ -144,40 +144,10 @@ impl Function<'_> {
         let dead = self.control.last().is_none_or(|block| block.dead);
         let arity = operator.operator_arity(&*self);
         match operator {
-            Operator::Block { blockty } | Operator::Loop { blockty } | Operator::If { blockty } => {
-                let kind = match operator {
-                    Operator::Loop { .. } => FrameKind::Loop,
-                    Operator::If { .. } => FrameKind::If,
-                    _ => FrameKind::Block,
-                };
-                let (params, _) = arity.ok_or_else(|| unknown(ledger))?;
-                if !dead {
-                    self.change(arity, ledger)?;
-                }
-                let params = u64::from(params) - u64::from(kind == FrameKind::If);
-                self.enter(*blockty, kind, params, ledger)?;
-                if let Some(block) = self.control.last_mut() {
-                    block.dead = dead;
-                }
-                return Ok(());
-            }
-            Operator::Else => {
-                let (_, params) = arity.ok_or_else(|| unknown(ledger))?;
-                let around = self.around_is_dead();
-                let block = self.control.last_mut().ok_or_else(|| unknown(ledger))?;
-                block.kind = FrameKind::Else;
-                block.dead = around;
-                self.height = block.base.saturating_add(u64::from(params));
-                self.block(ledger)?;
-                return Ok(());
-            }
-            Operator::End => {
-                let (_, results) = arity.ok_or_else(|| unknown(ledger))?;
-                let block = self.control.pop().ok_or_else(|| unknown(ledger))?;
-                self.height = block.base.saturating_add(u64::from(results));
-                self.open -= u64::from(block.kind != FrameKind::Block);
-                return self.block(ledger);
-            }
+            Operator::Block { blockty } => return self.opens(*blockty, FrameKind::Block, arity, ledger),
+            Operator::Loop { blockty } => return self.opens(*blockty, FrameKind::Loop, arity, ledger),
+            Operator::If { blockty } => return self.opens(*blockty, FrameKind::If, arity, ledger),
+            Operator::Else | Operator::End => return self.closes(operator, arity, ledger),
             Operator::LocalSet { local_index } | Operator::LocalTee { local_index } => self.writes(*local_index),
             Operator::BrTable { targets } => self.work = self.work.saturating_add(u64::from(targets.len())),
             _ => {}
@@ -199,6 +169,41 @@ impl Function<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    fn opens(
+        &mut self,
+        ty: BlockType,
+        kind: FrameKind,
+        arity: Option<(u32, u32)>,
+        ledger: &Ledger,
+    ) -> Result<(), Refusal> {
+        let dead = self.control.last().is_none_or(|block| block.dead);
+        let (_, params) = arity.ok_or_else(|| unknown(ledger))?;
+        if !dead {
+            self.change(arity, ledger)?;
+        }
+        self.enter(ty, kind, u64::from(params), ledger)?;
+        if let Some(block) = self.control.last_mut() {
+            block.dead = dead;
+        }
+        Ok(())
+    }
+
+    fn closes(&mut self, operator: &Operator<'_>, arity: Option<(u32, u32)>, ledger: &Ledger) -> Result<(), Refusal> {
+        let (_, values) = arity.ok_or_else(|| unknown(ledger))?;
+        let around = self.around_is_dead();
+        let block = if matches!(operator, Operator::Else) {
+            let block = self.control.last_mut().ok_or_else(|| unknown(ledger))?;
+            (block.kind, block.dead) = (FrameKind::Else, around);
+            block
+        } else {
+            let block = self.control.pop().ok_or_else(|| unknown(ledger))?;
+            self.open -= u64::from(block.kind != FrameKind::Block);
+            &mut { block }
+        };
+        self.height = block.base.saturating_add(u64::from(values));
+        self.block(ledger)
     }
 
     /// Operands go and come.

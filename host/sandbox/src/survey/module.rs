@@ -1,9 +1,7 @@
 //! Core modules: how much each has of everything, and what an instance of it takes of the host.
 use std::collections::HashSet;
 
-use wasmparser::{
-    ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload, TypeRef,
-};
+use wasmparser::{ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload};
 
 use super::ledger::{Ledger, LoadBound, Refusal};
 
@@ -79,7 +77,6 @@ impl Parts {
 #[derive(Default)]
 pub(crate) struct ModuleCount {
     parts: Parts,
-    functions: u64,
     /// Functions that somebody may have a reference of.
     referred: HashSet<u32>,
 }
@@ -102,27 +99,20 @@ impl ModuleCount {
     /// Counts one section.
     pub(crate) fn section(&mut self, payload: Payload<'_>, ledger: &mut Ledger) -> Result<(), Refusal> {
         match payload {
-            Payload::TypeSection(section) => {
-                for group in section {
-                    ledger.add(LoadBound::CoreTypes, group?.types().len().max(1) as u64)?;
-                }
-            }
+            Payload::TypeSection(section) => section.into_iter().try_for_each(|group| {
+                let types = group?.types().len().max(1) as u64;
+                Ok::<_, Refusal>(ledger.add(LoadBound::CoreTypes, types)?)
+            })?,
             Payload::ImportSection(section) => {
-                for import in section.into_imports() {
-                    self.import(import?.ty, ledger)?;
-                }
+                section.into_imports().try_for_each(|import| {
+                    import.map(drop).map_err(Refusal::from).and_then(|()| self.import(ledger))
+                })?;
             }
-            Payload::FunctionSection(section) => self.functions(u64::from(section.count()), ledger)?,
+            Payload::FunctionSection(section) => ledger.add(LoadBound::Functions, u64::from(section.count()))?,
             Payload::TableSection(section) => {
-                for table in section {
-                    self.table(table?.ty.initial, ledger)?;
-                }
+                section.into_iter().try_for_each(|table| self.table(table?.ty.initial, ledger))?;
             }
-            Payload::MemorySection(section) => {
-                self.parts.memories = self.parts.memories.saturating_add(u64::from(section.count()));
-                ledger.holds(LoadBound::Memories, self.parts.memories)?;
-                self.host(u64::from(section.count()), MEMORY_BYTES);
-            }
+            Payload::MemorySection(section) => self.memories(u64::from(section.count()), ledger)?,
             Payload::GlobalSection(section) => {
                 ledger.add(LoadBound::Globals, u64::from(section.count()))?;
                 for global in section {
@@ -154,19 +144,17 @@ impl ModuleCount {
         Ok(())
     }
 
-    fn import(&mut self, ty: TypeRef, ledger: &mut Ledger) -> Result<(), Refusal> {
+    fn import(&mut self, ledger: &Ledger) -> Result<(), Refusal> {
         self.parts.imports = self.parts.imports.saturating_add(1);
         ledger.holds(LoadBound::CoreImports, self.parts.imports)?;
         self.host(1, IMPORT_BYTES);
-        if matches!(ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
-            self.functions = self.functions.saturating_add(1);
-        }
         Ok(())
     }
 
-    fn functions(&mut self, count: u64, ledger: &mut Ledger) -> Result<(), Refusal> {
-        self.functions = self.functions.saturating_add(count);
-        Ok(ledger.add(LoadBound::Functions, count)?)
+    fn memories(&mut self, count: u64, ledger: &Ledger) -> Result<(), Refusal> {
+        self.parts.memories = self.parts.memories.saturating_add(count);
+        self.host(count, MEMORY_BYTES);
+        Ok(ledger.holds(LoadBound::Memories, self.parts.memories)?)
     }
 
     fn table(&mut self, elements: u64, ledger: &Ledger) -> Result<(), Refusal> {

@@ -30,8 +30,12 @@ impl FilesView<'_> {
         let prepared = Arc::clone(self.files.prepared());
         for account in prepared.accounts().filter(|account| account.is_counted()) {
             let account = account.clone();
+            let waits = aside(move || {
+                account.wait();
+                Ok(())
+            });
             // It only waits, so there is nothing that could fail.
-            let _ = aside(move || Ok(account.wait())).await;
+            let _ = waits.await;
         }
         work(self)
     }

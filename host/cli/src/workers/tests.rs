@@ -1,0 +1,229 @@
+//! Where work runs: on the thread that hands it over, on the one that drives connections, or on a worker.
+use std::sync::mpsc;
+use std::thread::ThreadId;
+
+use super::*;
+
+fn workers(threads: usize) -> (tokio::runtime::Runtime, Workers) {
+    let io = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let workers = Workers::start(threads, io.handle().clone()).unwrap();
+    (io, workers)
+}
+
+#[test]
+fn work_that_waits_and_yields_ends_on_a_worker() {
+    let (_io, workers) = workers(2);
+    let (done, ended) = mpsc::channel();
+    for number in 0..100_u64 {
+        let done = done.clone();
+        workers.executor().run(Box::pin(async move {
+            tokio::time::sleep(Duration::from_micros(number)).await;
+            tokio::task::yield_now().await;
+            done.send(number).unwrap();
+        }));
+    }
+    let mut numbers: Vec<u64> = ended.iter().take(100).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn short_work_that_comes_alone_runs_where_it_was_handed_over() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let here = std::thread::current().id();
+    workers.executor().run_here(Box::pin(async move { done.send(std::thread::current().id()).unwrap() }));
+    assert_eq!(ended.try_recv().unwrap(), here);
+}
+
+#[test]
+fn work_that_waits_leaves_the_thread_it_began_on() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let here = std::thread::current().id();
+    workers.executor().run_here(Box::pin(async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        done.send(std::thread::current().id()).unwrap();
+    }));
+    assert_ne!(ended.recv().unwrap(), here);
+}
+
+#[test]
+fn work_that_may_take_long_leaves_threads_with_other_duties_for_good() {
+    let (io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let work = move || -> Work {
+        let done = done.clone();
+        Box::pin(async move {
+            let id = || std::thread::current().id();
+            let began = id();
+            toolcell_sandbox::leave().await;
+            let mut ran = vec![id()];
+            for _ in 0..5 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                ran.push(id());
+            }
+            done.send((began, ran)).unwrap();
+        })
+    };
+    let here = std::thread::current().id();
+    workers.executor().run_here(work());
+    let (began, ran) = ended.recv().unwrap();
+    assert_eq!(began, here);
+    let (executor, driven) = (workers.executor(), work());
+    let driver = io.block_on(io.spawn(async move {
+        executor.run_driving(driven);
+        std::thread::current().id()
+    }));
+    let driver = driver.unwrap();
+    let (began, too) = ended.recv().unwrap();
+    assert_eq!(began, driver);
+    for thread in ran.iter().chain(&too) {
+        assert!(*thread == ran[0] && *thread != here && *thread != driver, "a worker does all of the rest");
+    }
+}
+
+#[test]
+fn after_work_that_was_not_short_the_next_goes_to_a_worker() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let here = std::thread::current().id();
+    for _ in 0..2 {
+        let done = done.clone();
+        workers.executor().run_here(Box::pin(async move {
+            let began = Instant::now();
+            while began.elapsed() < 2 * SHORT {}
+            done.send(std::thread::current().id()).unwrap();
+        }));
+    }
+    let ran: Vec<bool> = ended.iter().take(2).map(|thread| thread == here).collect();
+    assert_eq!(ran, [true, false]);
+}
+
+#[test]
+fn work_that_waited_and_is_alone_goes_on_where_it_was_woken_until_one_takes_long() {
+    let (io, workers) = workers(1);
+    let driver = io.block_on(io.spawn(async { std::thread::current().id() })).unwrap();
+    let (done, ended) = mpsc::channel();
+    let goes_on_there = |computes: Duration| {
+        let done = done.clone();
+        workers.executor().run(Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let began = Instant::now();
+            while began.elapsed() < computes {}
+            done.send(std::thread::current().id()).unwrap();
+        }));
+        ended.recv().unwrap() == driver
+    };
+    // On a busy machine a short one may take long.
+    assert!((0..500).any(|_| goes_on_there(Duration::ZERO)));
+    assert!((0..500).any(|_| goes_on_there(2 * SHORT) && !goes_on_there(Duration::ZERO)));
+}
+
+#[test]
+fn work_that_comes_alone_to_the_thread_that_drives_is_done_there_and_what_it_leaves_afterwards() {
+    let (io, workers) = workers(1);
+    let (told, events) = mpsc::channel();
+    let executor = workers.executor();
+    let driver = io.block_on(io.spawn(async move {
+        let (left, ends) = (told.clone(), told.clone());
+        let later = executor.clone();
+        executor.run_driving(Box::pin(async move {
+            let is_later = left.clone();
+            later.run_later(Box::pin(async move { is_later.send(("later", std::thread::current().id())).unwrap() }));
+            leave(Box::new(Told("left", left)));
+            ends.send(("ends", std::thread::current().id())).unwrap();
+        }));
+        told.send(("goes on", std::thread::current().id())).unwrap();
+        std::thread::current().id()
+    }));
+    let done: Vec<_> = events.iter().take(4).collect();
+    let driver = driver.unwrap();
+    assert_eq!(done, ["ends", "goes on", "left", "later"].map(|what| (what, driver)));
+    let (done, ended) = mpsc::channel();
+    let elsewhere = Box::pin(async move { done.send(std::thread::current().id()).unwrap() });
+    workers.executor().run_driving(elsewhere);
+    let ran = ended.recv().unwrap();
+    assert!(ran != driver && ran != std::thread::current().id(), "nobody but a worker runs what comes elsewhere");
+}
+
+/// Says this, and on which thread, when it is dropped.
+struct Told(&'static str, mpsc::Sender<(&'static str, ThreadId)>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.1.send((self.0, std::thread::current().id())).unwrap();
+    }
+}
+
+#[test]
+fn what_can_wait_is_done_after_the_work_by_the_thread_that_did_it() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let here = std::thread::current().id();
+    let executor = workers.executor();
+    workers.executor().run_here(Box::pin(async move {
+        let later = done.clone();
+        executor.run_later(Box::pin(async move { later.send(("later", std::thread::current().id())).unwrap() }));
+        done.send(("now", std::thread::current().id())).unwrap();
+    }));
+    let done: Vec<_> = ended.try_iter().collect();
+    assert_eq!(done, [("now", here), ("later", here)]);
+}
+
+#[test]
+fn what_can_wait_is_done_by_a_worker_where_nobody_has_other_work() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    workers.executor().run_later(Box::pin(async move { done.send(()).unwrap() }));
+    ended.recv().unwrap();
+}
+
+#[test]
+fn what_can_wait_and_lasts_leaves_the_reader() {
+    let (_io, workers) = workers(1);
+    let (done, ended) = mpsc::channel();
+    let here = std::thread::current().id();
+    let executor = workers.executor();
+    workers.executor().run_here(Box::pin(async move {
+        for _ in 0..2 {
+            let done = done.clone();
+            executor.run_later(Box::pin(async move {
+                let began = Instant::now();
+                while began.elapsed() < 2 * SHORT {}
+                done.send(std::thread::current().id()).unwrap();
+            }));
+        }
+    }));
+    // On a busy machine the reader may have no time left for the first either.
+    assert!(ended.iter().take(2).any(|thread| thread != here));
+}
+
+#[test]
+fn what_is_left_behind_is_dropped_after_the_work() {
+    let (_io, workers) = workers(1);
+    let (told, events) = mpsc::channel();
+    let ends = told.clone();
+    workers.executor().run_here(Box::pin(async move {
+        leave(Box::new(Told("left", told)));
+        ends.send(("the work ends", std::thread::current().id())).unwrap();
+    }));
+    let here = std::thread::current().id();
+    assert_eq!(events.try_iter().collect::<Vec<_>>(), [("the work ends", here), ("left", here)]);
+    let (told, events) = mpsc::channel();
+    leave(Box::new(Told("at once", told)));
+    assert_eq!(events.try_recv(), Ok(("at once", here)));
+}
+
+#[test]
+fn dropping_the_workers_ends_what_waits() {
+    let (_io, workers) = workers(1);
+    let (told, ended) = mpsc::channel();
+    let guard = Told("ended", told);
+    workers.executor().run(Box::pin(async move {
+        let _guard = guard;
+        tokio::task::yield_now().await;
+    }));
+    drop(workers);
+    ended.recv().unwrap();
+}

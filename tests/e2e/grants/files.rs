@@ -396,7 +396,7 @@ fn check_shows_what_files_a_tool_reaches() {
 fn enclosing(mount: &str) -> Folder {
     let tables = format!(
         "[server]\nstate = \"kept\"\nstate_key = \"file:keys/state/key\"\n[audit]\nfile = \"log/audit.jsonl\"\n\
-         [http]\ntokens = \"keys/tokens/none/yet.jsonl\"\ntls = {{ certificate = \"keys/tls/chain.pem\", key = \"keys/tls/key.pem\" }}\n\
+         [http]\ntokens = \"keys/tokens/none/yet.jsonl\"\ncertificate = \"keys/tls/chain.pem\"\nkey = \"keys/tls/key.pem\"\n\
          [{{c}}.filesystem]\n\"/m\" = {mount}\n"
     );
     let staged = filled(&tables);
@@ -421,7 +421,7 @@ fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
         ("{ path = \"data/../alias/ways/keys/state\" }", &["state_key"]),
         ("{ path = \"keys/tokens\" }", &["the file of tokens"]),
         ("{ path = \"alias/log\", access = \"write\" }", &["the audit"]),
-        ("{ path = \"alias/kept\", access = \"write\" }", &["the folder of states"]),
+        ("{ path = \"alias/kept\", access = \"write\" }", &["is the host's own"]),
         (
             "{ path = \"alias/components\", access = \"write\" }",
             &["the code of component \"good\"", "the code of component \"reach_files\""],
@@ -448,20 +448,20 @@ fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
 
 #[test]
 fn a_file_that_comes_to_lie_in_a_mount_is_noticed_at_the_next_load_though_the_mount_is_the_same() {
-    let tables = "[server]\nstate = \"kept\"\n[{c}.filesystem]\n\"/m\" = { path = \"now\", access = \"write\" }\n";
+    let tables = "[{c}.filesystem]\n\"/m\" = { path = \"now\", access = \"write\" }\n";
     let staged = filled(tables);
-    for path in ["one", "two", "kept"] {
+    for path in ["one", "two"] {
         staged.make(path);
     }
     staged.link("now", "one");
     let mut host = TestHost::recording_in(staged, &[]);
     assert_eq!(came_to(&host.call("write", json!({"path": "/m/a.txt", "bytes": "a"}))).map(drop), Ok(()));
-    // The link leads elsewhere, and what it led to is where states are to be kept: the mount is what was opened.
+    // The link leads elsewhere, and what it led to is where the audit is to be: the mount is what was opened.
     let folder = host.folder().path().to_owned();
     std::fs::remove_file(folder.join("now")).unwrap();
     std::os::unix::fs::symlink("two", folder.join("now")).unwrap();
-    let text = host.folder().read("toolcell.toml").replace("state = \"kept\"", "state = \"one/kept\"");
+    let text = host.folder().read("toolcell.toml") + "\n[audit]\nfile = \"one/audit.jsonl\"\n";
     host.folder().write("toolcell.toml", text);
-    host.will_say("the mount \"/m\" holds the folder of states");
+    host.will_say("the mount \"/m\" holds the audit");
     host.still_works();
 }

@@ -64,7 +64,7 @@ fn each_part_of_a_rule_decides() {
         format!("http://127.0.0.1:{p}/by-address"),
     ];
     let mut host = host(FIXTURE, &tables(&rules, &names, &server));
-    let rows: [(&str, &str, bool); 42] = [
+    let rows: [(&str, &str, bool); 59] = [
         ("GET", "http://method.example:{p}/any/path?and=query", true),
         ("HEAD", "http://method.example:{p}/", false),
         ("POST", "http://method.example:{p}/", false),

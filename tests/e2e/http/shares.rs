@@ -4,11 +4,10 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
-use jsonwebtoken::Algorithm;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use serde_json::json;
 use toolcell_tests::http2::{self, END_HEADERS, Frame, PREFACE, kind};
-use toolcell_tests::loopback::{HttpServer, Issuer, SigningKey};
+use toolcell_tests::loopback::{Algorithm, HttpServer, Issuer, SigningKey};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 

@@ -27,6 +27,9 @@ const PASSED_NAME_BYTES: usize = 100;
 /// What one application costs the count itself, in steps of a check.
 const APPLY_STEPS: u64 = 10;
 
+/// What looking for the subschema of a member by its name costs it, beside the bytes of the name.
+const MEMBER_STEPS: u64 = 40;
+
 /// Subschemas inside each other while validating: the validator recurses, and a thread's stack ends.
 const NESTING_MAX: usize = 512;
 
@@ -105,12 +108,20 @@ impl Guard {
     }
 
     fn descend(&self, node: &Node, value: &Value, budget: &mut Budget) -> bool {
+        if node.members.is_empty() && node.below.is_empty() {
+            return true;
+        }
         match value {
             Value::Object(members) => members.iter().all(|(name, member)| {
+                if !pay(MEMBER_STEPS + name.len() as u64) {
+                    return false;
+                }
                 let named = node.members.get(name).is_none_or(|next| self.apply(*next, member, budget));
                 named && self.apply_below(node, member, budget)
             }),
-            Value::Array(elements) => elements.iter().all(|element| self.apply_below(node, element, budget)),
+            Value::Array(elements) => {
+                elements.iter().all(|element| pay(APPLY_STEPS) && self.apply_below(node, element, budget))
+            }
             _ => true,
         }
     }

@@ -101,7 +101,7 @@ impl Schema {
         if let Some(guard) = &self.guard {
             match meter.run(|| guard.allows(value)) {
                 Ok(true) => {}
-                Ok(false) | Err(Stop::Spent) => {
+                Ok(false) => {
                     return Err(ArgumentProblems::verdict("it is nested in a way that would take too long to check"));
                 }
                 Err(stop) => return Err(unfinished(stop)),

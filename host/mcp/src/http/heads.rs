@@ -13,6 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// What takes the place of a byte that must not be there: malformed in every line.
 const REFUSED: u8 = 0;
 
+/// Where a head ends.
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
 /// The first line of HTTP/2, whose frames have no lines.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
@@ -65,26 +68,30 @@ impl Lines {
         Self { at: At::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
     }
 
-    /// Looks at what came, and makes unreadable what must not be read.
-    fn look(&mut self, mut bytes: &mut [u8]) {
+    /// Looks at what came, and makes unreadable what must not be read: how much there is up to there.
+    fn look(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
+        let all = bytes.len();
         loop {
             match &mut self.at {
-                At::Over => return,
+                At::Over => return None,
                 At::Body(left) | At::Chunk(left) if *left > 0 => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= here as u64;
                     bytes = bytes.split_at_mut(here).1;
                     if *left > 0 {
-                        return;
+                        return None;
                     }
                 }
                 At::Body(_) => *self = Self::new(),
                 At::Chunk(_) => self.at = At::Size,
                 At::Head | At::Size | At::Trailers => {
-                    let Some((byte, rest)) = std::mem::take(&mut bytes).split_first_mut() else { return };
+                    let Some((byte, rest)) = std::mem::take(&mut bytes).split_first_mut() else {
+                        return None;
+                    };
                     if !self.push(*byte) {
                         *byte = REFUSED;
                         self.at = At::Over;
+                        return Some(all - rest.len());
                     }
                     bytes = rest;
                 }
@@ -153,8 +160,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if let Some(came) = buffer.filled_mut().get_mut(before..) {
-            self.lines.look(came);
+        let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+        if let Some(kept) = self.lines.look(came) {
+            // Whoever reads it waits for the end of the head before it looks at the rest.
+            buffer.set_filled(before + kept);
+            let end = HEAD_END.get(..HEAD_END.len().min(buffer.remaining())).unwrap_or_default();
+            buffer.put_slice(end);
         }
         Poll::Ready(Ok(()))
     }
@@ -194,7 +205,9 @@ mod tests {
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
             let (mut lines, mut bytes) = (Lines::new(), text.as_bytes().to_vec());
-            bytes.chunks_mut(piece_bytes).for_each(|piece| lines.look(piece));
+            bytes.chunks_mut(piece_bytes).for_each(|piece| {
+                let _ = lines.look(piece);
+            });
             String::from_utf8(bytes).unwrap()
         };
         assert_eq!(in_pieces(1), in_pieces(text.len()), "{text:?}");

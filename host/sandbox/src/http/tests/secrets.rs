@@ -116,7 +116,7 @@ async fn an_answer_is_refused_for_any_coding_in_any_field_and_the_refusal_tells_
         ("content-encoding: identity, br\r\n", "br"),
         ("content-encoding: identity,,\t deflate ,identity\r\n", "deflate"),
         ("content-encoding:\r\nContent-Encoding: X-GZIP\r\n", "X-GZIP"),
-        (&format!("content-encoding: x-{KEY}\r\n"), "x-[redacted:KEY]"),
+        (format!("content-encoding: x-{KEY}\r\n").as_str(), "x-[redacted:KEY]"),
     ] {
         let server = Server::saying(answer(fields)).await;
         let mut call = granted(&server).call();

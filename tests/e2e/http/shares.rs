@@ -130,6 +130,7 @@ fn one_caller_s_streams_leave_room_for_those_of_others() {
     // One of each era.
     let mut modern = host.connect();
     modern.send(&of(&ann, Ask::listen(1)).bytes());
+    assert_eq!(modern.head().status(), 200);
     modern.event().unwrap();
     let session = initialize(&ann);
     let mut legacy = host.connect();

@@ -61,7 +61,7 @@ def answer(opcode, node, body):
         _, offset, size = struct.unpack_from("<QQI", body)
         return content[offset : offset + size]
     if opcode == STATFS:
-        return struct.pack("<5QIII6I", 0, 0, 0, 0, 0, 4096, 255, 4096, *[0] * 7)[:80].ljust(80, b"\0")
+        return struct.pack("<5Q10I", 0, 0, 0, 0, 0, 4096, 255, 4096, *[0] * 7)
     return b"" if opcode in (RELEASE, RELEASEDIR, FLUSH, READDIR) else ENOSYS
 
 

@@ -84,7 +84,11 @@ fn bombs() -> Vec<Bomb> {
             levels(20, 2, &[]),
             [TOO_MUCH, "501 component instances, and 500 may be"],
         ),
-        Bomb("component instances inside each other", levels(900, 1, &[]), [TOO_MUCH, "instances inside each other"]),
+        Bomb(
+            "component instances inside each other",
+            levels(900, 1, &[]),
+            [TOO_MUCH, "types inside each other, and 100 may be"],
+        ),
         Bomb(
             "a million globals in each of sixty instances",
             made(module(&[globals(1_000_000)]), 60),

@@ -497,7 +497,9 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn refused(&self, call: &Call, problems: &ArgumentProblems) {
-        self.record_refused(call, Outcome::InvalidInput, &problems.to_string());
+        // A check that nobody waits for any more says nothing of the arguments.
+        let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
+        self.record_refused(call, outcome, &problems.to_string());
     }
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {

@@ -307,7 +307,7 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
             out.write_all(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n")?;
             whole(out, "200 OK", &[], b"late")
         }
-        "say" => {
+        "say" | "api" if path.ends_with("/say") => {
             out.write_all(said(seen).as_bytes())?;
             out.flush()?;
             Err(std::io::ErrorKind::ConnectionAborted.into())

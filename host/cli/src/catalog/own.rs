@@ -8,7 +8,7 @@
 //!
 //! It is looked at whenever a catalog is built, for components that did not change as well: what was opened long ago is
 //! compared with where the host's files are now. A file that is not there yet would be made in the last folder that is.
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -22,7 +22,7 @@ use toolcell_sandbox::Identity;
 use super::beside::{self, absolute};
 use super::{Entry, Loaded};
 use crate::args::CodeCacheArgs;
-use crate::{control, lock, machine};
+use crate::{aside, control, lock, machine};
 
 /// Links on the way to a file, as Linux bounds them.
 const LINKS_MAX: usize = 40;
@@ -48,6 +48,8 @@ struct Place {
     holders: BTreeSet<Identity>,
     /// These, and every folder that was passed on the way to it: whoever can write to one decides where that leads.
     passed: BTreeSet<Identity>,
+    /// It, where it is there.
+    own: Option<Identity>,
 }
 
 impl Process {
@@ -67,19 +69,21 @@ impl Process {
 
     /// Every mount that holds something of this process, or of this manifest's.
     pub(super) fn check(&self, manifest: &Manifest, folder: &Path, entries: &[Arc<Entry>]) -> Vec<Diagnostic> {
-        let kept: Vec<(Kept<'_>, Place)> = self
-            .kept(manifest, folder)
-            .map(|kept| (Place::of(&kept.path), kept))
-            .map(|(place, kept)| (kept, place))
-            .collect();
+        let kept: Vec<Kept<'_>> = self.kept(manifest, folder).collect();
+        let mounted = || entries.iter().flat_map(|entry| entry.reach.mounted().map(move |mount| (entry, mount)));
+        let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
+        let paths: BTreeSet<PathBuf> = kept.iter().map(|kept| kept.path.clone()).chain(paths).collect();
+        // A place that nobody can look at holds nothing: whatever is read there is refused with that reason.
+        let look = |path: &Path| Place::of(path);
+        let places: HashMap<PathBuf, Place> =
+            aside::each(paths, look).into_iter().map(|(path, place)| (path, place.unwrap_or_default())).collect();
         let mut problems: Vec<Diagnostic> = Vec::new();
-        for entry in entries {
-            for (mount, identity) in entry.reach.mounted() {
-                let inside = inside(mount, folder);
-                let held = kept
-                    .iter()
-                    .filter(|(kept, place)| kept.is_held(&entry.component, mount, (place, identity, &inside)));
-                for problem in held.map(|(kept, _)| problem(&entry.component, mount, &kept.what)) {
+        for (entry, (mount, identity)) in mounted() {
+            let inside = path_of(mount, folder).and_then(|path| places.get(&path)).map(|place| &place.holders);
+            for kept in &kept {
+                let Some(place) = places.get(&kept.path) else { continue };
+                if kept.is_held(&entry.component, mount, (place, identity, inside)) {
+                    let problem = problem(&entry.component, mount, &kept.what);
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
@@ -157,10 +161,10 @@ impl Kept<'_> {
         &self,
         component: &Loaded,
         mount: &Mount,
-        (place, identity, inside): (&Place, Identity, &BTreeSet<Identity>),
+        (place, identity, inside): (&Place, Identity, Option<&BTreeSet<Identity>>),
     ) -> bool {
         let read = self.unread.is_some_and(|but| but != Some(component.name()));
-        let is_itself_above = place.identity(&self.path).is_some_and(|own| inside.contains(&own));
+        let is_itself_above = place.own.is_some_and(|own| inside.is_some_and(|inside| inside.contains(&own)));
         match mount.access() {
             Access::Write => place.passed.contains(&identity) || is_itself_above,
             Access::Read => read && (place.holders.contains(&identity) || is_itself_above),
@@ -197,19 +201,17 @@ impl Place {
             }
         }
         place.holders = at.ancestors().filter_map(identity).collect();
+        place.own = identity(path).filter(|identity| place.holders.contains(identity));
         place
-    }
-
-    /// What is at a path, where something is.
-    fn identity(&self, path: &Path) -> Option<Identity> {
-        identity(path).filter(|identity| self.holders.contains(identity))
     }
 }
 
-/// The folders that a mount's own path leads into, where it is one: something of the host's may be one of them.
-fn inside(mount: &Mount, folder: &Path) -> BTreeSet<Identity> {
-    let MountKind::Host { path, .. } = mount.kind() else { return BTreeSet::new() };
-    Place::of(&folder.join(path)).holders
+/// The path of a mount of the host's files. Something of the host's may be one of the folders on it.
+fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
+    match mount.kind() {
+        MountKind::Host { path, .. } => Some(folder.join(path)),
+        _ => None,
+    }
 }
 
 /// The parts of a path, the last first; `.` and the root are none.

@@ -378,8 +378,10 @@ async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> Ca
         return objection;
     }
     let until = catalog.deadline(call.tool).and_then(|deadline| Instant::now().checked_add(deadline));
-    let patience = Patience { until, cancellation: Some(call.context.cancellation.clone()) };
+    let mut patience = Patience { until, cancellation: None };
     if tool.takes_long(&call.arguments) {
+        // A short check ends before anybody could give it up, and its call is then recorded as any other.
+        patience.cancellation = Some(call.context.cancellation.clone());
         leave_thread().await;
     }
     if let Err(problems) = tool.check_arguments(&call.arguments, &patience) {

@@ -361,7 +361,7 @@ fn an_audit_whose_host_was_killed_between_two_renames_is_what_is_there() {
     assert_eq!(archive.files().last().unwrap().path().file_name(), folder.file(1).file_name());
     let found = archive.verify().unwrap();
     assert_eq!((found.last, &found.head), (before.last, &before.head));
-    assert_eq!(Archive::open_with_strays(&folder.audit()).unwrap().1, [PathBuf::new(); 0]);
+    assert_eq!(Archive::open_with_strays(&folder.audit()).unwrap().1, Vec::<PathBuf>::new());
 
     // Whoever follows goes on with the file that the next host makes.
     let mut follower = archive.follow(&folder.audit(), 1).unwrap();
@@ -435,7 +435,7 @@ fn a_gap_that_a_stopped_rotation_leaves_has_nothing_beyond_it() {
     for number in (1..8).rev() {
         fs::rename(folder.file(number), folder.file(number + 1)).unwrap();
         let (archive, strays) = Archive::open_with_strays(&folder.audit()).unwrap();
-        assert_eq!(strays, [PathBuf::new(); 0], "{number}");
+        assert_eq!(strays, Vec::<PathBuf>::new(), "{number}");
         archive.verify().unwrap();
     }
 }

@@ -85,9 +85,7 @@ impl Lines {
                 At::Body(_) => *self = Self::new(),
                 At::Chunk(_) => self.at = At::Size,
                 At::Head | At::Size | At::Trailers => {
-                    let Some((byte, rest)) = std::mem::take(&mut bytes).split_first_mut() else {
-                        return None;
-                    };
+                    let (byte, rest) = std::mem::take(&mut bytes).split_first_mut()?;
                     if !self.push(*byte) {
                         *byte = REFUSED;
                         self.at = At::Over;

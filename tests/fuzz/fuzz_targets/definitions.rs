@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use toolcell_fuzz::{Client, server};
-use toolcell_mcp::{CallResult, DefinitionBounds, Tool, ToolDefinition, ToolList};
+use toolcell_mcp::{CallResult, DefinitionBounds, Patience, Tool, ToolDefinition, ToolList};
 
 /// Values of one input at most.
 const VALUES_MAX: usize = 8;
@@ -64,12 +64,12 @@ fn is_clean(tool: &Tool) {
 }
 
 fn is_answered(tool: &Tool, value: &RawValue) {
-    if let Err(problems) = tool.check_arguments(value) {
+    if let Err(problems) = tool.check_arguments(value, &Patience::default()) {
         let text = problems.to_string();
         assert!(!text.is_empty() && text.len() <= REFUSAL_BYTES_MAX, "{} bytes of problems", text.len());
         assert!(tool.refuse_arguments(&problems).is_error);
     }
-    let finished = tool.finish(CallResult::structured(value.to_owned()));
+    let finished = tool.finish(CallResult::structured(value.to_owned()), &Patience::default());
     assert!(finished.is_error || finished.structured.is_some(), "a structured result is lost");
 }
 

@@ -11,7 +11,7 @@
 use std::time::{Duration, Instant};
 
 use libfuzzer_sys::fuzz_target;
-use wasmparser_engine::{Validator, WasmFeatures};
+use wasmparser::{Validator, WasmFeatures};
 use wasmtime_environ::component::{ComponentTypesBuilder, Translator};
 use wasmtime_environ::{ScopeVec, Tunables};
 
@@ -19,6 +19,7 @@ use wasmtime_environ::{ScopeVec, Tunables};
 mod encode;
 #[path = "../../../host/sandbox/src/survey/tests/generate.rs"]
 mod generate;
+#[allow(unused_imports, reason = "what the sandbox tells others of it")]
 #[path = "../../../host/sandbox/src/survey/mod.rs"]
 mod survey;
 

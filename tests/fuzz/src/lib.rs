@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::json;
 use toolcell_mcp::{
-    Call, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Server,
-    ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
+    Call, CallResult, Catalog, CheckedResult, Connection, DefinitionBounds, Executor, Host, LogLevel, Outbox, Patience,
+    Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
 /// Calls that run at once. Few, so that short inputs reach the queue behind them.
@@ -37,7 +37,7 @@ impl Catalog for MemoryCatalog {
 
     async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
         match self.0.tools().get(call.tool).cloned() {
-            Some(tool) => tool.finish(answer(&tool.definition().name, call).await),
+            Some(tool) => tool.finish(answer(&tool.definition().name, call).await, &Patience::default()),
             None => CheckedResult::error("no such tool"),
         }
     }

@@ -31,7 +31,7 @@ const KEEP_MEMORY_BYTES: usize = 256 * 1024;
 /// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
 /// Memories that stay ready for their component with what they keep, of which those unused for longest are given to others first.
-/// With [`KEEP_MEMORY_BYTES`] each, a host keeps 16 MiB at most after a burst of calls.
+/// A host keeps [`KEEP_MEMORY_BYTES`] of each of these, and of as many memories as were ever in use at once.
 const READY_MEMORIES: u32 = 64;
 /// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch; the rest is given back.
 /// Without this, each stack that was ever overrun would keep its half megabyte.

@@ -27,7 +27,7 @@ const LIGHT_COPIED_BYTES: u64 = 1 << 20;
 /// Core instances up to which instantiation is light: each takes a few microseconds.
 const LIGHT_INSTANCES: u64 = 16;
 
-/// Records that the adapter for WASI preview 1 brings with it: three core instances and their trampolines. Measured: 13 KiB.
+/// Records that the adapter for WASI preview 1 brings with it: three core instances and their trampolines. An estimate, rounded up.
 const ADAPTER_HOST_BYTES: u64 = 16 << 10;
 
 /// What one instance of a component takes of the host.

@@ -107,7 +107,7 @@ impl Ask {
         Ok(())
     }
 
-    /// Whether this line, which came before the answer, is one to pass over: a notification of another server. Of the
+    /// True if this line, which came before the answer, is one to pass over: a notification of another server. Of the
     /// subjects that are this project's own, none is expected while calls are answered.
     pub fn passes_over(self, line: &[u8]) -> bool {
         matches!(self, Self::Named(_)) && Reply::read(line).is_ok_and(|reply| reply.is_told())
@@ -229,12 +229,12 @@ impl<'a> Reply<'a> {
         serde_json::from_slice(line).with_context(|| format!("not a frame: {:?}", lossy(line)))
     }
 
-    /// Whether the server tells something unasked, as it may at any time.
+    /// True if the server tells something unasked, as it may at any time.
     pub fn is_told(&self) -> bool {
         self.id.is_none() && self.method.is_some()
     }
 
-    /// Whether it is told that the list of tools is another one now.
+    /// True if it is told that the list of tools is another one now.
     pub fn is_list_changed(&self) -> bool {
         self.method.as_deref() == Some("notifications/tools/list_changed")
     }

@@ -44,7 +44,7 @@ impl Paging {
         Err(said)
     }
 
-    /// Whether it still pages out.
+    /// True if it still pages out.
     pub fn goes_on(&mut self) -> bool {
         matches!(self.pager.try_wait(), Ok(None))
     }

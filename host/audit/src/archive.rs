@@ -23,7 +23,7 @@ pub(crate) const READ_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Archive {
     files: Vec<ArchivedFile>,
-    /// Whether the file that is written is not among them.
+    /// True if the file that is written is not among them.
     lacks_current: bool,
 }
 
@@ -99,7 +99,7 @@ impl Archive {
         Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?], lacks_current: false })
     }
 
-    /// Whether there is no file of the audit's own name, but closed ones: a host was killed while it rotated, or somebody
+    /// True if there is no file of the audit's own name, but closed ones: a host was killed while it rotated, or somebody
     /// removed it.
     #[must_use]
     pub const fn lacks_current(&self) -> bool {

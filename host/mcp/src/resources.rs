@@ -108,7 +108,7 @@ impl Kept {
         ENTRY_BYTES + self.holder.cost_bytes() + self.uri.len() + parts
     }
 
-    /// Whether a list can have it as an entry, whatever the revision.
+    /// True if a list can have it as an entry, whatever the revision.
     fn can_be_listed(&self) -> bool {
         let longest = self.uri.len().max(self.parts.first().map_or(0, Part::label_bytes));
         if longest > LISTED_BYTES_MAX {

@@ -190,7 +190,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
 }
 
-/// Whether parts of a file are not there on the disk. Entries are written whole.
+/// True if parts of a file are not there on the disk. Entries are written whole.
 fn has_holes(metadata: &fs::Metadata) -> bool {
     const BLOCK_BYTES: u64 = 512;
     metadata.len() > HOLES_BYTES_MIN && metadata.blocks().saturating_mul(BLOCK_BYTES) < metadata.len() / HOLES_FACTOR

@@ -262,7 +262,7 @@ async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Ins
     Ok((instance, back))
 }
 
-/// Whether the deadline is past.
+/// True if the deadline is past.
 fn is_late((started, limits): (Instant, &Limits), waits: Option<&Waits>) -> bool {
     waits.map_or_else(|| started.elapsed(), Waits::ran) >= limits.deadline()
 }

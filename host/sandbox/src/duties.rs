@@ -5,9 +5,9 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 thread_local! {
-    /// Whether this thread has other duties than the guest that it polls.
+    /// True if this thread has other duties than the guest that it polls.
     static HAS_DUTIES: Cell<bool> = const { Cell::new(false) };
-    /// Whether a host call asked for another thread.
+    /// True if a host call asked for another thread.
     static LEAVES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -25,14 +25,14 @@ pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Whether the guest that was just polled wants to go on elsewhere, and to stay there: it has been woken, and makes no progress
+/// True if the guest that was just polled wants to go on elsewhere, and to stay there: it has been woken, and makes no progress
 /// here. Asking takes the answer.
 #[must_use]
 pub fn leaves() -> bool {
     LEAVES.take()
 }
 
-/// Whether this thread has other duties.
+/// True if this thread has other duties.
 pub(crate) fn is_here() -> bool {
     HAS_DUTIES.get()
 }

@@ -84,7 +84,7 @@ impl Instance {
         self.held_bytes() <= SMALL_BYTES_MAX
     }
 
-    /// Whether earlier calls left open files, buckets or streams in it: what is done with them may take long.
+    /// True if earlier calls left open files, buckets or streams in it: what is done with them may take long.
     pub(crate) fn holds_resources(&mut self) -> bool {
         !self.store.data_mut().table().is_empty()
     }

@@ -75,7 +75,7 @@ fn manifest(source: &str) -> String {
     }
 }
 
-/// Whether the tools of the other component are served.
+/// True if the tools of the other component are served.
 fn has_other(host: &mut TestHost) -> bool {
     host.list().iter().any(|tool| tool["name"].as_str().is_some_and(|name| name.starts_with("other_")))
 }

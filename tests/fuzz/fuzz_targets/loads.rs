@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// Whether the engine takes it apart: parsed, validated, and everything that it instantiates written out.
+/// True if the engine takes it apart: parsed, validated, and everything that it instantiates written out.
 fn is_read(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&encode::COMPONENT) {
         return Validator::new_with_features(features()).validate_all(bytes).is_ok();

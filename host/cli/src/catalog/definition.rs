@@ -51,7 +51,7 @@ impl Room {
         Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
     }
 
-    /// Whether nothing more is compiled.
+    /// True if nothing more is compiled.
     pub fn is_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }

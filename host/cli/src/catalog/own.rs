@@ -155,7 +155,7 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
 }
 
 impl Kept<'_> {
-    /// Whether a guest of this component could do what it must not with it, in a mount that is this file or folder, or lies
+    /// True if a guest of this component could do what it must not with it, in a mount that is this file or folder, or lies
     /// inside of these.
     fn is_held(
         &self,

@@ -56,7 +56,7 @@ pub fn locked_or_say(manifest: &std::path::Path) -> Option<Lock> {
     None
 }
 
-/// Whether what was opened may be served as the lock has it; says why not.
+/// True if what was opened may be served as the lock has it; says why not.
 pub fn holds_or_say(manifest: &std::path::Path, locked: &Lock, ready: &Ready) -> bool {
     let withheld = &ready.withheld;
     let is_withheld = |drift: &lock::Drift| withheld.iter().any(|held| held.name == drift.component);

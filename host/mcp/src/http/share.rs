@@ -42,7 +42,7 @@ impl Owner {
         }
     }
 
-    /// Whether it has a share, or as much as there is.
+    /// True if it has a share, or as much as there is.
     pub(super) fn has_share(&self) -> bool {
         *self != Self::Machine
     }

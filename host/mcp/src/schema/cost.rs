@@ -85,7 +85,7 @@ impl Guard {
         Ok((needed.then_some(Self { nodes }), counts))
     }
 
-    /// Whether validating this value stays within bounds. To be asked with steps to spend: it takes
+    /// True if validating this value stays within bounds. To be asked with steps to spend: it takes
     /// as many as it counts.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));

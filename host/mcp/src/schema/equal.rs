@@ -44,7 +44,7 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether no two of these are equal. True once nothing is left to pay with.
+/// True if no two of these are equal. True once nothing is left to pay with.
 pub(super) fn all_differ(values: &[Value]) -> bool {
     if values.len() <= PAIRS_LENGTH_MAX {
         let mut rest = values;

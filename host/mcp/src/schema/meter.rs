@@ -29,7 +29,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Whether there is nobody who waits.
+    /// True if there is nobody who waits.
     fn is_over(&self) -> bool {
         self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
             || self.until.is_some_and(|until| Instant::now() >= until)

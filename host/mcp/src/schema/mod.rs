@@ -73,7 +73,7 @@ impl Schema {
         self.bytes
     }
 
-    /// Whether checking this text may take longer than a thread with other duties can spare.
+    /// True if checking this text may take longer than a thread with other duties can spare.
     pub(crate) fn is_long(&self, text: &str) -> bool {
         let bytes = text.len() as u64;
         let each = bytes.saturating_mul(1 + self.byte_steps.max(self.rates.name_byte).max(self.rates.text_byte));

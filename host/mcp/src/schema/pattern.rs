@@ -113,7 +113,7 @@ impl Pattern {
         Ok(Self { regex, text: text.into(), byte_steps, bytes })
     }
 
-    /// Whether a text matches. True where that cannot be paid for, or fails.
+    /// True if a text matches. True where that cannot be paid for, or fails.
     fn fits(&self, text: &str) -> bool {
         if !pay(BEGIN_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64))) {
             return true;
@@ -126,7 +126,7 @@ impl Pattern {
     }
 }
 
-/// Whether this may stand for a class: after another backslash it does not.
+/// True if this may stand for a class: after another backslash it does not.
 fn is_class(pair: &[u8]) -> bool {
     matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
 }

@@ -78,7 +78,7 @@ impl Tool {
         if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
     }
 
-    /// Whether looking into these arguments may take longer than a thread with other duties can
+    /// True if looking into these arguments may take longer than a thread with other duties can
     /// spare, a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();

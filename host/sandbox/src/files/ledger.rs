@@ -127,7 +127,7 @@ impl Account {
         done
     }
 
-    /// Whether somebody was refused room since it was last asked.
+    /// True if somebody was refused room since it was last asked.
     pub(crate) fn was_refused(&self) -> bool {
         self.ledger.refused.swap(false, Ordering::AcqRel)
     }
@@ -143,7 +143,7 @@ impl Account {
         self.ledger.names().counted = None;
     }
 
-    /// Whether it is being counted: who asks for a name, or closes a file, waits until that is done.
+    /// True if it is being counted: who asks for a name, or closes a file, waits until that is done.
     pub(crate) fn is_counted(&self) -> bool {
         self.ledger.counts.load(Ordering::Acquire) > 0
     }

@@ -115,7 +115,7 @@ impl Head {
     }
 }
 
-/// Whether a length, chunks, or neither says where a message ends, and no other field says otherwise.
+/// True if a length, chunks, or neither says where a message ends, and no other field says otherwise.
 fn one_end<'v>(
     mut lengths: impl Iterator<Item = &'v [u8]>,
     mut codings: impl Iterator<Item = &'v [u8]>,
@@ -194,7 +194,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
 mod tests {
     use super::*;
 
-    /// Whether hyper gets to see this: all at once, and byte by byte.
+    /// True if hyper gets to see this: all at once, and byte by byte.
     fn passes(text: &str) -> bool {
         let all = |pieces: usize| {
             let expected = Expected::default();

@@ -116,7 +116,7 @@ impl StateFile {
         Ok(visit)
     }
 
-    /// Whether it is open, so that reading waits for nobody but the disk.
+    /// True if it is open, so that reading waits for nobody but the disk.
     pub(super) fn is_open(&self) -> bool {
         self.now.try_read().is_ok_and(|now| now.database.is_some())
     }
@@ -152,7 +152,7 @@ impl StateFile {
         })
     }
 
-    /// Whether everything up to `mark` survives the host by now, where that can be said without waiting.
+    /// True if everything up to `mark` survives the host by now, where that can be said without waiting.
     pub(super) fn is_settled(&self, mark: Mark) -> bool {
         self.now.try_read().is_ok_and(|now| now.life == mark.life)
             && self.durable.load(Ordering::Acquire) >= mark.commit

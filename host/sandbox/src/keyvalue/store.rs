@@ -132,7 +132,7 @@ impl Store {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// Whether the file is open: reading then waits for nobody but the disk.
+    /// True if the file is open: reading then waits for nobody but the disk.
     pub(crate) fn is_open(&self) -> bool {
         self.file.is_open()
     }
@@ -269,7 +269,7 @@ impl Store {
         })
     }
 
-    /// Whether all that was written up to `mark` survives the host and the machine by now, where that is known without waiting.
+    /// True if all that was written up to `mark` survives the host and the machine by now, where that is known without waiting.
     pub(crate) fn is_settled(&self, mark: Mark) -> bool {
         self.file.is_settled(mark)
     }

@@ -17,7 +17,7 @@ pub(super) struct Patterns {
     begin_decoded: [bool; 256],
     /// The patterns by their first byte.
     buckets: Vec<Vec<usize>>,
-    /// Whether what reads as base64 or hexadecimal digits is decoded.
+    /// True if what reads as base64 or hexadecimal digits is decoded.
     decoded: bool,
     longest_bytes: usize,
 }
@@ -74,19 +74,19 @@ impl Patterns {
         self.longest_bytes
     }
 
-    /// Whether what reads as base64 or hexadecimal digits is decoded.
+    /// True if what reads as base64 or hexadecimal digits is decoded.
     pub(super) const fn are_decoded(&self) -> bool {
         self.decoded
     }
 
-    /// Whether a value or an escape begins with this byte.
+    /// True if a value or an escape begins with this byte.
     #[inline]
     pub(super) fn may_begin(&self, byte: u8, decoded: bool) -> bool {
         let begin = if decoded { &self.begin_decoded } else { &self.begin };
         begin.get(usize::from(byte)).copied().unwrap_or_default()
     }
 
-    /// Whether a value or an escape of a decoded text begins with a byte that has these bits at its top.
+    /// True if a value or an escape of a decoded text begins with a byte that has these bits at its top.
     pub(super) fn may_begin_with_bits(&self, top: u8, bits: u32) -> bool {
         let least = usize::from(top) << (8 - bits);
         let most = least + (1 << (8 - bits));

@@ -82,7 +82,7 @@ impl Redactor {
         if stream.replaced { Cow::Owned(clean) } else { Cow::Borrowed(bytes) }
     }
 
-    /// Whether the name of a header field, without capitals, has a value in it.
+    /// True if the name of a header field, without capitals, has a value in it.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
         let Some(sought) = self.0.as_deref() else { return false };
         let (mut scanner, mut found) = (Scanner::new(0), Vec::new());

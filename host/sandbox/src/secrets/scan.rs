@@ -123,7 +123,7 @@ impl Scanner {
         }
     }
 
-    /// Whether something has begun.
+    /// True if something has begun.
     pub(super) fn is_live(&self) -> bool {
         !self.items.is_empty() || self.lanes.as_ref().is_some_and(|lanes| lanes.is_live())
     }

@@ -120,7 +120,7 @@ struct Block {
     kind: FrameKind,
     /// Operands that wait below it.
     base: u64,
-    /// Whether what follows in it is never reached, and never compiled.
+    /// True if what follows in it is never reached, and never compiled.
     dead: bool,
 }
 

@@ -145,7 +145,7 @@ pub(crate) type Arguments<'a> = HashMap<&'a str, Item<'a>>;
 /// Follows the steps of instantiation.
 pub(crate) struct Evaluation<'l> {
     pub(crate) ledger: &'l mut Ledger,
-    /// Whether components inside are instantiated as well, or only known by their exports.
+    /// True if components inside are instantiated as well, or only known by their exports.
     expands: bool,
     depth: u64,
     /// What was made of core instances.

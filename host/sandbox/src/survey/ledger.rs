@@ -154,7 +154,7 @@ impl LoadBound {
         }
     }
 
-    /// Whether it is one of the counts that every call is held to as well.
+    /// True if it is one of the counts that every call is held to as well.
     pub(crate) const fn is_of_calls(self) -> bool {
         matches!(self, Self::Instances | Self::Memories | Self::Tables)
     }

@@ -66,7 +66,7 @@ impl Survey {
         code::check(bytes, &mut Ledger::default())
     }
 
-    /// Whether each of its tables fits a slot of the pool.
+    /// True if each of its tables fits a slot of the pool.
     pub(crate) fn fits_pool(&self) -> bool {
         self.parts.table_elements_max <= TABLE_ELEMENTS as u64
     }
@@ -76,7 +76,7 @@ impl Survey {
         self.parts.host_bytes
     }
 
-    /// Whether making an instance takes so little that any thread may do it.
+    /// True if making an instance takes so little that any thread may do it.
     pub(crate) fn is_light(&self) -> bool {
         self.parts.host_bytes <= LIGHT_HOST_BYTES
             && self.parts.copied_bytes <= LIGHT_COPIED_BYTES

@@ -73,7 +73,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(Item::Component(Rc::new(Blueprint { definition: None, captured: Vec::new(), exports, size })))
     }
 
-    /// Whether nothing is being read.
+    /// True if nothing is being read.
     pub(crate) fn is_empty(&self) -> bool {
         self.stack.is_empty()
     }

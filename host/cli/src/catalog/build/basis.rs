@@ -50,7 +50,7 @@ impl<'a> Basis<'a> {
         Self { pinned, ..Self::none() }
     }
 
-    /// Whether nothing of these bytes may be looked at.
+    /// True if nothing of these bytes may be looked at.
     pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
         let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(String::as_str));
         pinned.is_some_and(|pinned| pinned != Some(digest))

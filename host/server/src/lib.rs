@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aside;
+mod call;
 pub mod catalog;
 pub mod control;
 mod error;
@@ -26,6 +27,7 @@ mod traces;
 pub mod wit;
 pub mod workers;
 
+pub use call::{Measured, USAGE_KEY};
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
 pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};

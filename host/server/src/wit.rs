@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use toolcell_sandbox::{WitFile, WitTexts};
 
 use crate::aside;
-use crate::catalog::{plain, read_bounded};
+use crate::file::{plain, read_bounded};
 
 /// Files that are read of one folder. WASI 0.2 has 40 in nine packages.
 const FILES_MAX: usize = 256;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallResult, Cancellation, ContentKind, Patience, Tool, sanitize};
 use toolcell_policy::{Limit, Unit};
+use toolcell_server::Measured;
 use toolcell_server::Ready;
-use toolcell_server::catalog::Measured;
 
 use crate::args::CalibrateArgs;
 use crate::commands::sample;

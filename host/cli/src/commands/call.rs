@@ -10,7 +10,8 @@ use toolcell_mcp::{
 };
 use toolcell_sandbox::Captured;
 use toolcell_server::Ready;
-use toolcell_server::catalog::{Catalog, USAGE_KEY};
+use toolcell_server::USAGE_KEY;
+use toolcell_server::catalog::Catalog;
 
 use crate::args::CallArgs;
 use crate::commands::sample;

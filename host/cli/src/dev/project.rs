@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};
-use toolcell_server::catalog::beside::absolute;
+use toolcell_server::catalog::side_files::absolute;
 use toolcell_server::stamp::{self, Stamps};
 
 /// Folders that tools of languages write, whatever git is told of them.

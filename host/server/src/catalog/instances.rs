@@ -33,19 +33,19 @@ fn tell(component: &str, call: &StartCall) {
 }
 
 /// The instances of one component that are kept, by caller.
-pub struct KeptByCaller {
-    callers: Mutex<HashMap<String, Place>>,
+pub struct InstancesByCaller {
+    callers: Mutex<HashMap<String, CallerInstance>>,
     idle: Duration,
     lifetime: Duration,
 }
 
 /// A caller's place.
-struct Place {
+struct CallerInstance {
     kept: Arc<Kept>,
     used: Instant,
 }
 
-impl KeptByCaller {
+impl InstancesByCaller {
     /// Where the manifest says `instance = "per-caller"`.
     pub fn of(policy: &ComponentPolicy) -> Option<Arc<Self>> {
         match policy.instance() {
@@ -65,7 +65,7 @@ impl KeptByCaller {
         }
         let gone = if callers.len() >= CALLERS_MAX { Some(make_room(&mut callers)?) } else { None };
         let kept = Arc::new(Kept::new(self.idle, self.lifetime));
-        callers.insert(caller.to_owned(), Place { kept: Arc::clone(&kept), used });
+        callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
         // Its instance is given up after the reply.
         gone.into_iter().for_each(|kept| crate::workers::leave(Box::new(kept)));
@@ -74,7 +74,7 @@ impl KeptByCaller {
 }
 
 /// Takes the place of the caller whose last call is the longest ago. A call that runs, or waits for its turn, holds its own.
-fn make_room(callers: &mut HashMap<String, Place>) -> Option<Arc<Kept>> {
+fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<Kept>> {
     let idle = callers.iter().filter(|(_, place)| Arc::strong_count(&place.kept) == 1);
     let longest = idle.min_by_key(|(_, place)| place.used).map(|(caller, _)| caller.clone())?;
     callers.remove(&longest).map(|place| place.kept)
@@ -88,7 +88,7 @@ pub enum Instances {
     /// Made ahead.
     Warm(Arc<Warm>),
     /// Kept for the caller, for all tools of the component.
-    Kept(Arc<KeptByCaller>),
+    Kept(Arc<InstancesByCaller>),
 }
 
 /// Where one call's instance comes from.
@@ -103,7 +103,7 @@ impl Instances {
     pub fn of(
         policy: &ComponentPolicy,
         component: &Arc<ToolComponent>,
-        kept: Option<&Arc<KeptByCaller>>,
+        kept: Option<&Arc<InstancesByCaller>>,
         (limits, reach): (&Limits, &Arc<Reach>),
         warming: &Warming,
     ) -> Self {
@@ -144,8 +144,8 @@ impl Source<'_> {
 mod tests {
     use super::*;
 
-    fn kept() -> KeptByCaller {
-        KeptByCaller { callers: Mutex::default(), idle: Duration::from_secs(1), lifetime: Duration::from_secs(1) }
+    fn kept() -> InstancesByCaller {
+        InstancesByCaller { callers: Mutex::default(), idle: Duration::from_secs(1), lifetime: Duration::from_secs(1) }
     }
 
     #[test]

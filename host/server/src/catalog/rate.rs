@@ -94,7 +94,7 @@ impl Allowances {
         callers.entry(name.into()).or_insert_with(|| Allowance::of(self.pace)).take(now)
     }
 
-    /// A panic elsewhere leaves whole entries behind.
+    /// A panic elsewhere leaves whole targets behind.
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Allowance>> {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }

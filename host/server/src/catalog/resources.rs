@@ -6,7 +6,7 @@ use toolcell_mcp::{DeclaredResource, ToolList};
 use toolcell_policy::{ComponentPolicy, Diagnostic, ResourceRule, ToolArguments, UriTemplate};
 use toolcell_sandbox::contract;
 
-use super::Entry;
+use super::CallTarget;
 
 /// All of a catalog's.
 #[derive(Default)]
@@ -18,10 +18,10 @@ pub struct Declared {
 
 impl Declared {
     /// Those of the components whose tools these are.
-    pub fn of(entries: &[Arc<Entry>], tools: &ToolList) -> Self {
+    pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList) -> Self {
         let mut declared = Self::default();
-        for (entry, tool) in entries.iter().zip(tools.tools()) {
-            let own = entry.component.policy.resources().iter().filter(|rule| rule.tool() == entry.name);
+        for (target, tool) in targets.iter().zip(tools.tools()) {
+            let own = target.component.policy.resources().iter().filter(|rule| rule.tool() == target.name);
             for rule in own {
                 declared.addresses.push(rule.uri().clone());
                 declared.all.push(resource(rule, &tool.definition().name));

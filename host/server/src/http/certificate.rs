@@ -5,7 +5,7 @@ use toolcell_mcp::http::Certificate;
 use toolcell_policy::TlsFiles;
 
 use super::watch::Watching;
-use crate::catalog::read_bounded;
+use crate::file::read_bounded;
 
 /// Longest file of a certificate with its chain, or of a key, in bytes.
 const PEM_BYTES_MAX: u64 = 256 * 1024;

@@ -12,7 +12,7 @@ use toolcell_mcp::{Caller, Cancellation};
 use toolcell_sandbox::Digest;
 
 use super::watch::Watching;
-use crate::catalog::read_bounded;
+use crate::file::read_bounded;
 
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;

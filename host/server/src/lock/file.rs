@@ -8,7 +8,7 @@ use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
 use crate::aside;
-use crate::catalog::read_bounded;
+use crate::file::read_bounded;
 
 /// The file's name, beside the manifest.
 pub const LOCK: &str = "toolcell.lock";

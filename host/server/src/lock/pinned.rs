@@ -7,7 +7,7 @@ use toolcell_sandbox::Digest;
 
 use super::confirmed::Confirmed;
 use super::grants;
-use crate::catalog::{Catalog, Loaded, Offer};
+use crate::catalog::{Catalog, LoadedComponent, Offer};
 
 /// Everything that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,8 +49,9 @@ pub struct Tool {
 impl Lock {
     /// What this catalog comes to.
     pub fn of(catalog: &Catalog) -> Self {
-        let component =
-            |component: &std::sync::Arc<Loaded>| (component.name().to_owned(), Component::of(catalog, component));
+        let component = |component: &std::sync::Arc<LoadedComponent>| {
+            (component.name().to_owned(), Component::of(catalog, component))
+        };
         Self { components: catalog.components().iter().map(component).collect() }
     }
 
@@ -73,7 +74,7 @@ impl Lock {
 }
 
 impl Component {
-    fn of(catalog: &Catalog, component: &std::sync::Arc<Loaded>) -> Self {
+    fn of(catalog: &Catalog, component: &std::sync::Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
         let own = catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
         Self {

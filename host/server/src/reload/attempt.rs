@@ -16,7 +16,7 @@ use super::difference::Difference;
 use super::files::Files;
 use super::journal::{Attempted, Failed, Journal, Quarantined};
 use crate::aside;
-use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, beside, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, folder_of, side_files};
 use crate::lock::{self, Approval, Component, Drift, Lock, drift};
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
@@ -378,8 +378,8 @@ impl Reloader {
 
     /// Those that are served, the manifest, and the lock.
     fn files(&self) -> BTreeSet<PathBuf> {
-        let lock = self.setup.lock.as_deref().map(beside::absolute);
-        let manifest = beside::absolute(&self.setup.manifest_path);
+        let lock = self.setup.lock.as_deref().map(side_files::absolute);
+        let manifest = side_files::absolute(&self.setup.manifest_path);
         self.served.iter().cloned().chain([manifest]).chain(lock).collect()
     }
 
@@ -437,10 +437,10 @@ fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let folder = folder_of(path);
     let named = manifest.components().iter().flat_map(|component| {
         let code = match component.source() {
-            SourceRef::File(written) => Some(beside::absolute(&folder.join(written))),
+            SourceRef::File(written) => Some(side_files::absolute(&folder.join(written))),
             _ => None,
         };
-        beside::files(component, &folder).into_iter().chain(code)
+        side_files::files(component, &folder).into_iter().chain(code)
     });
     named.collect()
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use toolcell_mcp::Catalog as _;
 
-use crate::catalog::{Catalog, Loaded};
+use crate::catalog::{Catalog, LoadedComponent};
 
 /// Names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
@@ -52,7 +52,7 @@ impl Change {
         }
     }
 
-    fn between(old: &Arc<Loaded>, new: &Arc<Loaded>) -> Option<Self> {
+    fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
         match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
             (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Reach),
             (false, true) => Some(Self::Code),
@@ -127,7 +127,7 @@ impl Difference {
 }
 
 /// Who may call each tool of a component, in words.
-fn called_by(catalog: &Catalog, component: &Arc<Loaded>) -> Vec<(String, Option<Vec<String>>)> {
+fn called_by(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Vec<(String, Option<Vec<String>>)> {
     let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
     own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use toolcell_policy::{ComponentPolicy, Limits};
 use toolcell_sandbox::ToolComponent;
 
-use super::super::admission::Admission;
 use super::super::meters::Meters;
-use super::super::{Catalog, Entry, Loaded};
+use super::super::queue::Admission;
+use super::super::{CallTarget, Catalog, LoadedComponent};
 use crate::stamp::Stamps;
 
 /// What a build begins with.
@@ -62,13 +62,13 @@ impl<'a> Basis<'a> {
     }
 
     /// The catalog that serves, and this component in it.
-    pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<Loaded>)> {
+    pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         let catalog = self.earlier.first()?;
         Some((catalog.as_ref(), catalog.component(component)?))
     }
 
     /// Whether an earlier generation serves meanwhile.
-    pub(super) fn is_beside_calls(&self) -> bool {
+    pub(super) fn is_side_files_calls(&self) -> bool {
         !self.earlier.is_empty()
     }
 
@@ -77,8 +77,8 @@ impl<'a> Basis<'a> {
         &self,
         policy: &ComponentPolicy,
         (digest, policy_digest): (&str, &str),
-        beside: &Stamps,
-    ) -> Option<(&'a Catalog, &'a Arc<Loaded>)> {
+        side_files: &Stamps,
+    ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         if self.fresh && !policy.grants().is_sealed() {
             return None;
         }
@@ -87,7 +87,7 @@ impl<'a> Basis<'a> {
             let same = loaded.digest == digest
                 && loaded.policy_digest == policy_digest
                 && loaded.policy.source() == policy.source()
-                && loaded.beside == *beside;
+                && loaded.side_files == *side_files;
             same.then_some((catalog.as_ref(), loaded))
         })
     }
@@ -101,26 +101,26 @@ impl<'a> Basis<'a> {
 
     /// The places and allowances of a tool, where it had as many.
     pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
-        let entry = self.entry(policy.name(), tool).filter(|entry| entry.admission.suits(limits))?;
-        Some(Arc::clone(&entry.admission))
+        let target = self.target(policy.name(), tool).filter(|target| target.admission.suits(limits))?;
+        Some(Arc::clone(&target.admission))
     }
 
     /// What is counted of a tool.
     pub(super) fn meters(&self, component: &str, tool: &str) -> Option<&'a Arc<Meters>> {
-        self.entry(component, tool).map(|entry| &entry.meters)
+        self.target(component, tool).map(|target| &target.meters)
     }
 
     /// The component of this name in the catalog that serves.
-    pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<Loaded>> {
+    pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<LoadedComponent>> {
         self.earlier.first().and_then(|catalog| catalog.component(component))
     }
 
-    fn entry(&self, component: &str, tool: &str) -> Option<&'a Arc<Entry>> {
-        self.entries().find(|entry| entry.component.name() == component && entry.name == tool)
+    fn target(&self, component: &str, tool: &str) -> Option<&'a Arc<CallTarget>> {
+        self.targets().find(|target| target.component.name() == component && target.name == tool)
     }
 
     /// The tools of the catalog that serves.
-    fn entries(&self) -> impl Iterator<Item = &'a Arc<Entry>> {
-        self.earlier.first().into_iter().flat_map(|catalog| &catalog.entries)
+    fn targets(&self) -> impl Iterator<Item = &'a Arc<CallTarget>> {
+        self.earlier.first().into_iter().flat_map(|catalog| &catalog.targets)
     }
 }

@@ -17,15 +17,15 @@ use toolcell_policy::{
 };
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
-use super::admission::Admission;
-use super::approval::Approvals;
-use super::callers::Visible;
-use super::instances::{Instances, KeptByCaller, Warming};
-use super::own::Process;
-use super::reach::{Reaches, Site};
+use super::approvals::Approvals;
+use super::caller_queue::CallerQueues;
+use super::instances::{Instances, InstancesByCaller, Warming};
+use super::own_files::Process;
+use super::permissions::{Reaches, Site};
+use super::queue::Admission;
 use super::resources::{self, Declared};
-use super::turns::Turns;
-use super::{Catalog, Entry, Loaded, Parts, Tally, beside, definition, meters, program};
+use super::visibility::Visibility;
+use super::{CallTarget, Catalog, LoadedComponent, Parts, Tally, definition, meters, program, side_files};
 use crate::file::{self, Unreadable};
 use crate::machine::Machine;
 use crate::stamp::Stamps;
@@ -51,7 +51,7 @@ pub struct Builder {
     calls: Arc<AtomicU64>,
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
-    turns: Arc<Turns>,
+    caller_queues: Arc<CallerQueues>,
     warming: OnceLock<Warming>,
     process: Process,
 }
@@ -69,7 +69,7 @@ pub struct Built {
 /// One component on its way.
 enum Arrival<'a> {
     /// As it is in this earlier catalog: bytes, policy and all.
-    Unchanged(&'a Catalog, &'a Arc<Loaded>),
+    Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
     /// To be made anew.
     Changed(Listed),
     /// Not to be looked into.
@@ -80,7 +80,7 @@ enum Arrival<'a> {
 struct Listed {
     component: Arc<ToolComponent>,
     policy_digest: String,
-    beside: Stamps,
+    side_files: Stamps,
     tools: Vec<contract::Tool>,
     /// What compiling its code has left of the time to compile it: for the schemas of its tools.
     time: Duration,
@@ -92,9 +92,9 @@ impl Builder {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
         let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
-        let turns = Arc::default();
+        let caller_queues = Arc::default();
         let process = Process::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, turns, warming, process }
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, warming, process }
     }
 
     /// Keeps the process's own files out of all mounts.
@@ -133,7 +133,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
-        problems.extend(self.process.check(manifest, folder, &draft.parts.entries));
+        problems.extend(self.process.check(manifest, folder, &draft.parts.targets));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
@@ -148,13 +148,13 @@ impl Builder {
     /// The generation that a draft comes to. What belongs to all of them goes on.
     fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
         let Draft { parts, basis, callers, .. } = draft;
-        let Parts { tools, entries, rules, components } = parts;
+        let Parts { tools, targets, rules, components } = parts;
         let tools = ToolList::new(basis.generation, tools)?;
         let before = basis.earlier.first();
         Ok(Catalog {
-            resources: Declared::of(&entries, &tools),
+            resources: Declared::of(&targets, &tools),
             tools,
-            entries,
+            targets,
             components,
             sink: Arc::clone(&self.sink),
             calls: Arc::clone(&self.calls),
@@ -162,8 +162,8 @@ impl Builder {
             observation: before.and_then(|catalog| catalog.observation.clone()),
             traces: before.and_then(|catalog| catalog.traces.clone()),
             approvals: Arc::clone(&self.approvals),
-            visible: Visible::new(callers, rules),
-            turns: Arc::clone(&self.turns),
+            visibility: Visibility::new(callers, rules),
+            caller_queues: Arc::clone(&self.caller_queues),
         })
     }
 
@@ -220,7 +220,7 @@ impl Builder {
                 .at(policy.source_span()));
         };
         // Before they are read, so that no change falls between.
-        let beside = beside::looks(policy, folder);
+        let side_files = side_files::looks(policy, folder);
         let bytes = match basis.approved(policy) {
             Some(approved) => approved.bytes.to_vec(),
             None => file::read(&folder.join(written), policy.load().component_bytes())
@@ -232,14 +232,14 @@ impl Builder {
             return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &beside) {
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &side_files) {
             return Ok(Arrival::Unchanged(catalog, loaded));
         }
         let began = Instant::now();
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
             None => {
-                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_beside_calls());
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_side_files_calls());
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
@@ -251,7 +251,7 @@ impl Builder {
         }
         if component.shape() == ShapeName::Program {
             let tools = program::tools(policy);
-            return Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools, time }));
+            return Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time }));
         }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
@@ -259,7 +259,7 @@ impl Builder {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, beside, tools, time })),
+            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time })),
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -342,21 +342,21 @@ fn past(
 
 /// A component whose tools are being added.
 struct Adding<'a> {
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedComponent>,
     reaches: Reaches<'a>,
     /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
-    kept: Vec<(Arc<Reach>, Arc<KeptByCaller>)>,
+    kept: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
     warming: &'a Warming,
     /// What the schemas of its tools may take.
     room: definition::Room,
 }
 
 impl Adding<'_> {
-    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<KeptByCaller>> {
+    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
         if let Some((_, kept)) = self.kept.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
             return Some(Arc::clone(kept));
         }
-        let kept = KeptByCaller::of(policy)?;
+        let kept = InstancesByCaller::of(policy)?;
         self.kept.push((Arc::clone(reach), Arc::clone(&kept)));
         Some(kept)
     }
@@ -378,7 +378,7 @@ impl Draft<'_> {
         &mut self,
         policy: &ComponentPolicy,
         catalog: &Catalog,
-        loaded: &Arc<Loaded>,
+        loaded: &Arc<LoadedComponent>,
         problems: &mut Vec<Diagnostic>,
     ) {
         let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
@@ -412,18 +412,18 @@ impl Draft<'_> {
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, policy_digest, beside, tools, time } = listed;
+        let Listed { component, policy_digest, side_files, tools, time } = listed;
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
         problems.extend(program::check(policy, component.shape()));
         problems.extend(resources::check(policy, &tools));
         let Ok(()) = check_count(policy, tools.len()).map_err(|problem| problems.push(problem)) else { return };
-        let loaded = Arc::new(Loaded {
+        let loaded = Arc::new(LoadedComponent {
             policy: policy.clone(),
             digest: component.digest().to_string(),
             policy_digest,
-            beside,
+            side_files,
             component,
             denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
         });
@@ -485,9 +485,19 @@ impl Draft<'_> {
                 let approval = Some(policy.tool_approval(&name)).filter(asks);
                 self.parts.tools.push(Arc::new(tool));
                 let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
-                let entry =
-                    Entry { component, name, program, limits, reach, admission, instances, approval, narrowed, meters };
-                self.parts.entries.push(Arc::new(entry));
+                let target = CallTarget {
+                    component,
+                    name,
+                    program,
+                    limits,
+                    reach,
+                    admission,
+                    instances,
+                    approval,
+                    narrowed,
+                    meters,
+                };
+                self.parts.targets.push(Arc::new(target));
                 self.parts.rules.push(Arc::clone(&self.callers));
                 self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
             }
@@ -500,8 +510,8 @@ impl Draft<'_> {
         if !complete {
             return Vec::new();
         }
-        let named = self.parts.entries.iter().zip(&self.parts.tools);
-        let names: Vec<_> = named.map(|(entry, tool)| entry.called(&tool.definition().name)).collect();
+        let named = self.parts.targets.iter().zip(&self.parts.tools);
+        let names: Vec<_> = named.map(|(target, tool)| target.called(&tool.definition().name)).collect();
         self.callers.check_tools(&names)
     }
 

@@ -19,8 +19,8 @@ use toolcell_policy::{
 };
 use toolcell_sandbox::Identity;
 
-use super::beside::{self, absolute};
-use super::{Entry, Loaded};
+use super::side_files::{self, absolute};
+use super::{CallTarget, LoadedComponent};
 use crate::open::CodeCacheOptions;
 use crate::{aside, control, lock, machine};
 
@@ -68,9 +68,9 @@ impl Process {
     }
 
     /// Every mount that holds something of this process, or of this manifest's.
-    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, entries: &[Arc<Entry>]) -> Vec<Diagnostic> {
+    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
         let kept: Vec<Kept<'_>> = self.kept(manifest, folder).collect();
-        let mounted = || entries.iter().flat_map(|entry| entry.reach.mounted().map(move |mount| (entry, mount)));
+        let mounted = || targets.iter().flat_map(|target| target.reach.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
         let paths: BTreeSet<PathBuf> = kept.iter().map(|kept| kept.path.clone()).chain(paths).collect();
         // A place that nobody can look at holds nothing: whatever is read there is refused with that reason.
@@ -78,12 +78,12 @@ impl Process {
         let places: HashMap<PathBuf, Place> =
             aside::each(paths, look).into_iter().map(|(path, place)| (path, place.unwrap_or_default())).collect();
         let mut problems: Vec<Diagnostic> = Vec::new();
-        for (entry, (mount, identity)) in mounted() {
+        for (target, (mount, identity)) in mounted() {
             let inside = path_of(mount, folder).and_then(|path| places.get(&path)).map(|place| &place.holders);
             for kept in &kept {
                 let Some(place) = places.get(&kept.path) else { continue };
-                if kept.is_held(&entry.component, mount, (place, identity, inside)) {
-                    let problem = problem(&entry.component, mount, &kept.what);
+                if kept.is_held(&target.component, mount, (place, identity, inside)) {
+                    let problem = problem(&target.component, mount, &kept.what);
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
@@ -145,7 +145,7 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
         let but = (*secret.delivery() == Delivery::Expose).then_some(name);
         kept.push(Kept { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
     }
-    let others = beside::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
+    let others = side_files::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
     kept.extend(others.map(|path| Kept {
         what: format!("a file that component {name:?} is loaded with"),
         path,
@@ -159,7 +159,7 @@ impl Kept<'_> {
     /// inside of these.
     fn is_held(
         &self,
-        component: &Loaded,
+        component: &LoadedComponent,
         mount: &Mount,
         (place, identity, inside): (&Place, Identity, Option<&BTreeSet<Identity>>),
     ) -> bool {
@@ -229,7 +229,7 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((data.dev(), data.ino()))
 }
 
-fn problem(component: &Loaded, mount: &Mount, what: &str) -> Diagnostic {
+fn problem(component: &LoadedComponent, mount: &Mount, what: &str) -> Diagnostic {
     let (name, guest) = (component.name(), mount.guest());
     let label = match mount.access() {
         Access::Write => "guests can change it there",

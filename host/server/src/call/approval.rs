@@ -1,17 +1,16 @@
 //! Calls that a person confirms before they run. Must not hold: how a person is asked, or which calls are confirmed (that is
 //! the manifest's).
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{Answer, Ask, AskError, AskTerms, Asked, Call, Question, sanitize};
 use toolcell_policy::Approval;
 use toolcell_policy::quantity::show_millis;
 
-use super::Begun;
-use super::asking::named;
-use super::running::Ending;
+use super::StartedCall;
+use super::execute::EndedCall;
+use super::questions::named;
+use crate::catalog::Approvals;
 
 /// The key of the question. No guest can have it.
 const KEY: &str = "toolcell.approval";
@@ -25,21 +24,6 @@ const ARGUMENTS_CHARS_MAX: usize = 1_000;
 /// Bytes of an answer to the question: its action, and what clients add.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Approvals that are remembered at once, and rounds that were used up. A person gives a few in an hour.
-const REMEMBERED_MAX: usize = 4_096;
-
-/// What persons have approved, over all generations.
-#[derive(Debug, Default)]
-pub struct Approvals(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// Until when an approval holds for further calls: by caller, tool and what that runs.
-    remembered: HashMap<String, Instant>,
-    /// Calls in rounds whose approval was used, and until when it could be brought again.
-    used: HashMap<String, Instant>,
-}
-
 /// The right of one call to its approval; given back unused unless the call ran to its end.
 pub struct Approved<'a> {
     approvals: &'a Approvals,
@@ -47,62 +31,29 @@ pub struct Approved<'a> {
     chain: Option<String>,
 }
 
-impl Approvals {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn holds(&self, what: &str) -> bool {
-        self.state().remembered.get(what).is_some_and(|until| *until > Instant::now())
-    }
-
-    /// One that finds no place is not remembered: the person is asked again.
-    fn remember(&self, what: String, time: Duration) {
-        insert(&mut self.state().remembered, what, time);
-    }
-
-    /// Uses the approval of these rounds; false where it is used already, or cannot be noted as used.
-    fn claim(&self, chain: &str, time: Duration) -> bool {
-        let mut state = self.state();
-        let used = state.used.get(chain).is_some_and(|until| *until > Instant::now());
-        !used && insert(&mut state.used, chain.to_owned(), time)
-    }
-}
-
-/// Notes something for a time, if there is room.
-fn insert(noted: &mut HashMap<String, Instant>, what: String, time: Duration) -> bool {
-    let now = Instant::now();
-    if noted.len() >= REMEMBERED_MAX {
-        noted.retain(|_, until| *until > now);
-    }
-    let room = noted.len() < REMEMBERED_MAX || noted.contains_key(&what);
-    if room {
-        noted.insert(what, now + time);
-    }
-    room
-}
-
 impl Approved<'_> {
     /// The call ended. One that asks its caller for more has not used its approval yet.
     pub fn ended(self, outcome: Outcome) {
         if let Some(chain) = self.chain.filter(|_| outcome == Outcome::InputRequired) {
-            self.approvals.state().used.remove(&chain);
+            self.approvals.give_back(&chain);
         }
     }
 }
 
-impl Begun<'_> {
+impl StartedCall<'_> {
     /// Has a person confirm the call, where the manifest wants it. `Err` is how the call ends that must not run.
-    pub async fn approve<'a>(&self, call: &Call, approvals: &'a Approvals) -> Result<Approved<'a>, Ending> {
+    pub(super) async fn approve(&self, call: &Call) -> Result<Approved<'_>, EndedCall> {
+        let approvals = self.catalog.approvals.as_ref();
         let free = Approved { approvals, chain: None };
-        let Some(approval) = self.entry.approval else { return Ok(free) };
+        let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
-        let what = [caller, self.name(), &self.entry.component.digest, &self.entry.component.policy_digest].join("\n");
+        let what =
+            [caller, self.name(), &self.target.component.digest, &self.target.component.policy_digest].join("\n");
         if approval.remember().is_some() && approvals.holds(&what) {
             self.note_approval("remembered", None);
             return Ok(free);
         }
-        let wait = self.entry.limits.ask_wait();
+        let wait = self.target.limits.ask_wait();
         let asked = self.ask_person(call, approval, wait).await;
         let answer = match asked {
             Some(Asked::Answered(answers)) => answers.into_iter().next(),
@@ -150,8 +101,8 @@ impl Begun<'_> {
     }
 
     fn message(&self, call: &Call, approval: Approval) -> String {
-        let (tool, component) = (self.name(), self.entry.component.name());
-        let (shown, left_out) = shown(&self.entry.reach.redactor().text(call.arguments.get()));
+        let (tool, component) = (self.name(), self.target.component.name());
+        let (shown, left_out) = shown(&self.target.reach.redactor().text(call.arguments.get()));
         let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
         if left_out > 0 {
             text.push_str(&format!("… ({left_out} characters more)"));
@@ -165,7 +116,7 @@ impl Begun<'_> {
         text
     }
 
-    fn cannot_ask(&self, error: &AskError) -> Ending {
+    fn cannot_ask(&self, error: &AskError) -> EndedCall {
         let tool = self.name();
         match error {
             AskError::Unsupported(_) => {
@@ -182,11 +133,11 @@ impl Begun<'_> {
         }
     }
 
-    fn asked_elsewhere(&self, refused: Option<String>) -> Ending {
+    fn asked_elsewhere(&self, refused: Option<String>) -> EndedCall {
         match refused {
             None => {
                 self.note_approval("pending", None);
-                Ending::refused(Outcome::InputRequired, "the call goes on once it is approved".to_owned())
+                EndedCall::refused(Outcome::InputRequired, "the call goes on once it is approved".to_owned())
             }
             Some(text) => self.not_approved("failed", &text),
         }
@@ -197,13 +148,13 @@ impl Begun<'_> {
         format!("nobody approved {:?} within {wait}: it was not run (limit \"ask_wait\")", self.name())
     }
 
-    fn not_approved(&self, answer: &str, text: &str) -> Ending {
+    fn not_approved(&self, answer: &str, text: &str) -> EndedCall {
         self.note_approval(answer, Some(text));
-        Ending::refused(Outcome::NotApproved, text.to_owned())
+        EndedCall::refused(Outcome::NotApproved, text.to_owned())
     }
 
     fn note_approval(&self, answer: &str, detail: Option<&str>) {
-        self.record.asks(self.entry).write("approval", KEY, answer, detail);
+        self.record.asks(self.target).write("approval", KEY, answer, detail);
     }
 }
 
@@ -246,17 +197,5 @@ mod tests {
         claimed("a").ended(Outcome::Ok);
         assert!(!approvals.claim("a", minute), "once it ran");
         assert!(approvals.claim("b", minute));
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded_and_forgotten() {
-        let approvals = Approvals::default();
-        approvals.remember("past".to_owned(), Duration::ZERO);
-        assert!(!approvals.holds("past"));
-        for number in 0..REMEMBERED_MAX + 10 {
-            approvals.remember(number.to_string(), Duration::from_secs(60));
-        }
-        assert!(approvals.holds("0") && !approvals.holds(&(REMEMBERED_MAX + 5).to_string()));
-        assert!(approvals.state().remembered.len() <= REMEMBERED_MAX);
     }
 }

@@ -9,8 +9,11 @@ use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Limit, Limits};
 
-use super::meters::Meters;
+use super::Meters;
 use super::rate::Allowances;
+
+/// What a call is answered with that ended because its tool was narrowed.
+pub(crate) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
 
 /// The places of one tool, and the allowances of its callers.
 #[derive(Debug)]
@@ -47,7 +50,7 @@ pub enum Refusal {
     #[error("the call was cancelled")]
     Cancelled,
     /// What the tool may reach was narrowed while the call waited.
-    #[error("{}", super::NARROWED)]
+    #[error("{NARROWED}")]
     Narrowed,
 }
 
@@ -66,9 +69,9 @@ impl Refusal {
 }
 
 /// A place in the queue, given back when dropped.
-pub struct Waiting<'a>(&'a AtomicUsize);
+pub struct QueuePosition<'a>(&'a AtomicUsize);
 
-impl<'a> Waiting<'a> {
+impl<'a> QueuePosition<'a> {
     /// A place, and how many wait before it.
     pub fn enter(waiting: &'a AtomicUsize) -> (usize, Self) {
         (waiting.fetch_add(1, Ordering::AcqRel), Self(waiting))
@@ -76,15 +79,15 @@ impl<'a> Waiting<'a> {
 }
 
 /// A wait that began; it is counted when this is dropped.
-struct Wait<'a>(&'a Meters, Instant);
+struct QueueTime<'a>(&'a Meters, Instant);
 
-impl Drop for Wait<'_> {
+impl Drop for QueueTime<'_> {
     fn drop(&mut self) {
         self.0.waited(self.1.elapsed());
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -112,13 +115,13 @@ impl Admission {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let (before, _waiting) = Waiting::enter(&self.waiting);
+        let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
             let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
             return Err(Refusal::QueueFull { running, queue });
         }
         let wait: Duration = self.limits.queue_wait();
-        let _wait = Wait(&self.meters, Instant::now());
+        let _wait = QueueTime(&self.meters, Instant::now());
         tokio::select! {
             biased;
             () = cancellation.cancelled() => Err(Refusal::Cancelled),

@@ -1,4 +1,4 @@
-//! Whose turn it is: how often one caller calls, and how many of its calls run at once, all tools together. Must not hold:
+//! Whose queue it is: how often one caller calls, and how many of its calls run at once, all tools together. Must not hold:
 //! what the tools themselves bound.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
@@ -10,7 +10,7 @@ use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::{Rate, show_count};
 use toolcell_policy::{Limit, Limits, Rights};
 
-use super::admission::{Refusal, Waiting, in_whole_seconds};
+use super::queue::{QueuePosition, Refusal, in_whole_seconds};
 use super::rate::Allowance;
 
 /// Callers that are kept apart, about 200 bytes each. Past these, new ones share one allowance and its places.
@@ -21,7 +21,7 @@ const EVERYBODY_ELSE: &str = "";
 
 /// The callers of all generations.
 #[derive(Default)]
-pub struct Turns(Mutex<HashMap<Key, Arc<Turn>>>);
+pub struct CallerQueues(Mutex<HashMap<Key, Arc<CallerQueue>>>);
 
 /// A caller, by what it may: one with two tokens that allow different things has two allowances, and neither begins anew
 /// where it shows the one after the other.
@@ -33,7 +33,7 @@ struct Key {
 }
 
 /// What one caller has.
-struct Turn {
+struct CallerQueue {
     rate: Option<Rate>,
     concurrency: Option<usize>,
     allowance: Option<Mutex<Allowance>>,
@@ -43,11 +43,11 @@ struct Turn {
 
 /// A place among the caller's calls, until it is dropped.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct CallerPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Turns {
+impl CallerQueues {
     /// Takes one of what the caller may call by its rights, and waits for a place among its own calls as the tool has its
     /// calls wait.
     pub async fn enter(
@@ -56,34 +56,34 @@ impl Turns {
         rights: &Rights<'_>,
         limits: &Limits,
         cancellation: &Cancellation,
-    ) -> Result<Place, Refusal> {
+    ) -> Result<CallerPermit, Refusal> {
         let (rate, concurrency) = (rights.rate(), rights.concurrency());
         if rate.is_none() && concurrency.is_none() {
-            return Ok(Place::default());
+            return Ok(CallerPermit::default());
         }
-        let turn = self.turn(caller, rate, concurrency);
-        turn.take_allowance()?;
-        turn.wait(limits, cancellation).await
+        let queue = self.queue(caller, rate, concurrency);
+        queue.take_allowance()?;
+        queue.wait(limits, cancellation).await
     }
 
-    fn turn(&self, caller: &str, rate: Option<Rate>, concurrency: Option<usize>) -> Arc<Turn> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn queue(&self, caller: &str, rate: Option<Rate>, concurrency: Option<usize>) -> Arc<CallerQueue> {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut key = Key { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
-        if let Some(turn) = turns.get(&key) {
-            return Arc::clone(turn);
+        if let Some(queue) = queues.get(&key) {
+            return Arc::clone(queue);
         }
-        if turns.len() >= CALLERS_MAX {
+        if queues.len() >= CALLERS_MAX {
             let now = Instant::now();
-            turns.retain(|_, turn| !turn.is_as_new(now));
+            queues.retain(|_, queue| !queue.is_as_new(now));
         }
-        if turns.len() >= CALLERS_MAX {
+        if queues.len() >= CALLERS_MAX {
             key.caller = EVERYBODY_ELSE.into();
         }
-        Arc::clone(turns.entry(key).or_insert_with(|| Arc::new(Turn::new(rate, concurrency))))
+        Arc::clone(queues.entry(key).or_insert_with(|| Arc::new(CallerQueue::new(rate, concurrency))))
     }
 }
 
-impl Turn {
+impl CallerQueue {
     fn new(rate: Option<Rate>, concurrency: Option<usize>) -> Self {
         let allowance = rate.map(|rate| Mutex::new(Allowance::new(rate)));
         let places = concurrency.map(|count| Arc::new(Semaphore::new(count)));
@@ -106,13 +106,13 @@ impl Turn {
         taken.map_err(|wait| Refusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
     }
 
-    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<Place, Refusal> {
-        let Some(places) = &self.places else { return Ok(Place::default()) };
-        let held = |permit| Place { _permit: Some(permit) };
+    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<CallerPermit, Refusal> {
+        let Some(places) = &self.places else { return Ok(CallerPermit::default()) };
+        let held = |permit| CallerPermit { _permit: Some(permit) };
         if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
             return Ok(held(permit));
         }
-        let (before, _waiting) = Waiting::enter(&self.waiting);
+        let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= limits.queue() {
             let running = show_count(u64::try_from(self.concurrency.unwrap_or(0)).unwrap_or(u64::MAX));
             return Err(Refusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
@@ -140,18 +140,23 @@ mod tests {
         parse(&Source { name: "test", text: &text }).unwrap().manifest.callers().clone()
     }
 
-    async fn enter(turns: &Turns, callers: &Callers, caller: &str, limits: &Limits) -> Result<Place, Refusal> {
-        turns.enter(caller, &callers.rights(caller, std::iter::empty()), limits, &Cancellation::new()).await
+    async fn enter(
+        queues: &CallerQueues,
+        callers: &Callers,
+        caller: &str,
+        limits: &Limits,
+    ) -> Result<CallerPermit, Refusal> {
+        queues.enter(caller, &callers.rights(caller, std::iter::empty()), limits, &Cancellation::new()).await
     }
 
     #[tokio::test]
     async fn a_caller_calls_as_often_as_it_may_and_others_are_not_held_up() {
-        let (turns, callers, limits) = (Turns::default(), callers("rate = '2/h'"), Limits::default());
+        let (queues, callers, limits) = (CallerQueues::default(), callers("rate = '2/h'"), Limits::default());
         for caller in ["one", "two"] {
             for _ in 0..2 {
-                assert!(enter(&turns, &callers, caller, &limits).await.is_ok());
+                assert!(enter(&queues, &callers, caller, &limits).await.is_ok());
             }
-            let refusal = enter(&turns, &callers, caller, &limits).await.unwrap_err();
+            let refusal = enter(&queues, &callers, caller, &limits).await.unwrap_err();
             assert_eq!(
                 refusal.to_string(),
                 "too many calls: more than 2/h by this caller (\"rate\" in [callers]); try again in 30m"
@@ -162,15 +167,15 @@ mod tests {
     #[tokio::test]
     async fn so_many_run_at_once_and_so_many_wait() {
         let limits = Limits::default().with(Limit::Queue, 1).unwrap();
-        let (turns, callers) = (Turns::default(), callers("concurrency = 1"));
-        let first = enter(&turns, &callers, "one", &limits).await.unwrap();
-        assert!(enter(&turns, &callers, "two", &limits).await.is_ok());
+        let (queues, callers) = (CallerQueues::default(), callers("concurrency = 1"));
+        let first = enter(&queues, &callers, "one", &limits).await.unwrap();
+        assert!(enter(&queues, &callers, "two", &limits).await.is_ok());
         let third = async {
-            let refusal = enter(&turns, &callers, "one", &limits).await.unwrap_err();
+            let refusal = enter(&queues, &callers, "one", &limits).await.unwrap_err();
             drop(first);
             refusal
         };
-        let (second, third) = tokio::join!(enter(&turns, &callers, "one", &limits), third);
+        let (second, third) = tokio::join!(enter(&queues, &callers, "one", &limits), third);
         assert!(second.is_ok());
         assert_eq!(
             third.to_string(),
@@ -180,21 +185,21 @@ mod tests {
 
     #[tokio::test]
     async fn showing_another_token_in_between_gives_nothing_back() {
-        let (turns, limits) = (Turns::default(), Limits::default());
+        let (queues, limits) = (CallerQueues::default(), Limits::default());
         let (less, more) = (callers("rate = '1/h'"), callers("rate = '2/h'"));
-        assert!(enter(&turns, &less, "one", &limits).await.is_ok());
+        assert!(enter(&queues, &less, "one", &limits).await.is_ok());
         for allowed in [true, true, false] {
-            assert_eq!(enter(&turns, &more, "one", &limits).await.is_ok(), allowed);
-            assert!(enter(&turns, &less, "one", &limits).await.is_err());
+            assert_eq!(enter(&queues, &more, "one", &limits).await.is_ok(), allowed);
+            assert!(enter(&queues, &less, "one", &limits).await.is_err());
         }
     }
 
     #[tokio::test]
     async fn callers_that_use_nothing_make_room_for_others() {
-        let (turns, callers, limits) = (Turns::default(), callers("rate = '1000000/s'"), Limits::default());
+        let (queues, callers, limits) = (CallerQueues::default(), callers("rate = '1000000/s'"), Limits::default());
         for number in 0..=CALLERS_MAX {
-            assert!(enter(&turns, &callers, &number.to_string(), &limits).await.is_ok());
+            assert!(enter(&queues, &callers, &number.to_string(), &limits).await.is_ok());
         }
-        assert!(turns.0.lock().unwrap().len() <= CALLERS_MAX + 1);
+        assert!(queues.0.lock().unwrap().len() <= CALLERS_MAX + 1);
     }
 }

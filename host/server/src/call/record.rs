@@ -11,9 +11,8 @@ use toolcell_mcp::{Call, Revision, Tool};
 use toolcell_policy::Denial;
 use toolcell_sandbox::{Digest, Redactor};
 
-use super::meters::Meters;
-use super::told::CallName;
-use super::{Entry, Loaded};
+use super::name::CallName;
+use crate::catalog::{CallTarget, LoadedComponent, Meters};
 use crate::observation::Observation;
 
 /// What is known when a call starts.
@@ -21,7 +20,7 @@ pub struct Start<'a> {
     pub id: u64,
     pub generation: u64,
     pub tool: &'a Arc<Tool>,
-    pub component: &'a Loaded,
+    pub component: &'a LoadedComponent,
     /// Takes the tool's secrets out of what is recorded.
     pub redactor: &'a Redactor,
 }
@@ -63,16 +62,16 @@ impl CallRecord {
     }
 
     /// Records what the call is denied, where anything is recorded.
-    pub fn denials(&self, entry: &Entry, observation: Option<&Arc<Observation>>) -> DenialRecords {
-        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&entry.component));
-        let redactor = entry.reach.redactor().clone();
+    pub fn denials(&self, target: &CallTarget, observation: Option<&Arc<Observation>>) -> DenialRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        let redactor = target.reach.redactor().clone();
         DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
     }
 
     /// Records what is asked in the call.
-    pub fn asks(&self, entry: &Entry) -> AskRecords {
-        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&entry.component));
-        AskRecords { sink, id: self.id, tool, component, redactor: entry.reach.redactor().clone() }
+    pub fn asks(&self, target: &CallTarget) -> AskRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        AskRecords { sink, id: self.id, tool, component, redactor: target.reach.redactor().clone() }
     }
 
     /// Records the end.
@@ -105,7 +104,7 @@ pub struct DenialRecords {
     sink: Arc<Sink>,
     id: u64,
     tool: Arc<Tool>,
-    component: Arc<Loaded>,
+    component: Arc<LoadedComponent>,
     redactor: Redactor,
     observation: Option<Arc<Observation>>,
 }
@@ -159,7 +158,7 @@ pub struct AskRecords {
     sink: Arc<Sink>,
     id: u64,
     tool: Arc<Tool>,
-    component: Arc<Loaded>,
+    component: Arc<LoadedComponent>,
     redactor: Redactor,
 }
 

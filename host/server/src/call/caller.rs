@@ -8,10 +8,10 @@ use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
 
-use super::asking::Questions;
-use super::rate::Allowance;
+use super::name::{CallName, told};
+use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
-use super::told::{CallName, told};
+use crate::catalog::Allowance;
 use crate::traces::CallTrace;
 
 /// One call's way back to whoever sent it.

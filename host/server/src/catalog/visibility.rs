@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use toolcell_mcp::{Caller, ToolList};
 use toolcell_policy::{Callers, Rights, ToolName};
 
-use super::Entry;
+use super::CallTarget;
 
 /// Views that are kept, one for each kind of rights. Callers of more kinds have theirs made at each request.
 const VIEWS_MAX: usize = 1_000;
@@ -14,7 +14,7 @@ const VIEWS_MAX: usize = 1_000;
 type Key = Vec<Option<Vec<usize>>>;
 
 /// The rules of a generation, and what callers see by them.
-pub struct Visible {
+pub struct Visibility {
     /// The manifest's.
     callers: Arc<Callers>,
     /// All sets of rules that some tool is under. What is held back is under earlier ones.
@@ -24,7 +24,7 @@ pub struct Visible {
     views: RwLock<HashMap<Key, Option<Arc<ToolList>>>>,
 }
 
-impl Visible {
+impl Visibility {
     /// `rules` are those of each tool, by its place.
     pub fn new(callers: Arc<Callers>, rules: Vec<Arc<Callers>>) -> Self {
         let mut sets: Vec<Arc<Callers>> = Vec::new();
@@ -60,7 +60,7 @@ impl Visible {
     }
 
     /// The tools that this caller sees, where these are not all of them.
-    pub fn view(&self, caller: &Caller, entries: &[Arc<Entry>], tools: &ToolList) -> Option<Arc<ToolList>> {
+    pub fn view(&self, caller: &Caller, targets: &[Arc<CallTarget>], tools: &ToolList) -> Option<Arc<ToolList>> {
         if !self.tells_apart() {
             return None;
         }
@@ -72,9 +72,9 @@ impl Visible {
         let seen: Vec<bool> = self
             .which
             .iter()
-            .zip(entries.iter().zip(tools.tools()))
-            .map(|(set, (entry, tool))| {
-                let name = entry.called(&tool.definition().name);
+            .zip(targets.iter().zip(tools.tools()))
+            .map(|(set, (target, tool))| {
+                let name = target.called(&tool.definition().name);
                 rights.get(*set).is_some_and(|rights| rights.take(&name))
             })
             .collect();

@@ -1,7 +1,7 @@
 //! A call that is recorded as started, up to what it came to: its turn, its run under the limits of its tool, and what is
 //! made of what the sandbox reports. Must not hold: what a catalog is.
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Patience, Tool};
@@ -9,11 +9,9 @@ use toolcell_policy::Limits;
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::caller::McpCaller;
-use super::told::told;
-use super::{Begun, Entry, content, denials};
-
-/// What a call is answered with that ended because its tool may reach less from now on.
-pub(super) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
+use super::name::told;
+use super::{StartedCall, denials};
+use crate::catalog::{CallTarget, NARROWED, content};
 
 /// The key under which a result's `_meta` carries what the call used.
 pub const USAGE_KEY: &str = "toolcell/usage";
@@ -23,7 +21,7 @@ pub const USAGE_KEY: &str = "toolcell/usage";
 const CHECKED_WITHIN: Duration = Duration::from_millis(100);
 
 /// What one call came to, for the audit.
-pub(super) struct Ending {
+pub(super) struct EndedCall {
     pub(super) outcome: Outcome,
     pub(super) usage: Usage,
     pub(super) detail: String,
@@ -43,61 +41,38 @@ pub struct Measured {
     pub log_dropped_bytes: u64,
 }
 
-impl From<Ending> for Measured {
-    fn from(ending: Ending) -> Self {
-        let Ending { outcome, usage, result, printed, .. } = ending;
+impl From<EndedCall> for Measured {
+    fn from(ending: EndedCall) -> Self {
+        let EndedCall { outcome, usage, result, printed, .. } = ending;
         Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
     }
 }
 
-/// Waits for a place and runs the call.
-pub(super) async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
-    let cancellation = call.context.cancellation.clone();
-    let caller = call.context.caller.clone();
-    let since = begun.trace.as_ref().map(|_| SystemTime::now());
-    let rights = begun.visible.rights(&caller);
-    let turn = begun.turns.enter(caller.name(), &rights, &begun.entry.limits, &cancellation).await;
-    let _turn = match turn {
-        Ok(turn) => turn,
-        Err(refusal) => return Ending::refused(refusal.outcome(), refusal.to_string()),
-    };
-    let place = begun.entry.enter(caller.name(), &cancellation).await;
-    if let Some((trace, since)) = begun.trace.as_ref().zip(since) {
-        trace.waited(since);
-    }
-    match place {
-        Ok(_place) => run_admitted(begun, call).await,
-        Err(refusal) => Ending::refused(refusal.outcome(), refusal.to_string()),
-    }
-}
-
 /// Runs a call that has its place, under the tool's limits.
-pub(super) async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
-    let entry = begun.entry;
+pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
+    let target = started.target;
     let Call { arguments, context, .. } = call;
-    if let Some(failure) = entry.too_large(&arguments) {
-        return Ending::refused(Outcome::LimitExceeded, failure.to_string());
-    }
-    let source = entry.instances.for_caller(context.caller.name());
-    let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
-    let caller = McpCaller::new(&entry.limits, context, denials, asks);
-    let caller = Arc::new(caller.narrowed_by(entry.narrowed.clone()).traced(begun.trace.clone()));
+    let source = target.instances.for_caller(context.caller.name());
+    let (denials, asks) =
+        (started.record.denials(target, started.catalog.observation.as_ref()), started.record.asks(target));
+    let caller = McpCaller::new(&target.limits, context, denials, asks);
+    let caller = Arc::new(caller.narrowed_by(target.narrowed.clone()).traced(started.trace.clone()));
     let input = CallInput {
-        tool: &entry.name,
+        tool: &target.name,
         arguments_json: arguments.get(),
-        program: entry.program.as_deref(),
-        limits: &entry.limits,
-        reach: &entry.reach,
+        program: target.program.as_deref(),
+        limits: &target.limits,
+        reach: &target.reach,
         caller: Arc::<McpCaller>::clone(&caller),
         supply: source.supply(),
     };
-    let report = entry.component.component.call_tool(input).await;
-    begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
+    let report = target.component.component.call_tool(input).await;
+    started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
-    Ending::of(&caller, report, entry.reach.redactor()).unless_narrowed(entry)
+    EndedCall::of(&caller, report, target.reach.redactor()).unless_narrowed(target)
 }
 
-impl Ending {
+impl EndedCall {
     pub(super) fn refused(outcome: Outcome, text: String) -> Self {
         let result = CallResult::error(text);
         let (usage, detail, printed) = Default::default();
@@ -129,8 +104,8 @@ impl Ending {
     }
 
     /// The same, where it was not the narrowing of its tool that ended the call.
-    fn unless_narrowed(self, entry: &Entry) -> Self {
-        let narrowed = entry.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
+    fn unless_narrowed(self, target: &CallTarget) -> Self {
+        let narrowed = target.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
         if !narrowed || self.outcome != Outcome::Cancelled {
             return self;
         }

@@ -1,10 +1,13 @@
-//! Components that stand for more than their bytes: every section of the binary format, nested and multiplied. Each is refused
-//! at once, or read by the engine in bounded time and memory; what counting calls broken is broken for the engine as well.
+//! Components that stand for more than their bytes: every section of the binary format, nested and
+//! multiplied. Each is refused at once, or read by the engine in bounded time and memory; what
+//! counting calls broken is broken for the engine as well.
 //!
-//! An input that begins like a component is one. Any other is a row of choices for the generator. Findings are time and memory
-//! as much as crashes: the run ends at an input that takes too long, or for which too much is asked of the allocator.
+//! An input that begins like a component is one. Any other is a row of choices for the generator.
+//! Findings are time and memory as much as crashes: the run ends at an input that takes too long,
+//! or for which too much is asked of the allocator.
 //!
-//! The counting is taken in by its files, without the crate that runs guests, and the engine without its compiler.
+//! The counting is taken in by its files, without the crate that runs guests, and the engine
+//! without its compiler.
 #![no_main]
 #![allow(dead_code, reason = "what the crate of these files uses besides")]
 
@@ -33,8 +36,8 @@ mod slots {
     pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 }
 
-/// CPU time, since a busy machine takes its own: longer than counting takes for the largest input that is generated, with every
-/// check on.
+/// CPU time, since a busy machine takes its own: longer than counting takes for the largest input
+/// that is generated, with every check on.
 const COUNTED_WITHIN: Duration = Duration::from_secs(4);
 
 /// Choices by the bytes of an input; the first of each once they have ended.
@@ -67,7 +70,8 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// True if the engine takes it apart: parsed, validated, and everything that it instantiates written out.
+/// True if the engine takes it apart: parsed, validated, and everything that it instantiates
+/// written out.
 fn is_read(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&encode::COMPONENT) {
         return Validator::new_with_features(features()).validate_all(bytes).is_ok();

@@ -89,7 +89,8 @@ pub const FETCHED_BYTES: usize = 1024;
 impl Ask {
     /// Appends the request with this id, as one line.
     ///
-    /// # Errors None but those of a buffer that grows.
+    /// # Errors
+    /// None but those of a buffer that grows.
     pub fn write(self, id: u64, line: &mut Vec<u8>) -> anyhow::Result<()> {
         write!(line, r#"{{"jsonrpc":"2.0","id":{id},"method":"#)?;
         match self {
@@ -115,7 +116,8 @@ impl Ask {
 
     /// Checks that this line is the right answer to the request with this id.
     ///
-    /// # Errors The answer is wrong.
+    /// # Errors
+    /// The answer is wrong.
     pub fn check(self, id: u64, line: &[u8]) -> anyhow::Result<()> {
         if matches!(self, Self::Line) {
             let mut sent = Vec::with_capacity(line.len());
@@ -224,7 +226,8 @@ pub struct Reply<'a> {
 impl<'a> Reply<'a> {
     /// Reads a line.
     ///
-    /// # Errors The line is not such a frame.
+    /// # Errors
+    /// The line is not such a frame.
     pub fn read(line: &'a [u8]) -> anyhow::Result<Self> {
         serde_json::from_slice(line).with_context(|| format!("not a frame: {:?}", lossy(line)))
     }

@@ -125,7 +125,8 @@ impl Link {
 
     /// Skips lines until the reply with this id.
     ///
-    /// # Errors The subject ended, or it sends lines that are not MCP.
+    /// # Errors
+    /// The subject ended, or it sends lines that are not MCP.
     pub fn wait_for(&mut self, id: u64) -> anyhow::Result<&[u8]> {
         while Reply::read(self.receive()?)?.id != Some(id) {}
         Ok(&self.line)

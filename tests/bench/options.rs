@@ -71,7 +71,8 @@ impl Options {
 
 /// Reads the command line.
 ///
-/// # Errors It has an unknown argument.
+/// # Errors
+/// It has an unknown argument.
 pub fn from_command_line() -> anyhow::Result<Asked> {
     read(std::env::args().skip(1))
 }

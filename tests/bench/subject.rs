@@ -46,7 +46,8 @@ impl Subject {
 
     /// This program as a native child.
     ///
-    /// # Errors The path of this program is unknown.
+    /// # Errors
+    /// The path of this program is unknown.
     pub fn native(native: Native) -> anyhow::Result<Self> {
         let (program, arguments) = (std::env::current_exe()?, vec![native.flag().into()]);
         Ok(Self { name: "native child", program, arguments, environment: Vec::new() })

@@ -67,7 +67,7 @@ async fn answer(name: &str, call: Call) -> CallResult {
 /// arguments back, structured.
 ///
 /// # Panics
-/// Where a definition of its own does not compile.
+/// If a definition of its own does not compile.
 #[must_use]
 pub fn tools(names: &[&str]) -> ToolList {
     let compiled = names.iter().map(|name| {

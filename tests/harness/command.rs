@@ -127,7 +127,7 @@ impl Finished {
     /// The stdout of a run that succeeded.
     ///
     /// # Panics
-    /// If it did not.
+    /// If it failed.
     #[must_use]
     pub fn succeeded(&self) -> &str {
         assert_eq!(self.code(), 0, "{self:?}");
@@ -147,7 +147,7 @@ impl Finished {
     /// Stdout as one JSON value.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is not one JSON value.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -156,7 +156,7 @@ impl Finished {
     /// Stdout as frames, one to a line.
     ///
     /// # Panics
-    /// If a line is no JSON.
+    /// If a line is not JSON.
     #[must_use]
     pub fn frames(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

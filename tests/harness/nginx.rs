@@ -84,7 +84,7 @@ impl Nginx {
     /// host gets a request any more.
     ///
     /// # Panics
-    /// If it does not in time.
+    /// If that takes too long.
     pub fn goes_before(&mut self, hosts: &[SocketAddr]) {
         let old = self.workers();
         write(self.folder.path(), self.address, &servers(hosts));

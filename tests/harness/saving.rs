@@ -126,7 +126,7 @@ impl TestHost {
     /// that are new.
     ///
     /// # Panics
-    /// If it finds something else.
+    /// If it finds a change.
     pub fn is_done_with_its_start(&self) {
         let outcome = self.reload();
         assert_eq!(outcome["outcome"], "unchanged", "{outcome:#}");

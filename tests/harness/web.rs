@@ -164,7 +164,7 @@ impl WebHost {
     /// The outcome of this tool's call, from its record.
     ///
     /// # Panics
-    /// If it does not in time.
+    /// If the call does not end in time.
     #[must_use]
     pub fn outcome(&self, tool: &str) -> String {
         let ended = |record: &Value| record["event"] == "call.finished" && record["tool"] == tool;
@@ -321,7 +321,7 @@ impl Wire {
     /// Connects to this address.
     ///
     /// # Panics
-    /// If it cannot be made.
+    /// If there is no connection.
     #[must_use]
     pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();

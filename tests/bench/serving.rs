@@ -8,10 +8,10 @@ use toolcell_tests::{Folder, bulk};
 
 use crate::subject::Subject;
 
-/// Where the examples' components are built, from the folder of this crate.
+/// The folder of the examples' built components, relative to this crate's folder.
 const EXAMPLES: &str = "../guest-examples/components";
 
-/// Where the fixtures' components are built, from the folder of this crate.
+/// The folder of the fixtures' built components, relative to this crate's folder.
 const FIXTURES: &str = "fixtures/components";
 
 /// The fixture that makes HTTP requests. It is Rust with its standard library, so it also has

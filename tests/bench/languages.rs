@@ -1,6 +1,6 @@
-//! The examples in five languages, with the calls of their own tests: their size, the time to load
-//! them, and the time of a call that has an instance of its own. Calls run inside `toolcell bench`,
-//! without a wire.
+//! The examples in five languages, with the calls of their own tests. It measures their size, the
+//! time to load them, and the time of a call with an instance of its own. Calls run inside
+//! `toolcell bench`, without a wire.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

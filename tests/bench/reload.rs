@@ -1,5 +1,5 @@
-//! The cost of replacing a component: the time from the save until clients hear of it and the new
-//! code answers, and the effect on calls of other tools meanwhile.
+//! The cost of replacing a component. It measures the time from the save until clients hear of it
+//! and the new code answers, and the effect on calls of other tools meanwhile.
 
 use std::time::{Duration, Instant};
 

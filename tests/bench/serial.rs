@@ -1,4 +1,4 @@
-//! Serial calls: the time of an answer, beside a bare round trip of the same line with a native
+//! The time of a serial call. It is shown beside a bare round trip of the same line with a native
 //! child, and beside a process spawned for each call. The scheduler places the threads.
 
 use std::time::Instant;

@@ -1,6 +1,6 @@
-//! The programs that can be measured: each answers lines on its stdin with lines on its stdout.
-//! toolcell is one; this program as a native child is another. Any MCP server with a tool like
-//! `echo` can be a further one.
+//! The programs that can be measured. Each answers lines on its stdin with lines on its stdout. One
+//! is toolcell; this program as a native child is another. Any MCP server with a tool like `echo`
+//! can be a further one.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Command-line programs as tools: their input, the part of a run that becomes the answer, the ways
-//! a run ends, and the problems reported in unsuitable manifests.
+//! Command-line programs as tools. The tests show the input of a run, the part of it that becomes
+//! the answer, the ways it ends, and the problems of unsuitable manifests.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost};

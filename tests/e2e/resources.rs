@@ -1,6 +1,5 @@
-//! Resources. One that a tool embeds in its result can be read again by the caller who got it, for
-//! as long as it is kept, and by no other. One that the manifest declares is read by a call of a
-//! tool.
+//! Resources. One that a tool embeds in its result can be read again for as long as it is kept,
+//! only by the caller who got it. One that the manifest declares is read by a call of a tool.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};

@@ -1,5 +1,5 @@
-//! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each invalid token, keys that
-//! change, an issuer that does not answer, and streams that end with their token.
+//! Callers with tokens of an issuer (OAuth 2.1). Each invalid token has its exact answer. Keys
+//! change, an issuer does not answer, and streams end with their token.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};

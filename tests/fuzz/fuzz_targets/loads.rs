@@ -3,7 +3,7 @@
 //! component that the counting calls broken is broken for the engine as well.
 //!
 //! An input that begins like a component is one. Any other is a row of choices for the generator.
-//! Findings are time and memory as much as crashes: the run ends at an input that takes too long,
+//! Findings are time and memory as much as crashes. The run ends at an input that takes too long,
 //! or that asks too much of the allocator.
 //!
 //! The counting is included by its files, without the crate that runs guests, and the engine

@@ -1,5 +1,5 @@
-//! Code that the fuzz targets share: an MCP server in memory, whose calls run at once on the thread
-//! that read them, and the frames that it sends. Must not hold: the inputs and the checks of a
+//! Code that the fuzz targets share: an MCP server in memory and the frames that it sends. Its
+//! calls run at once, on the thread that read them. Must not hold: the inputs and the checks of a
 //! target.
 #![allow(clippy::expect_used, reason = "what cannot happen is a finding where it does")]
 

@@ -1,5 +1,5 @@
-//! Names that let a page reach a server of this machine (DNS rebinding): every form of a host and
-//! of an origin, in `Host`, in the target, and in HTTP/2's `:authority`.
+//! Names that let a page reach a server of this machine (DNS rebinding). Every form of a host and
+//! of an origin is tried: in `Host`, in the target, and in HTTP/2's `:authority`.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -270,7 +270,10 @@ impl Catalog {
             Ok(begun) => begun,
             Err(refusal) => return Ending::refused(Outcome::HostError, refusal.to_owned()).into(),
         };
-        let ending = run_admitted(&begun, call).await;
+        let ending = match begun.too_large(&call) {
+            Some(ending) => ending,
+            None => run_admitted(&begun, call).await,
+        };
         begun.record.end(ending.outcome, ending.usage, &ending.detail);
         ending.into()
     }
@@ -288,7 +291,10 @@ impl Catalog {
         let cancellation = call.context.cancellation.clone();
         let name = tracing::enabled!(tracing::Level::DEBUG).then(|| begun.call_name(&call).kept(begun.name()));
         let mut ending = if by_hand {
-            run_in_turn(&begun, call).await
+            match begun.too_large(&call) {
+                Some(ending) => ending,
+                None => run_in_turn(&begun, call).await,
+            }
         } else {
             // A person is waited for without a place.
             match begun.approve(&call, &self.approvals).await {
@@ -384,6 +390,12 @@ impl Catalog {
 }
 
 impl Begun<'_> {
+    /// Refuses arguments past the limit. Calls of clients were checked by `refuse_early`.
+    fn too_large(&self, call: &Call) -> Option<Ending> {
+        let failure = self.entry.too_large(&call.arguments)?;
+        Some(Ending::refused(Outcome::LimitExceeded, failure.to_string()))
+    }
+
     fn name(&self) -> &str {
         &self.tool.definition().name
     }
@@ -486,7 +498,7 @@ impl toolcell_mcp::Catalog for Catalog {
         (may_ask || entry.approval.is_some()).then(|| format!("{} {}", loaded.digest, loaded.policy_digest))
     }
 
-    fn objection(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let text = self.entries.get(call.tool)?.too_large(&call.arguments)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
@@ -496,7 +508,7 @@ impl toolcell_mcp::Catalog for Catalog {
         self.entries.get(tool).map(|entry| entry.limits.deadline())
     }
 
-    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         // A check that nobody waits for any more says nothing of the arguments.
         let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
         self.record_refused(call, outcome, &problems.to_string());

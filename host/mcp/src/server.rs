@@ -188,21 +188,21 @@ impl<H: Host> Server<H> {
     }
 
     /// Appends the result of `initialize`.
-    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision) {
+    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision, resources: bool) {
         let mut result = Object::open(out);
         result.text("protocolVersion", revision.name());
-        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
+        push_capabilities(result.key("capabilities"), resources);
         push_implementation(result.key("serverInfo"), &self.info, revision.features());
         result.text_if("instructions", self.info.instructions.as_deref());
         result.close();
     }
 
     /// Appends the result of `server/discover`.
-    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>) {
+    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>, resources: bool) {
         let mut result = Object::open(out);
         result.text("resultType", "complete");
         push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
-        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
+        push_capabilities(result.key("capabilities"), resources);
         result.text_if("instructions", self.info.instructions.as_deref());
         push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
         result.text("cacheScope", "public");

@@ -75,9 +75,6 @@ pub(super) async fn run_in_turn(begun: &Begun<'_>, call: Call) -> Ending {
 pub(super) async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
     let entry = begun.entry;
     let Call { arguments, context, .. } = call;
-    if let Some(failure) = entry.too_large(&arguments) {
-        return Ending::refused(Outcome::LimitExceeded, failure.to_string());
-    }
     let source = entry.instances.for_caller(context.caller.name());
     let (denials, asks) = (begun.record.denials(entry, begun.observation), begun.record.asks(entry));
     let caller = McpCaller::new(&entry.limits, context, denials, asks);

@@ -21,12 +21,13 @@ use serde_json::value::RawValue;
 use crate::cancellation::Cancellation;
 use crate::frame::RpcError;
 use crate::host::{Hearing, Outbox};
+use crate::meta::Peer;
 use crate::revision::Revision;
 
 pub(crate) use capabilities::Capabilities;
 pub(crate) use open::OpenAsks;
 pub(crate) use question::Prepared;
-pub(crate) use rounds::{Given, InputRequired, Round, Rounds};
+pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
 pub use state::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 
 /// Most questions asked at once. What a person is asked at once should fit a screen.
@@ -221,14 +222,14 @@ impl Asking {
     pub(crate) fn by_request(
         open: &Arc<OpenAsks>,
         outbox: &Arc<dyn Outbox>,
-        (revision, capabilities): (Revision, Capabilities),
+        peer: &Peer,
         cancellation: &Cancellation,
     ) -> Self {
         let requests = Requests {
             open: Arc::clone(open),
             outbox: Arc::clone(outbox),
-            capabilities,
-            revision,
+            capabilities: peer.capabilities,
+            revision: peer.revision,
             cancellation: cancellation.clone(),
             used: Mutex::default(),
         };

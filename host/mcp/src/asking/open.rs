@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use super::{Prepared, ReplyText, lock};
 use crate::frame::{Object, RequestId, notification_frame, push_number};
 use crate::host::Outbox;
+use crate::method::Notification;
 
 /// What the id of every request of ours begins with: no client's id for a request of its own does, so that even one that
 /// keeps both in one table has no clash.
@@ -96,7 +97,7 @@ impl Drop for Pending {
         let taken_back = lock(&self.asks.state).open.remove(&self.number).is_some();
         if taken_back {
             let id = format!("{ID_PREFIX}{}", self.number);
-            self.outbox.queue(notification_frame("notifications/cancelled", |params| {
+            self.outbox.queue(notification_frame(Notification::Cancelled, |params| {
                 params.text("requestId", &id);
                 params.text("reason", "The call that asked has ended");
             }));

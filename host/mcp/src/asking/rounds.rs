@@ -13,26 +13,30 @@ use serde_json::value::RawValue;
 use super::capabilities::required;
 use super::state::{Remembered, StateKey, new_chain, now_ms, open, seal};
 use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, Prepared, QuestionKind, question};
-use crate::frame::{Body, ErrorCode, Object, RpcError, push_base64, scan};
-use crate::meta::SERVER_INFO;
+use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
+use crate::meta::{Peer, SERVER_INFO};
+use crate::method::Method;
 use crate::revision::Revision;
 
-/// What came with a call that may be a further round.
+/// The answers and the state that a further round of a call brings.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct RoundInput {
     responses: BTreeMap<String, Box<RawValue>>,
     state: Option<String>,
 }
 
-impl Given {
-    /// Reads `inputResponses` and `requestState` of a request.
-    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
-        let state = body.param("requestState").map(|state| {
+impl RoundInput {
+    /// Reads `inputResponses` and `requestState` of a request. Legacy requests have neither.
+    pub(crate) fn read(params: &Params<'_>, revision: Revision) -> Result<Self, RpcError> {
+        if !revision.is_modern() {
+            return Ok(Self::default());
+        }
+        let state = params.get("requestState").map(|state| {
             scan::string(state)
                 .map(std::borrow::Cow::into_owned)
                 .ok_or_else(|| RpcError::params("params.requestState must be a string"))
         });
-        let responses = body.param("inputResponses").map(|responses| {
+        let responses = params.get("inputResponses").map(|responses| {
             let responses: Option<BTreeMap<String, Box<RawValue>>> =
                 Some(responses).filter(|text| scan::is_object(text)).and_then(|text| serde_json::from_str(text).ok());
             let responses = responses.ok_or_else(|| RpcError::params("params.inputResponses must be an object"))?;
@@ -76,7 +80,7 @@ impl Round<'_> {
     /// Arguments count by what they say, not by how they are written.
     fn digest(&self) -> String {
         let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
-        let text = serde_json::json!(["tools/call", self.tool, self.binding, sorted(arguments)]).to_string();
+        let text = serde_json::json!([Method::CallTool.name(), self.tool, self.binding, sorted(arguments)]).to_string();
         let mut out = Vec::new();
         push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
         String::from_utf8_lossy(&out).into_owned()
@@ -144,15 +148,10 @@ impl Rounds {
     ///
     /// # Errors
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
-    pub(crate) fn take_up(
-        key: &StateKey,
-        (revision, capabilities): (Revision, Capabilities),
-        round: &Round<'_>,
-        given: Given,
-    ) -> Result<Self, RpcError> {
+    pub(crate) fn take_up(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
         let request = round.digest();
         let (mut answered, mut asked, mut chain) = (Vec::new(), None, None);
-        if let Some(state) = &given.state {
+        if let Some(state) = &input.state {
             let remembered = open(key, state).ok_or_else(not_ours)?;
             if remembered.principal != round.principal {
                 return Err(RpcError::params("params.requestState belongs to another caller"));
@@ -171,14 +170,14 @@ impl Rounds {
         }
         Ok(Self {
             key: key.clone(),
-            revision,
-            capabilities,
+            revision: peer.revision,
+            capabilities: peer.capabilities,
             principal: round.principal.to_owned(),
             request,
             chain: chain.unwrap_or_else(new_chain),
             answered,
             asked,
-            responses: given.responses,
+            responses: input.responses,
             used: Vec::new(),
             ending: None,
         })

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::scan::{self, Fault, Level, Member, Scanned, Shape};
 use super::{ErrorCode, RequestId, RpcError};
+use crate::method::{Notification, RequestedMethod};
 
 /// How many entries a batch may have. Batches of real clients hold a handful; each entry costs a reply.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
@@ -33,46 +34,57 @@ pub(crate) struct Refused {
 /// One well-formed message.
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
-    Request {
-        id: RequestId,
-        body: Body<'a>,
+    Request(Request<'a>),
+    Notification {
+        /// `None` for one that means nothing here.
+        kind: Option<Notification>,
+        params: Params<'a>,
     },
-    Notification(Body<'a>),
-    /// The answer to a request of this host's.
+    /// The answer to one of this host's requests.
     Response {
-        /// `None` where it is none that this host would have sent.
+        /// `None` for an id that this host would not have sent.
         id: Option<RequestId>,
         /// The text of `result`, or else of `error`.
         reply: Result<&'a str, &'a str>,
     },
 }
 
-/// Method and params of a request or a notification.
+/// A request, with its method parsed.
 #[derive(Debug)]
-pub(crate) struct Body<'a> {
-    pub(crate) method: Cow<'a, str>,
+pub(crate) struct Request<'a> {
+    pub(crate) id: RequestId,
+    pub(crate) method: RequestedMethod<'a>,
+    pub(crate) params: Params<'a>,
+}
+
+/// The params of a request or a notification.
+#[derive(Debug)]
+pub(crate) struct Params<'a> {
     members: Vec<Member<'a>>,
-    /// What is wrong with the params as such; an answer for requests, a reason to ignore notifications.
+    /// The reason why the params as such cannot be used. Requests are answered with it, notifications ignored.
     pub(crate) fault: Option<RpcError>,
 }
 
-impl Body<'_> {
-    /// The text of a member of `params`.
-    pub(crate) fn param(&self, key: &str) -> Option<&str> {
+impl Params<'_> {
+    /// The text of a member.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.find(Level::Params, key)
     }
 
-    /// The text of a member of `params._meta`.
+    /// The text that a member, which must be a string, stands for.
+    pub(crate) fn string(&self, key: &str) -> Result<Cow<'_, str>, RpcError> {
+        self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
+    }
+
+    /// The text of a member of `_meta`.
     pub(crate) fn meta(&self, key: &str) -> Option<&str> {
         self.find(Level::Meta, key)
     }
 
-    /// All members of `params._meta`.
+    /// All members of `_meta`.
     pub(crate) fn metas(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.members
-            .iter()
-            .filter(|member| member.level == Level::Meta)
-            .map(|member| (member.key.as_ref(), member.value))
+        let metas = self.members.iter().filter(|member| member.level == Level::Meta);
+        metas.map(|member| (member.key.as_ref(), member.value))
     }
 
     fn find(&self, level: Level, key: &str) -> Option<&str> {
@@ -164,10 +176,10 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
         return refuse(id, "The member method must be a string".to_owned());
     };
     let fault = params_fault(&scanned, envelope("params"));
-    let body = Body { method, members: scanned.members, fault };
+    let params = Params { members: scanned.members, fault };
     Ok(match id {
-        Some(id) => Message::Request { id, body },
-        None => Message::Notification(body),
+        Some(id) => Message::Request(Request { id, method: RequestedMethod::parse(method), params }),
+        None => Message::Notification { kind: Notification::parse(&method), params },
     })
 }
 

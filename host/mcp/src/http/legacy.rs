@@ -20,6 +20,7 @@ use crate::connection::Connection;
 use crate::frame::{ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
+use crate::method::Method;
 use crate::mirrored::single;
 
 /// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
@@ -124,20 +125,20 @@ fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 }
 
 fn asks_for_session(incoming: &Incoming<'_>) -> bool {
-    matches!(incoming, Incoming::One(Ok(Message::Request { body, .. })) if body.method == "initialize")
+    matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
 /// Why a message without a session is refused: it may be meant for either era.
 fn without_session(incoming: &Incoming<'_>) -> Refusal {
-    let Incoming::One(Ok(Message::Request { id, body })) = incoming else { return Refusal::NoSession };
-    let fault = body.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
+    let Incoming::One(Ok(Message::Request(request))) = incoming else { return Refusal::NoSession };
+    let fault = request.params.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
     let error = fault.unwrap_or_else(|| {
         RpcError::meta(format!(
             "Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}; before 2026-07-28, the header \
              Mcp-Session-Id that initialize is answered with"
         ))
     });
-    Refusal::Message(Some(id.clone()), error)
+    Refusal::Message(Some(request.id.clone()), error)
 }
 
 fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {

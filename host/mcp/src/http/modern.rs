@@ -12,13 +12,11 @@ use super::service::{Ask, Begun, LiveOne, Service, Style};
 use super::share::{Owner, Place};
 use super::stream::Lease;
 use crate::connection::Connection;
-use crate::frame::{Incoming, Message};
+use crate::frame::{Incoming, Message, Request};
 use crate::host::{Host, Outbox};
 use crate::meta::{PROTOCOL_VERSION, TraceContext};
+use crate::method::Method;
 use crate::mirrored::Mirrored;
-
-/// The one method whose response stays open.
-const LISTEN: &str = "subscriptions/listen";
 
 /// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
 struct Alone<H: Host> {
@@ -48,12 +46,12 @@ impl<H: Host> Drop for Alone<H> {
 /// Whether a message belongs to this era: it says its version itself.
 pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
     match incoming {
-        Incoming::One(Ok(Message::Request { body, .. })) => {
-            body.fault.is_none() && body.meta(PROTOCOL_VERSION).is_some()
+        Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
+            params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
         // No version is defined for notifications: the header alone says it.
-        Incoming::One(Ok(Message::Notification(body))) => {
-            body.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
+        Incoming::One(Ok(Message::Notification { params, .. })) => {
+            params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
         }
         _ => false,
     }
@@ -63,16 +61,17 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
 pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
     let Ask { headers, accepted, caller, standing, mut place, is_alone } = ask;
     match &incoming {
-        Incoming::One(Ok(Message::Request { id, body })) => {
-            let version = body.meta(PROTOCOL_VERSION).unwrap_or_default();
-            let checked = headers::check_modern(&headers, body, version);
-            checked.map_err(|error| Refusal::Message(Some(id.clone()), error))?;
-            if body.method == LISTEN {
+        Incoming::One(Ok(Message::Request(request))) => {
+            let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
+            let checked = headers::check_modern(&headers, request, version);
+            checked.map_err(|error| Refusal::Message(Some(request.id.clone()), error))?;
+            // The one method whose response stays open.
+            if request.method.known() == Some(Method::Listen) {
                 place = place_of_stream(service, accepted, place.owner())?;
             }
         }
-        Incoming::One(Ok(Message::Notification(body))) => {
-            if let Some(version) = body.meta(PROTOCOL_VERSION) {
+        Incoming::One(Ok(Message::Notification { params, .. })) => {
+            if let Some(version) = params.meta(PROTOCOL_VERSION) {
                 headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
             }
             // This era has none that mean anything over HTTP: a client cancels by closing the response.

@@ -262,7 +262,7 @@ pub struct Client {
     frames: Receiver<String>,
 }
 
-struct Frames(Sender<String>);
+pub struct Frames(pub Sender<String>);
 
 impl Outbox for Frames {
     fn queue(&self, frame: Vec<u8>) {

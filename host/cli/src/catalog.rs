@@ -483,6 +483,10 @@ impl toolcell_mcp::Catalog for Catalog {
         !self.resources.all().is_empty() || self.entries.iter().any(|entry| entry.may_embed())
     }
 
+    fn origin(&self, tool: usize) -> &str {
+        self.entries.get(tool).map_or("", |entry| entry.component.name())
+    }
+
     fn resources(&self) -> &[DeclaredResource] {
         self.resources.all()
     }

@@ -335,9 +335,10 @@ impl<H: Host> StartedCall<H> {
         let revision = call.context.revision;
         let asking = call.context.asking.clone();
         let work = async {
-            let result = perform(catalog, tool, call).await;
+            let index = call.tool;
+            let result = perform(Arc::clone(&catalog), tool, call).await;
             if reads.is_none() {
-                shared.keep_resources(&result);
+                shared.keep_resources(catalog.origin(index), &result);
             }
             let (id, identity) = (&permit.id, &shared.server.identity);
             match (asking.ending(), &reads) {

@@ -50,12 +50,12 @@ pub struct RequestDetails<'a> {
 }
 
 /// A request that is being answered, with its observer.
-pub(crate) struct Watched<'o, 'a> {
+pub(crate) struct RequestReport<'o, 'a> {
     observer: &'o dyn Observer,
     request: ObservedRequest<'a>,
 }
 
-impl<'o, 'a> Watched<'o, 'a> {
+impl<'o, 'a> RequestReport<'o, 'a> {
     /// Reports a request that came just now. `carried` gives the trace context of its transport.
     pub(crate) fn begin(
         observer: &'o dyn Observer,

@@ -12,7 +12,7 @@ use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
 use crate::host::{Catalog as _, Executor, Host, Outbox};
 use crate::meta::LogLevel;
-use crate::resources::Resources;
+use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
 use crate::tool::ToolList;
 
@@ -83,7 +83,7 @@ pub struct Server<H: Host> {
     /// The server's identity as modern results carry it.
     pub(crate) identity: String,
     /// What tools embedded in their results.
-    pub(crate) resources: Resources,
+    pub(crate) resources: KeptResources,
     /// Connections so far that last longer than a request.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::capabilities::required;
 use super::state::{Remembered, StateKey, new_chain, now_ms, open, seal};
-use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, Prepared, QuestionKind, question};
+use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, PreparedQuestion, QuestionKind, question};
 use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
 use crate::meta::{Peer, SERVER_INFO};
 use crate::method::Method;
@@ -119,7 +119,7 @@ pub(crate) struct Rounds {
 
 /// A result that asks for more.
 pub(crate) struct InputRequired {
-    requests: Vec<Prepared>,
+    requests: Vec<PreparedQuestion>,
     state: String,
 }
 
@@ -203,7 +203,7 @@ impl Rounds {
         let mut answers = Vec::with_capacity(asks.len());
         let mut missing = Vec::new();
         for ask in asks {
-            let question = match Prepared::new(ask, terms.asker, self.revision) {
+            let question = match PreparedQuestion::new(ask, terms.asker, self.revision) {
                 Ok(question) => question,
                 Err(error) => return Asked::Refused(error),
             };
@@ -213,21 +213,22 @@ impl Rounds {
             match self.answer(&question, terms) {
                 Ok(Some(answer)) => answers.push(answer),
                 Ok(None) => missing.push(question),
-                Err(Fault::Question(error)) => return Asked::Refused(error),
-                Err(Fault::Request(error)) => return self.end(Err(error)),
+                Err(RoundFault::Question(error)) => return Asked::Refused(error),
+                Err(RoundFault::Request(error)) => return self.end(Err(error)),
             }
         }
         if missing.is_empty() { Asked::Answered(answers) } else { self.require(missing, terms) }
     }
 
     /// The answer to one question, where there is one.
-    fn answer(&mut self, question: &Prepared, terms: AskTerms<'_>) -> Result<Option<Answer>, Fault> {
+    fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<Answer>, RoundFault> {
         let (key, digest) = (&question.key, question.digest());
-        let wrong = |text: String| Fault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
+        let wrong =
+            |text: String| RoundFault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
         if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {
             if *asked != digest {
                 let text = format!("{key:?} was another question when it was answered: a tool must ask the same again");
-                return Err(Fault::Question(AskError::Failed(text)));
+                return Err(RoundFault::Question(AskError::Failed(text)));
             }
             return question.read(answer, usize::MAX).map(Some).map_err(wrong);
         }
@@ -243,7 +244,7 @@ impl Rounds {
         Ok(Some(answer))
     }
 
-    fn require(&mut self, missing: Vec<Prepared>, terms: AskTerms<'_>) -> Asked {
+    fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> Asked {
         let lacking: Vec<QuestionKind> =
             missing.iter().map(|question| question.kind).filter(|kind| !self.capabilities.has(*kind)).collect();
         if !lacking.is_empty() {
@@ -277,7 +278,7 @@ impl Rounds {
 }
 
 /// Whose fault it is that there is no answer.
-enum Fault {
+enum RoundFault {
     Question(AskError),
     Request(RpcError),
 }

@@ -11,13 +11,13 @@ mod subscriptions;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::asking::{OpenAsks, ReplyText};
+use crate::asking::{PendingAsks, ReplyText};
 use crate::caller::Caller;
 use crate::frame::{Entry, Incoming, Message, Params, Request, RequestId, RpcError, decode, error_frame};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::Peer;
 use crate::method::Notification;
-use crate::observer::Watched;
+use crate::observer::RequestReport;
 use crate::resources::Holder;
 use crate::revision::Revision;
 use crate::server::Server;
@@ -168,7 +168,7 @@ struct Shared<H: Host> {
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
     /// What this host asks the client.
-    asks: Arc<OpenAsks>,
+    asks: Arc<PendingAsks>,
     /// Tells it from all others, where it lasts longer than a request.
     number: OnceLock<u64>,
     state: Mutex<State<H::Catalog>>,
@@ -295,7 +295,7 @@ impl<H: Host> Shared<H> {
     /// Answers a request, or begins to, and tells the observer.
     fn observed(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
         let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
-        let watched = Watched::begin(observer, request, &self.caller, || reply.outbox().trace());
+        let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
         let answered = self.request(request, reply);
         watched.answered(answered.as_ref().err());
         answered

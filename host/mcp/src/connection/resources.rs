@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Shared;
 use super::calls::{CallTarget, raw};
 use super::dispatch::Exchange;
-use super::page::Page;
+use super::page::ResourcePage;
 use crate::asking::RoundInput;
 use crate::content::{CallResult, Content, ContentKind, ResourceBody};
 use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
@@ -46,7 +46,7 @@ impl<H: Host> Shared<H> {
         let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(is_seen).collect();
         let cursor = exchange.request.params.get("cursor");
         let revision = exchange.peer.revision;
-        let mut page = Page::from(cursor, &declared, self.server.options.page_size)?;
+        let mut page = ResourcePage::from(cursor, &declared, self.server.options.page_size)?;
         page.take_declared(&declared, revision);
         if let Some(holder) = self.holder().filter(|_| !templates) {
             page.take_kept(&declared, |number| self.server.resources.after(&holder, number), revision);

@@ -21,11 +21,11 @@ pub(crate) enum Incoming<'a> {
 }
 
 /// One message, or why it is none.
-pub(crate) type Entry<'a> = Result<Message<'a>, Refused>;
+pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 
 /// A frame that is answered with an error, whatever it asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedFrame {
     /// The frame's id, where one could be read.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
@@ -96,7 +96,7 @@ impl Params<'_> {
 ///
 /// # Errors
 /// The frame as a whole is refused: it is not JSON, or neither an object nor a usable batch.
-pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, Refused> {
+pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, RefusedFrame> {
     if frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
         return Ok(Incoming::Blank);
     }
@@ -108,7 +108,7 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, Refused> {
     }
 }
 
-fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, Refused> {
+fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, RefusedFrame> {
     if entries.is_empty() {
         return Err(nameless(RpcError::request("An empty batch asks for nothing")));
     }
@@ -127,14 +127,14 @@ fn entry(text: &str) -> Entry<'_> {
     }
 }
 
-fn unreadable(fault: Fault) -> Refused {
+fn unreadable(fault: Fault) -> RefusedFrame {
     let code = if fault == Fault::Members { ErrorCode::InvalidRequest } else { ErrorCode::Parse };
     let lead = if fault == Fault::Members { "Invalid request" } else { "Parse error" };
     nameless(RpcError::new(code, format!("{lead}: {fault}")))
 }
 
-fn nameless(error: RpcError) -> Refused {
-    Refused { id: None, error }
+fn nameless(error: RpcError) -> RefusedFrame {
+    RefusedFrame { id: None, error }
 }
 
 fn message(scanned: Scanned<'_>) -> Entry<'_> {
@@ -147,7 +147,7 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     };
     let id_text = envelope("id");
     let id = id_text.and_then(RequestId::parse);
-    let refuse = |id: Option<RequestId>, text: String| Err(Refused { id, error: RpcError::request(text) });
+    let refuse = |id: Option<RequestId>, text: String| Err(RefusedFrame { id, error: RpcError::request(text) });
     // One key that appears twice is noted, and the id may be another one: answering under either would be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
     if scanned.duplicate.is_some() && ids.count() > 1 {

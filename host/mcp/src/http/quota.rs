@@ -50,7 +50,7 @@ impl Owner {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum QuotaError {
     /// The owner has its share.
     Share,
     /// All are taken.
@@ -58,54 +58,54 @@ pub(super) enum Full {
 }
 
 /// Places for one kind of thing, of which each owner may have a share.
-pub(super) struct Places {
+pub(super) struct Quota {
     max: usize,
     share: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<QuotaUse>,
 }
 
 /// What the transport has room for.
-pub(super) struct Room {
+pub(super) struct Quotas {
     /// Requests that are being answered.
-    pub(super) requests: Arc<Places>,
+    pub(super) requests: Arc<Quota>,
     /// Streams that stay open.
-    pub(super) streams: Arc<Places>,
+    pub(super) streams: Arc<Quota>,
     /// Bytes of bodies that are being read.
-    pub(super) bodies: Arc<Places>,
+    pub(super) bodies: Arc<Quota>,
     /// Connections on which a caller has something, once for each.
-    pub(super) connections: Arc<Places>,
+    pub(super) connections: Arc<Quota>,
     /// Requests of callers who are not known yet, and cannot be found out at once. They take no place of those who are known.
-    pub(super) strangers: Arc<Places>,
+    pub(super) strangers: Arc<Quota>,
 }
 
-impl Room {
+impl Quotas {
     pub(super) fn new(limits: &HttpLimits) -> Self {
         let own = &limits.per_caller;
         Self {
-            requests: Places::new(limits.requests_max, own.requests_max),
-            streams: Places::new(limits.streams_max, own.streams_max),
-            bodies: Places::new(limits.bodies_bytes_max, own.bodies_bytes_max),
+            requests: Quota::new(limits.requests_max, own.requests_max),
+            streams: Quota::new(limits.streams_max, own.streams_max),
+            bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
             // The sockets are counted where they are accepted: this is for shares alone.
-            connections: Places::new(usize::MAX, own.connections_max),
-            strangers: Places::new(limits.requests_max, own.requests_max),
+            connections: Quota::new(usize::MAX, own.connections_max),
+            strangers: Quota::new(limits.requests_max, own.requests_max),
         }
     }
 }
 
 #[derive(Default)]
-struct Taken {
+struct QuotaUse {
     all: usize,
     by_owner: HashMap<Owner, usize>,
 }
 
 /// Places that one owner has, given back when this is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct QuotaGuard {
+    places: Arc<Quota>,
     owner: Owner,
     count: usize,
 }
 
-impl Places {
+impl Quota {
     /// So many in all, and so many for one owner.
     pub(super) fn new(max: usize, share: usize) -> Arc<Self> {
         Arc::new(Self { max, share, taken: Mutex::default() })
@@ -117,38 +117,38 @@ impl Places {
     }
 
     /// One place.
-    pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<Place, Full> {
+    pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<QuotaGuard, QuotaError> {
         let mut place = self.none(owner);
         place.more(1)?;
         Ok(place)
     }
 
     /// No place yet, for one who takes them little by little.
-    pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> Place {
-        Place { places: Arc::clone(self), owner: owner.clone(), count: 0 }
+    pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
+        QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }
 
-    fn state(&self) -> MutexGuard<'_, Taken> {
+    fn state(&self) -> MutexGuard<'_, QuotaUse> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl QuotaGuard {
     /// Whose it is.
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
 
     /// Takes so many more, or none.
-    pub(super) fn more(&mut self, count: usize) -> Result<(), Full> {
+    pub(super) fn more(&mut self, count: usize) -> Result<(), QuotaError> {
         let mut taken = self.places.state();
         let all = taken.all.saturating_add(count);
         let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default().saturating_add(count);
         if self.owner.has_share() && own > self.places.share {
-            return Err(Full::Share);
+            return Err(QuotaError::Share);
         }
         if all > self.places.max {
-            return Err(Full::Whole);
+            return Err(QuotaError::Whole);
         }
         taken.all = all;
         taken.by_owner.insert(self.owner.clone(), own);
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QuotaGuard {
     fn drop(&mut self) {
         if self.count == 0 {
             return;
@@ -201,28 +201,28 @@ mod tests {
 
     #[test]
     fn one_owner_has_its_share_and_leaves_the_rest_to_others() {
-        let places = Places::new(10, 4);
+        let places = Quota::new(10, 4);
         let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
-        let held: Vec<Place> = (0..4).map(|_| places.take(&one).ok().unwrap()).collect();
-        assert_eq!(places.take(&one).err(), Some(Full::Share));
-        let others: Vec<Place> = (0..4).map(|_| places.take(&other).ok().unwrap()).collect();
+        let held: Vec<QuotaGuard> = (0..4).map(|_| places.take(&one).ok().unwrap()).collect();
+        assert_eq!(places.take(&one).err(), Some(QuotaError::Share));
+        let lone_requests: Vec<QuotaGuard> = (0..4).map(|_| places.take(&other).ok().unwrap()).collect();
         assert_eq!(places.taken(), 8);
         let mut machine = places.none(&Owner::Machine);
-        assert_eq!(machine.more(3), Err(Full::Whole));
+        assert_eq!(machine.more(3), Err(QuotaError::Whole));
         assert_eq!(machine.more(2), Ok(()));
-        assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(Full::Whole));
-        drop((held, others, machine));
+        assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
+        drop((held, lone_requests, machine));
         assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
     }
 
     #[test]
     fn what_does_not_fit_takes_nothing() {
-        let places = Places::new(usize::MAX, 100);
+        let places = Quota::new(usize::MAX, 100);
         let one = peer("192.0.2.1");
         let mut place = places.none(&one);
         assert_eq!(place.more(60), Ok(()));
-        assert_eq!(place.more(41), Err(Full::Share));
-        assert_eq!(place.more(usize::MAX), Err(Full::Share));
+        assert_eq!(place.more(41), Err(QuotaError::Share));
+        assert_eq!(place.more(usize::MAX), Err(QuotaError::Share));
         assert_eq!(place.more(40), Ok(()));
         assert_eq!(places.taken(), 100);
     }

@@ -23,14 +23,14 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 const LINE_BYTES_MAX: usize = 256;
 
 /// A connection whose lines are looked at.
-pub(super) struct Heads<S> {
+pub(super) struct StrictLines<S> {
     stream: S,
-    lines: Lines,
+    lines: LineScanner,
 }
 
 /// Where in a request the next byte is.
 #[derive(Debug, PartialEq, Eq)]
-enum At {
+enum Position {
     /// In its head.
     Head,
     /// In a body of which so many bytes are to come.
@@ -47,8 +47,8 @@ enum At {
 
 /// The lines of one connection's requests.
 #[derive(Debug)]
-struct Lines {
-    at: At,
+struct LineScanner {
+    at: Position,
     line: Vec<u8>,
     after_return: bool,
     /// A line of this head was there.
@@ -57,15 +57,15 @@ struct Lines {
     chunked: bool,
 }
 
-impl<S> Heads<S> {
+impl<S> StrictLines<S> {
     pub(super) const fn new(stream: S) -> Self {
-        Self { stream, lines: Lines::new() }
+        Self { stream, lines: LineScanner::new() }
     }
 }
 
-impl Lines {
+impl LineScanner {
     const fn new() -> Self {
-        Self { at: At::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
+        Self { at: Position::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
     }
 
     /// Looks at what came, and makes unreadable what must not be read: how much there is up to there.
@@ -73,8 +73,8 @@ impl Lines {
         let all = bytes.len();
         loop {
             match &mut self.at {
-                At::Over => return None,
-                At::Body(left) | At::Chunk(left) if *left > 0 => {
+                Position::Over => return None,
+                Position::Body(left) | Position::Chunk(left) if *left > 0 => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                     *left -= here as u64;
                     bytes = bytes.split_at_mut(here).1;
@@ -82,13 +82,13 @@ impl Lines {
                         return None;
                     }
                 }
-                At::Body(_) => *self = Self::new(),
-                At::Chunk(_) => self.at = At::Size,
-                At::Head | At::Size | At::Trailers => {
+                Position::Body(_) => *self = Self::new(),
+                Position::Chunk(_) => self.at = Position::Size,
+                Position::Head | Position::Size | Position::Trailers => {
                     let (byte, rest) = std::mem::take(&mut bytes).split_first_mut()?;
                     if !self.push(*byte) {
                         *byte = REFUSED;
-                        self.at = At::Over;
+                        self.at = Position::Over;
                         return Some(all - rest.len());
                     }
                     bytes = rest;
@@ -116,20 +116,20 @@ impl Lines {
     /// A line has ended: false where it is none.
     fn end(&mut self, line: &[u8]) -> bool {
         match self.at {
-            At::Size => {
+            Position::Size => {
                 let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
                 let digits = std::str::from_utf8(line.get(..digits).unwrap_or_default()).unwrap_or_default();
                 let Ok(size) = u64::from_str_radix(digits, 16) else { return false };
-                self.at = if size == 0 { At::Trailers } else { At::Chunk(size.saturating_add(2)) };
+                self.at = if size == 0 { Position::Trailers } else { Position::Chunk(size.saturating_add(2)) };
             }
-            At::Trailers if line.is_empty() => *self = Self::new(),
-            At::Head if line.is_empty() && self.begun => {
+            Position::Trailers if line.is_empty() => *self = Self::new(),
+            Position::Head if line.is_empty() && self.begun => {
                 // Of a length and chunks together, and of two lengths, hyper makes an error.
-                let body = if self.chunked { At::Size } else { At::Body(self.length.unwrap_or(0)) };
+                let body = if self.chunked { Position::Size } else { Position::Body(self.length.unwrap_or(0)) };
                 *self = Self { at: body, ..Self::new() };
             }
-            At::Head if line == PREFACE && !self.begun => self.at = At::Over,
-            At::Head => {
+            Position::Head if line == PREFACE && !self.begun => self.at = Position::Over,
+            Position::Head => {
                 self.begun |= !line.is_empty();
                 self.read(line);
             }
@@ -150,7 +150,7 @@ impl Lines {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for StrictLines<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Heads<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Heads<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLines<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
@@ -202,7 +202,7 @@ mod tests {
     /// How it arrives, in whatever pieces it comes.
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
-            let (mut lines, mut bytes) = (Lines::new(), text.as_bytes().to_vec());
+            let (mut lines, mut bytes) = (LineScanner::new(), text.as_bytes().to_vec());
             bytes.chunks_mut(piece_bytes).for_each(|piece| {
                 let _ = lines.look(piece);
             });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::watch::Watch;
+use super::watch::ConnectionWatch;
 
 /// The connections there are.
 pub(super) struct Connections {
@@ -16,7 +16,7 @@ struct State {
     open: usize,
     sequence: u64,
     /// Those without a request, the one that is so the longest first.
-    idle: BTreeMap<u64, Arc<Watch>>,
+    idle: BTreeMap<u64, Arc<ConnectionWatch>>,
 }
 
 impl Connections {
@@ -51,7 +51,7 @@ impl Connections {
     }
 
     /// This one has no request. Gives its place among the idle ones.
-    pub(super) fn is_idle(&self, watch: &Arc<Watch>) -> u64 {
+    pub(super) fn is_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
         let mut state = self.state();
         state.sequence += 1;
         let place = state.sequence;

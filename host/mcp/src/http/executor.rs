@@ -8,24 +8,24 @@ use crate::host::{Executor, Work};
 
 /// What was seen of the requests before.
 #[derive(Default)]
-pub(super) struct Others(AtomicUsize);
+pub(super) struct LoneRequests(AtomicUsize);
 
-impl Others {
+impl LoneRequests {
     /// Whether a request of this connection, one of so many that are being answered, comes alone: where the one before came from
     /// elsewhere, or from a connection that carries several at once (none here), more of them are likely on their way.
-    pub(super) fn are_absent(&self, connection: Option<usize>, answering: usize) -> bool {
+    pub(super) fn is_lone(&self, connection: Option<usize>, answering: usize) -> bool {
         let before = self.0.swap(connection.unwrap_or_default(), Ordering::Relaxed);
         connection == Some(before) && answering <= 1
     }
 }
 
 /// Begins calls here or elsewhere, as the last request had it.
-pub(super) struct Driving {
+pub(super) struct DrivingExecutor {
     executor: Arc<dyn Executor>,
     is_alone: AtomicBool,
 }
 
-impl Driving {
+impl DrivingExecutor {
     pub(super) fn new(executor: &Arc<dyn Executor>, is_alone: bool) -> Arc<Self> {
         Arc::new(Self { executor: Arc::clone(executor), is_alone: is_alone.into() })
     }
@@ -35,7 +35,7 @@ impl Driving {
     }
 }
 
-impl Executor for Driving {
+impl Executor for DrivingExecutor {
     fn run(&self, work: Work) {
         if self.is_alone.load(Ordering::Relaxed) { self.executor.run_driving(work) } else { self.executor.run(work) }
     }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_request_comes_alone_behind_one_of_its_own_connection() {
-        let others = Others::default();
+        let lone_requests = LoneRequests::default();
         for (connection, answering, is_alone) in [
             (Some(1), 1, false),
             (Some(1), 1, true),
@@ -59,7 +59,7 @@ mod tests {
             (None, 1, false),
             (Some(1), 1, false),
         ] {
-            assert_eq!(others.are_absent(connection, answering), is_alone, "{connection:?} of {answering}");
+            assert_eq!(lone_requests.is_lone(connection, answering), is_alone, "{connection:?} of {answering}");
         }
     }
 }

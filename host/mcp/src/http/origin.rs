@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::body::Content;
+use super::body::ResponseContent;
 use super::refusal::{METHODS, Refusal};
 use crate::mirrored::single;
 
@@ -36,14 +36,14 @@ const LOOPBACK_NAME: &str = "localhost";
 /// by `localhost` and the loopback addresses, any other by the address it was reached at, and a page that it served
 /// itself may ask it.
 #[derive(Clone, Debug, Default)]
-pub struct Doors {
-    hosts: Vec<Named>,
+pub struct OriginPolicy {
+    hosts: Vec<HostPattern>,
     origins: Vec<String>,
 }
 
 /// A host, with a port where it has to be that one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Named {
+struct HostPattern {
     host: String,
     port: Option<u16>,
 }
@@ -59,13 +59,13 @@ pub enum OriginError {
     Origin(String),
 }
 
-impl Doors {
+impl OriginPolicy {
     /// Lets requests for this host in: a name or an address, with a port where it has to be that one.
     ///
     /// # Errors
     /// It is none.
     pub fn host(mut self, text: &str) -> Result<Self, OriginError> {
-        self.hosts.push(Named::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
+        self.hosts.push(HostPattern::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
         Ok(self)
     }
 
@@ -77,7 +77,7 @@ impl Doors {
         let wrong = || OriginError::Origin(text.to_owned());
         let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
         let plain = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-        if scheme.is_empty() || !plain || Named::parse(host).is_none() {
+        if scheme.is_empty() || !plain || HostPattern::parse(host).is_none() {
             return Err(wrong());
         }
         self.origins.push(text.to_ascii_lowercase());
@@ -98,11 +98,11 @@ impl Doors {
     /// Whether a request was meant to go here, and was sent by no page that may not ask: for other servers of the same
     /// process. `local` is the address it was received at; none for a Unix socket.
     #[must_use]
-    pub fn lets_in(&self, parts: &Parts, local: Option<IpAddr>) -> bool {
+    pub fn allows(&self, parts: &Parts, local: Option<IpAddr>) -> bool {
         self.check(parts, local).is_ok()
     }
 
-    fn goes_by(&self, asked: &Named, local: Option<IpAddr>) -> bool {
+    fn goes_by(&self, asked: &HostPattern, local: Option<IpAddr>) -> bool {
         let listed = self
             .hosts
             .iter()
@@ -122,7 +122,7 @@ impl Doors {
     }
 
     /// Lets the page that asked read the response, where it is one that is listed.
-    pub(super) fn expose(&self, origin: Option<HeaderValue>, response: &mut Response<Content>) {
+    pub(super) fn expose(&self, origin: Option<HeaderValue>, response: &mut Response<ResponseContent>) {
         if self.origins.is_empty() {
             return;
         }
@@ -136,7 +136,7 @@ impl Doors {
     }
 
     /// What a browser is told that asks what a page may do.
-    pub(super) fn preflight(headers: &HeaderMap) -> Response<Content> {
+    pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseContent> {
         let mut sends = PAGE_SENDS.to_owned();
         let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
         for name in asked.unwrap_or_default().split(',').map(str::trim) {
@@ -145,7 +145,7 @@ impl Doors {
                 sends.push_str(name);
             }
         }
-        let mut response = Response::new(Content::none());
+        let mut response = Response::new(ResponseContent::none());
         *response.status_mut() = StatusCode::NO_CONTENT;
         let told = response.headers_mut();
         told.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
@@ -157,7 +157,7 @@ impl Doors {
     }
 }
 
-impl Named {
+impl HostPattern {
     fn parse(text: &str) -> Option<Self> {
         let authority = Authority::from_str(text).ok()?;
         let plain = !text.contains('@') && !authority.host().is_empty();
@@ -172,11 +172,12 @@ impl Named {
 }
 
 /// The host that a request names: in its target, in `Host`, or the same in both.
-fn asked_host(parts: &Parts) -> Result<Named, Refusal> {
+fn asked_host(parts: &Parts) -> Result<HostPattern, Refusal> {
     let header = single(&parts.headers, &HOST).map_err(|_| Refusal::NoHost)?;
-    let header = header.map(|value| value.to_str().ok().and_then(Named::parse).ok_or(Refusal::NoHost)).transpose()?;
+    let header =
+        header.map(|value| value.to_str().ok().and_then(HostPattern::parse).ok_or(Refusal::NoHost)).transpose()?;
     let target =
-        parts.uri.authority().map(|target| Named::parse(target.as_str()).ok_or(Refusal::NoHost)).transpose()?;
+        parts.uri.authority().map(|target| HostPattern::parse(target.as_str()).ok_or(Refusal::NoHost)).transpose()?;
     match (target, header) {
         (Some(target), Some(header)) if target != header => Err(Refusal::NoHost),
         (Some(named), _) | (None, Some(named)) => Ok(named),
@@ -191,9 +192,9 @@ fn origin_of(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 }
 
 /// Whether an origin is the server itself, by the host that was asked for and was let in.
-fn is_own(origin: &str, host: &Named) -> bool {
+fn is_own(origin: &str, host: &HostPattern) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    rest.and_then(Named::parse).is_some_and(|own| own == *host)
+    rest.and_then(HostPattern::parse).is_some_and(|own| own == *host)
 }
 
 #[cfg(test)]
@@ -202,22 +203,22 @@ mod tests {
 
     use super::*;
 
-    fn check(doors: &Doors, local: &str, host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
+    fn check(origin_policy: &OriginPolicy, local: &str, host: &str, origin: Option<&str>) -> Result<(), StatusCode> {
         let mut request = Request::post("/mcp").header(HOST, host);
         if let Some(origin) = origin {
             request = request.header(ORIGIN, origin);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let local = (local != "unix").then(|| local.parse().unwrap());
-        doors.check(&parts, local).map_err(|refusal| refusal.response().status())
+        origin_policy.check(&parts, local).map_err(|refusal| refusal.response().status())
     }
 
     #[test]
     fn a_server_goes_by_its_own_address_and_by_the_names_it_was_given() {
         let (ok, bad, wrong) = (Ok(()), Err(StatusCode::BAD_REQUEST), Err(StatusCode::FORBIDDEN));
-        let plain = Doors::default();
-        let named = Doors::default().host("tools.example.com").unwrap().host("10.0.0.9:8443").unwrap();
-        for (doors, local, host, expected) in [
+        let plain = OriginPolicy::default();
+        let named = OriginPolicy::default().host("tools.example.com").unwrap().host("10.0.0.9:8443").unwrap();
+        for (origin_policy, local, host, expected) in [
             (&plain, "127.0.0.1", "127.0.0.1:8080", ok),
             (&plain, "127.0.0.1", "localhost:8080", ok),
             (&plain, "127.0.0.1", "LOCALHOST", ok),
@@ -246,16 +247,16 @@ mod tests {
             (&named, "10.0.0.5", "10.0.0.9:8444", wrong),
             (&named, "10.0.0.5", "a.tools.example.com", wrong),
         ] {
-            assert_eq!(check(doors, local, host, None), expected, "{host} at {local}");
+            assert_eq!(check(origin_policy, local, host, None), expected, "{host} at {local}");
         }
     }
 
     #[test]
     fn only_pages_of_the_server_itself_and_of_listed_origins_may_ask() {
         let (ok, wrong) = (Ok(()), Err(StatusCode::FORBIDDEN));
-        let plain = Doors::default();
-        let listed = Doors::default().origin("https://app.example.com").unwrap();
-        for (doors, origin, expected) in [
+        let plain = OriginPolicy::default();
+        let listed = OriginPolicy::default().origin("https://app.example.com").unwrap();
+        for (origin_policy, origin, expected) in [
             (&plain, "http://localhost:8080", ok),
             (&plain, "https://localhost:8080", ok),
             (&plain, "http://localhost:8081", wrong),
@@ -270,18 +271,22 @@ mod tests {
             (&listed, "https://app.example.com:444", wrong),
             (&listed, "https://app.example.com.evil.com", wrong),
         ] {
-            assert_eq!(check(doors, "127.0.0.1", "localhost:8080", Some(origin)), expected, "{origin}");
+            assert_eq!(check(origin_policy, "127.0.0.1", "localhost:8080", Some(origin)), expected, "{origin}");
         }
     }
 
     #[test]
     fn what_is_no_host_and_no_origin_is_not_listed() {
         for host in ["", "a b", "http://a", "a/b", "user@a", "a:b", "a:"] {
-            assert_eq!(Doors::default().host(host).err(), Some(OriginError::Host(host.to_owned())));
+            assert_eq!(OriginPolicy::default().host(host).err(), Some(OriginError::Host(host.to_owned())));
         }
         for origin in ["", "*", "null", "a.example.com", "https://", "https://a/", "https://a/b", "://a", "https://u@a"]
         {
-            assert_eq!(Doors::default().origin(origin).err(), Some(OriginError::Origin(origin.to_owned())), "{origin}");
+            assert_eq!(
+                OriginPolicy::default().origin(origin).err(),
+                Some(OriginError::Origin(origin.to_owned())),
+                "{origin}"
+            );
         }
     }
 }

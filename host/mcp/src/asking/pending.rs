@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use super::{Prepared, ReplyText, lock};
+use super::{PreparedQuestion, ReplyText, lock};
 use crate::frame::{Object, RequestId, notification_frame, push_number};
 use crate::host::Outbox;
+use crate::method::Notification;
 
 /// What the id of every request of ours begins with: no client's id for a request of its own does, so that even one that
 /// keeps both in one table has no clash.
@@ -15,7 +16,7 @@ const ID_PREFIX: &str = "toolcell/ask/";
 
 /// The requests that one connection's client has not answered.
 #[derive(Default)]
-pub(crate) struct OpenAsks {
+pub(crate) struct PendingAsks {
     state: Mutex<State>,
 }
 
@@ -28,16 +29,16 @@ struct State {
 }
 
 /// One request that is sent. Dropped unanswered, it is taken back.
-pub(super) struct Pending {
-    asks: Arc<OpenAsks>,
+pub(super) struct PendingAsk {
+    asks: Arc<PendingAsks>,
     number: u64,
     outbox: Arc<dyn Outbox>,
     reply: Option<oneshot::Receiver<ReplyText>>,
 }
 
-impl OpenAsks {
+impl PendingAsks {
     /// Queues a request; `None` where nobody is left to answer.
-    pub(super) fn send(self: &Arc<Self>, question: &Prepared, outbox: &Arc<dyn Outbox>) -> Option<Pending> {
+    pub(super) fn send(self: &Arc<Self>, question: &PreparedQuestion, outbox: &Arc<dyn Outbox>) -> Option<PendingAsk> {
         let (answered, reply) = oneshot::channel();
         let number = {
             let mut state = lock(&self.state);
@@ -50,7 +51,7 @@ impl OpenAsks {
             number
         };
         outbox.queue(frame(number, question));
-        Some(Pending { asks: Arc::clone(self), number, outbox: Arc::clone(outbox), reply: Some(reply) })
+        Some(PendingAsk { asks: Arc::clone(self), number, outbox: Arc::clone(outbox), reply: Some(reply) })
     }
 
     /// Hands an answer to whoever waits for it. One that nobody waits for, or that comes late, is dropped.
@@ -81,7 +82,7 @@ impl OpenAsks {
     }
 }
 
-impl Pending {
+impl PendingAsk {
     /// What the client answers.
     pub(super) async fn reply(mut self) -> ReplyText {
         let Some(reply) = &mut self.reply else { return ReplyText::Gone };
@@ -91,12 +92,12 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingAsk {
     fn drop(&mut self) {
         let taken_back = lock(&self.asks.state).open.remove(&self.number).is_some();
         if taken_back {
             let id = format!("{ID_PREFIX}{}", self.number);
-            self.outbox.queue(notification_frame("notifications/cancelled", |params| {
+            self.outbox.queue(notification_frame(Notification::Cancelled, |params| {
                 params.text("requestId", &id);
                 params.text("reason", "The call that asked has ended");
             }));
@@ -105,7 +106,7 @@ impl Drop for Pending {
     }
 }
 
-fn frame(number: u64, question: &Prepared) -> Vec<u8> {
+fn frame(number: u64, question: &PreparedQuestion) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = Object::open(&mut out);
     frame.text("jsonrpc", "2.0");

@@ -4,11 +4,12 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
-use crate::asking::Ended;
-use crate::keyvalue::Fault;
-use crate::program::{self, OutputFull};
-use crate::state::CallState;
-use crate::typed::EncodeError;
+use crate::caller::asking::Ended;
+use crate::shape::program;
+use crate::shape::typed::EncodeError;
+use crate::wasi::cli::OutputFull;
+use crate::wasi::keyvalue::Fault;
+use crate::wasi::state::CallState;
 
 /// Why a call gave no result.
 ///

@@ -1,0 +1,130 @@
+//! One instance with its store: made for a tool's limits, used for a call, given up or kept.
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use toolcell_audit::Usage;
+use toolcell_policy::Limits;
+use wasmtime::Store;
+
+use crate::caller::asking::AskBudget;
+use crate::caller::{Caller, NoCaller};
+use crate::engine::slots::{CallPermit, Slot};
+use crate::load::component::ToolComponent;
+use crate::load::sandbox;
+use crate::run::call::Terms;
+use crate::shape::Exports;
+use crate::wasi::reach::Reach;
+use crate::wasi::state::CallState;
+
+/// Bytes of memories and tables up to which a used instance may be dropped later than its call ends. Most guests that did not grow
+/// have little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
+const SMALL_BYTES_MAX: u64 = 2 << 20;
+
+/// A store with its share of the pool, and the instance in it once there is one.
+pub(crate) struct Instance {
+    pub(crate) store: Store<CallState>,
+    pub(crate) exports: Option<Exports>,
+    slot: Slot,
+}
+
+impl Instance {
+    /// An empty store with every limit set.
+    pub(crate) fn empty(
+        component: &ToolComponent,
+        limits: &Limits,
+        reach: &Arc<Reach>,
+        caller: Arc<dyn Caller>,
+        slot: Slot,
+    ) -> wasmtime::Result<Self> {
+        let store = sandbox::store(component.pre().engine(), limits, reach, caller)?;
+        Ok(Self { store, exports: None, slot })
+    }
+
+    /// Instantiates the component, where that was not done before. What is not light is never made on the thread that brings
+    /// it, which may have other duties.
+    pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
+        if self.exports.is_none() {
+            let survey = component.survey();
+            if !survey.is_light() {
+                elsewhere().await;
+            }
+            if !self.store.data_mut().limiter.hold(survey.host_bytes()) {
+                return Err(wasmtime::Error::msg("the host's records of the instance are past the memory limit"));
+            }
+            let instance = component.pre().instantiate_async(&mut self.store).await?;
+            self.exports = Some(component.tools().exports(&mut self.store, instance)?);
+        }
+        Ok(())
+    }
+
+    /// What was used since the fuel was last filled up.
+    pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
+        let state = self.store.data();
+        let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let (egress_bytes, ingress_bytes) = state.traffic_bytes();
+        Usage {
+            fuel: computed.saturating_add(sandbox::host_fuel(state)),
+            memory_peak_bytes: state.limiter.peak_bytes(),
+            duration,
+            log_bytes: state.log.charged_bytes(),
+            egress_bytes,
+            ingress_bytes,
+            ..Usage::default()
+        }
+    }
+
+    /// Bytes of memories and tables it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.store.data().limiter.peak_bytes()
+    }
+
+    /// Whether it may be dropped later than its call ends.
+    pub(crate) fn is_small(&self) -> bool {
+        self.held_bytes() <= SMALL_BYTES_MAX
+    }
+
+    /// True if earlier calls left open files, buckets or streams in it: what is done with them may take long.
+    pub(crate) fn holds_resources(&mut self) -> bool {
+        !self.store.data_mut().table().is_empty()
+    }
+
+    /// Readies an instance that was made ahead, with these very limits, for its one call.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
+        self.slot.run(call);
+        self.store.data_mut().hand_to(caller);
+        self.store.set_epoch_deadline(1);
+    }
+
+    /// Its call has ended: it is in no call's way until it is used again or dropped.
+    pub(crate) fn rest(&mut self) {
+        self.slot.rest();
+        self.store.data_mut().hand_to(Arc::new(NoCaller));
+    }
+
+    /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
+    pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
+        let limits = terms.limits;
+        self.hand_to(Arc::clone(&terms.caller), call);
+        let state = self.store.data_mut();
+        state.set_reach(terms.reach);
+        state.limiter.set_limit(limits.memory_bytes());
+        state.set_net_limits(limits);
+        state.log.refill(limits.log_bytes());
+        state.asking = AskBudget::of(limits);
+        sandbox::set_budgets(&mut self.store, limits)
+    }
+}
+
+/// Gives the thread back once, and is woken at once: whoever drives this hands it to a thread that runs guests.
+async fn elsewhere() {
+    let mut given = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

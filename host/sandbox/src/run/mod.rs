@@ -1,0 +1,16 @@
+//! One call of a loaded component, from its instance to its report. Must not hold: loading, or host functions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `call.rs` | a call from start to report |
+//! | `instance.rs` | a store and the instance in it |
+//! | `warm.rs`, `start.rs` | instances made ahead of calls, and the start code that may run for them |
+//! | `kept.rs` | an instance that serves one caller again |
+//! | `redaction.rs`, `weight.rs` | secrets taken out of an answer, and its size |
+pub(crate) mod call;
+pub(crate) mod instance;
+pub(crate) mod kept;
+pub(crate) mod redaction;
+pub(crate) mod start;
+pub(crate) mod warm;
+pub(crate) mod weight;

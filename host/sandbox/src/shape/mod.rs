@@ -1,0 +1,141 @@
+//! What makes tools of a component: one shape per way of being one, told by the component's own exports. Must not hold:
+//! what a shape's tools are, or how they are called; that is in a file for each.
+mod contract;
+pub(crate) mod program;
+pub(crate) mod typed;
+
+#[cfg(test)]
+mod tests;
+
+use toolcell_policy::{Limits, Program};
+use wasmtime::Store;
+use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
+
+use crate::bindings::{self, ToolComponent as Bindings, contract as types};
+use crate::load::component::LoadError;
+use crate::load::inspect::Inspection;
+use crate::shape::program::Run;
+use crate::shape::typed::Functions;
+use crate::wasi::state::CallState;
+
+pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
+
+/// How a component's exports become tools.
+#[allow(clippy::large_enum_variant, reason = "there is one of each component")]
+pub(crate) enum Shape {
+    /// It exports the tool contract, and lists its tools itself.
+    Contract(bindings::ToolComponentIndices),
+    /// It is a command-line program, which the manifest makes tools of.
+    Program(ComponentExportIndex),
+    /// It exports functions over WIT values: each is a tool.
+    Typed(Functions),
+}
+
+/// A shape by its name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShapeName {
+    /// Exports the tool contract.
+    Contract,
+    /// Exports functions over WIT values.
+    Typed,
+    /// Exports `wasi:cli/run`, or is a program for WASI preview 1.
+    Program,
+}
+
+impl ShapeName {
+    /// As texts and files name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Typed => "typed",
+            Self::Program => "program",
+        }
+    }
+}
+
+/// The exports of one instance, as its shape calls them.
+pub(crate) enum Exports {
+    Contract(Bindings),
+    Typed(Instance),
+    Program(Run),
+}
+
+/// One call of one tool.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    /// The tool's own name.
+    pub(crate) tool: &'a str,
+    /// A JSON object.
+    pub(crate) arguments_json: &'a str,
+    /// How a program is run for it.
+    pub(crate) program: Option<&'a Program>,
+    /// Whether the program is one for preview 1, which takes less at once.
+    pub(crate) adapted: bool,
+    pub(crate) limits: &'a Limits,
+}
+
+/// What a tool says: its result, or why there is none.
+pub(crate) type Answer = Result<types::CallResult, types::Failure>;
+
+impl Shape {
+    /// Tells the shape of a component that is linked already.
+    ///
+    /// # Errors
+    /// [`LoadError`] where it has none, or where it is not what its exports promise.
+    pub(crate) fn of(
+        (component, bytes): (&Component, &[u8]),
+        pre: &InstancePre<CallState>,
+        inspection: &Inspection,
+    ) -> Result<Self, LoadError> {
+        if let Some(indices) = contract::detect(pre, inspection)? {
+            return Ok(Self::Contract(indices));
+        }
+        if let Some(run) = program::detect(component, inspection)? {
+            return Ok(Self::Program(run));
+        }
+        if let Some(functions) = typed::detect(component, bytes)? {
+            return Ok(Self::Typed(functions));
+        }
+        Err(LoadError::NotATool { exports: inspection.exports().to_vec() })
+    }
+
+    pub(crate) const fn name(&self) -> ShapeName {
+        match self {
+            Self::Contract(_) => ShapeName::Contract,
+            Self::Typed(_) => ShapeName::Typed,
+            Self::Program(_) => ShapeName::Program,
+        }
+    }
+
+    /// Finds the exports in an instance of the component.
+    pub(crate) fn exports(&self, store: &mut Store<CallState>, instance: Instance) -> wasmtime::Result<Exports> {
+        Ok(match self {
+            Self::Contract(indices) => Exports::Contract(indices.load(store, &instance)?),
+            Self::Typed(_) => Exports::Typed(instance),
+            Self::Program(run) => Exports::Program(instance.get_typed_func(store, run)?),
+        })
+    }
+
+    /// Calls a tool of an instance.
+    ///
+    /// # Errors
+    /// The engine's: a trap, or a limit. What the guest itself reports is an answer.
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<CallState>,
+        exports: &Exports,
+        ask: Ask<'_>,
+    ) -> wasmtime::Result<Answer> {
+        match (self, exports) {
+            (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
+            (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
+            (Self::Program(_), Exports::Program(run)) => match ask.program {
+                Some(program) => crate::shape::program::run(store, run, program, ask).await,
+                None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),
+            },
+            _ => Err(wasmtime::Error::msg("the instance is of another shape than its component")),
+        }
+    }
+}

@@ -1,17 +1,15 @@
-//! What the protocol's side does for each tool and each call: schemas compiled once, arguments held against them.
+//! The protocol's work for each tool and each call: a schema is compiled once, arguments are checked against it.
 use criterion::Criterion;
 use serde_json::value::RawValue;
 use toolcell_mcp::{DefinitionBounds, Patience, Tool, ToolDefinition};
 
-use crate::guest::ARGUMENTS;
+/// A schema of one string.
+pub const ECHO: &str =
+    r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#;
 
-/// A schema of one string, and the one of `chart`, which bounds lists within lists.
+/// [`ECHO`], and the schema of `chart`, which bounds lists within lists.
 const SCHEMAS: [(&str, &str, &str); 2] = [
-    (
-        "echo",
-        r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}"#,
-        ARGUMENTS,
-    ),
+    ("echo", ECHO, r#"{"text":"the quick brown fox jumps over the lazy dog"}"#),
     (
         "chart",
         include_str!("../../../../guest-examples/chart/schemas/input.json"),

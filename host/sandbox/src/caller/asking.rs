@@ -8,10 +8,9 @@ use toolcell_policy::{Limit, Limits};
 
 pub use crate::bindings::toolcell::mcp::asking::{Answer, Form, Inquiry, Kind, Page, Question, Refusal, Root};
 
-use crate::bindings::toolcell::mcp::asking;
 use crate::engine::epoch::{Resting, Running, RunningAt};
+use crate::failure::Failure;
 use crate::secrets::Redactor;
-use crate::wasi::state::CallState;
 
 /// What asking came to.
 #[derive(Debug)]
@@ -27,6 +26,12 @@ pub enum Asked {
 #[error("the call ended where the guest asked")]
 pub(crate) struct Ended {
     pub(crate) refused: Option<String>,
+}
+
+impl From<&Ended> for Failure {
+    fn from(ended: &Ended) -> Self {
+        Self::Asked { refused: ended.refused.clone() }
+    }
 }
 
 impl Question {
@@ -51,7 +56,7 @@ impl Question {
     }
 
     /// Without the values of secrets: what is asked leaves the host.
-    fn redacted(self, redactor: &Redactor) -> Self {
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
             Self::Form(form) => Self::Form(Form { message: clean(form.message), schema_json: clean(form.schema_json) }),
@@ -90,8 +95,23 @@ impl AskBudget {
         waits
     }
 
+    /// True if the call may ask at all.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.asks > 0
+    }
+
+    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time left to wait.
+    pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
+        let began = Instant::now();
+        let waiting = self.waits.as_ref().map(Waits::wait);
+        let asked = tokio::time::timeout(self.wait_left, answers).await;
+        drop(waiting);
+        self.wait_left = self.wait_left.saturating_sub(began.elapsed());
+        asked.ok()
+    }
+
     /// Takes these questions from the budget.
-    fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
+    pub(crate) fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
         let over = |limit: Limit, value: u64, what: &str| {
             let spec = limit.spec();
             Refusal::OverLimit(format!("{what} {} (limit \"{}\")", spec.show(value), spec.key))
@@ -172,30 +192,5 @@ impl Drop for Waiting {
             state.waited += self.began.elapsed();
         }
         self.waits.ended.notify_waiters();
-    }
-}
-
-impl asking::Host for CallState {
-    fn supports(&mut self, kind: Kind) -> bool {
-        self.asking.asks > 0 && self.caller.supports(kind)
-    }
-
-    async fn ask(&mut self, asks: Vec<Inquiry>) -> wasmtime::Result<Result<Vec<Answer>, Refusal>> {
-        if let Err(refusal) = self.asking.charge(&asks) {
-            return Ok(Err(refusal));
-        }
-        let redactor = self.reach().redactor();
-        let asks: Vec<Inquiry> =
-            asks.into_iter().map(|ask| Inquiry { key: ask.key, question: ask.question.redacted(redactor) }).collect();
-        let began = Instant::now();
-        let waiting = self.asking.waits.as_ref().map(Waits::wait);
-        let asked = tokio::time::timeout(self.asking.wait_left, self.caller.ask(asks)).await;
-        drop(waiting);
-        self.asking.wait_left = self.asking.wait_left.saturating_sub(began.elapsed());
-        match asked {
-            Err(_elapsed) => Ok(Err(Refusal::TimedOut)),
-            Ok(Asked::Answered(answers)) => Ok(answers),
-            Ok(Asked::Ended(refused)) => Err(wasmtime::Error::new(Ended { refused })),
-        }
     }
 }

@@ -2,10 +2,11 @@
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
-use crate::load::component::{self, LoadError};
-use crate::load::digest::Digest;
-use crate::load::preview1;
-use crate::load::sandbox::Sandbox;
+use super::compile::compile;
+use super::digest::Digest;
+use super::error::LoadError;
+use super::preview1;
+use super::sandbox::Sandbox;
 use crate::shape::CONTRACT_EXPORT;
 
 /// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
@@ -48,7 +49,7 @@ impl Inspection {
     /// # Errors
     /// [`LoadError`] where they are no component at all. One that this host could not run is inspected all the same.
     pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        component::compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
+        compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
     }
 
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {

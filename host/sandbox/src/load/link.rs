@@ -25,7 +25,7 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     files::add_to_linker(linker, State::files)?;
     sockets::add_to_linker(linker)?;
     config::add_to_linker(linker)?;
-    keyvalue::add_to_linker(linker)?;
+    keyvalue::add_to_linker(linker, State::keyvalue)?;
     // wasi:http, outgoing alone.
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)

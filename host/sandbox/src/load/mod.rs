@@ -10,12 +10,15 @@
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
 //! | `link.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
+pub(crate) mod compile;
 pub(crate) mod component;
 pub(crate) mod digest;
 pub(crate) mod drafts;
+pub(crate) mod error;
 pub(crate) mod inspect;
 pub(crate) mod link;
 pub(crate) mod precompiled;
 pub(crate) mod preview1;
 pub(crate) mod sandbox;
+pub(crate) mod start_code;
 pub(crate) mod survey;

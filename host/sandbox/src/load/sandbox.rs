@@ -1,26 +1,15 @@
 //! The engines, their linkers and the epoch clock: one set per process, shared by all components.
 use std::sync::{Arc, OnceLock};
 
-use toolcell_policy::Limits;
 use wasmtime::component::Linker;
-use wasmtime::{Config, Engine, InstanceAllocationStrategy, Store, Trap, UpdateDeadline};
+use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
-use crate::caller::Caller;
+use crate::engine::config;
 use crate::engine::epoch::EpochClock;
 use crate::engine::slots::Slots;
 use crate::load::cache::CodeCache;
 use crate::load::link;
-use crate::wasi::reach::Reach;
 use crate::wasi::state::CallState;
-
-/// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults leave (2 MiB less
-/// 512 KiB).
-const HOST_STACK_BYTES: usize = 1536 * 1024;
-
-/// Fuel that one call of a host function costs, whatever the function does: about what a guest computes in the time that the
-/// cheapest one takes (110 ns, at 7 to 8 units in a nanosecond). Without it, a guest that does nothing but call the host would have
-/// eighty times the time of one that computes.
-const HOST_CALL_FUEL: u64 = 1_000;
 
 /// The host could not set up its engine.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +85,7 @@ impl Sandbox {
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { cache, stack_bytes, calls_max } = options;
         let slots = Slots::new(calls_max);
-        let mut pooling = config(stack_bytes);
+        let mut pooling = config::guest(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
         let pooled = Lane::new(&pooling).map_err(SandboxError::Engine)?;
         let on_demand: Arc<OnceLock<Lane>> = Arc::default();
@@ -121,7 +110,7 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = Lane::new(&config(self.0.stack_bytes))?;
+        let lane = Lane::new(&config::guest(self.0.stack_bytes))?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 
@@ -136,61 +125,4 @@ impl Sandbox {
     pub(crate) fn clock(&self) -> &EpochClock {
         &self.0.clock
     }
-}
-
-/// A fresh store with every limit set.
-pub(crate) fn store(
-    engine: &Engine,
-    limits: &Limits,
-    reach: &Arc<Reach>,
-    caller: Arc<dyn Caller>,
-) -> wasmtime::Result<Store<CallState>> {
-    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(reach), caller));
-    store.limiter(|state| &mut state.limiter);
-    set_budgets(&mut store, limits)?;
-    store.set_epoch_deadline(1);
-    store.epoch_deadline_callback(|store| {
-        // What the store says is left is as of the last call that the guest made, so a guest that only calls is stopped here.
-        if store.get_fuel()? < host_fuel(store.data()) {
-            Err(Trap::OutOfFuel.into())
-        } else {
-            Ok(UpdateDeadline::Yield(1))
-        }
-    });
-    Ok(store)
-}
-
-/// Fuel of the host functions that were called. wasmtime counts only what the guest itself computes; this is counted beside it, seen
-/// at every tick and when a call ends.
-pub(crate) fn host_fuel(state: &CallState) -> u64 {
-    state.host_calls.saturating_mul(HOST_CALL_FUEL).saturating_add(state.host_work)
-}
-
-/// Fills up what a call may use.
-pub(crate) fn set_budgets(store: &mut Store<CallState>, limits: &Limits) -> wasmtime::Result<()> {
-    store.set_fuel(limits.fuel())?;
-    let state = store.data_mut();
-    (state.host_calls, state.host_work, state.fuel) = (0, 0, limits.fuel());
-    store.set_hostcall_fuel(usize::try_from(limits.host_data_bytes()).unwrap_or(usize::MAX));
-    store.set_max_component_handles(limits.handles());
-    Ok(())
-}
-
-/// Every setting that bounds a guest or makes a call cheap; measured figures are in ARCHITECTURE.md.
-fn config(stack_bytes: usize) -> Config {
-    let mut config = Config::new();
-    config
-        // The concurrency of WASI 0.3 costs every instantiation and is not offered.
-        .concurrency_support(false)
-        .consume_fuel(true)
-        .epoch_interruption(true)
-        .max_wasm_stack(stack_bytes)
-        .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
-        // Nothing of a call stays on the stack of the next, nor resident for it.
-        .async_stack_zeroing(true)
-        .memory_init_cow(true)
-        // What no guest language needs stays off: each had escapes or crashes of its own.
-        .wasm_memory64(false)
-        .wasm_multi_memory(false);
-    config
 }

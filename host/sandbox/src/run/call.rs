@@ -8,17 +8,20 @@ use toolcell_policy::{Denial, Limit, Limits, Program};
 use wasmtime::Store;
 
 use crate::bindings::contract;
-use crate::caller::Caller;
 use crate::caller::asking::Waits;
+use crate::caller::{Caller, NoCaller};
 use crate::engine::duties;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
+use crate::run::failures;
 use crate::run::instance::Instance;
 use crate::run::kept::{Kept, Turn};
 use crate::run::redaction;
+use crate::run::store::Terms;
 use crate::run::warm::Warm;
 use crate::run::weight::weigh;
-use crate::shape::{Ask, Exports};
+use crate::shape::typed::Descriptions;
+use crate::shape::{Ask, Exports, Shape};
 use crate::wasi::cli::capture::Captured;
 use crate::wasi::reach::Reach;
 use crate::wasi::state::CallState;
@@ -114,19 +117,42 @@ impl Remains {
     }
 }
 
-/// With what a guest runs.
-pub(crate) struct Terms<'a> {
-    pub(crate) limits: &'a Limits,
-    pub(crate) reach: &'a Arc<Reach>,
-    pub(crate) caller: Arc<dyn Caller>,
-    pub(crate) supply: Supply<'a>,
+impl ToolComponent {
+    /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
+    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs: a typed one's
+    /// are its functions, with the descriptions added to what it carries itself, and those of a program are the manifest's.
+    /// What a typed one's definitions come to is counted before any is made: they take no more than a list of the contract's may.
+    pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
+        if let Shape::Typed(functions) = self.tools() {
+            return match functions.tools(descriptions, limits.host_data_bytes()) {
+                Some(tools) => CallReport::without_running(tools),
+                None => CallReport::not_run(Failure::over(Limit::HostData, limits)),
+            };
+        }
+        if let Shape::Program(_) = self.tools() {
+            return CallReport::without_running(Vec::new());
+        }
+        let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller) };
+        run(self, terms, Supply::Fresh, async |store, exports| match exports {
+            Exports::Contract(bindings) => bindings.toolcell_mcp_tools().call_list_tools(store).await,
+            Exports::Typed(_) | Exports::Program(_) => {
+                Err(wasmtime::Error::msg("the component lists its tools by their types"))
+            }
+        })
+        .await
+    }
+
+    /// Runs one call. Dropping the future stops the guest.
+    pub async fn call_tool(&self, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+        call_tool(self, input).await
+    }
 }
 
 /// Runs `call-tool` and holds the result to the output limits.
-pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
+async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
     let CallInput { tool, arguments_json, program, limits, reach, caller, supply } = input;
     let ask = Ask { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
-    let report = run(component, Terms { limits, reach, caller, supply }, async |store, exports| {
+    let report = run(component, Terms { limits, reach, caller }, supply, async |store, exports| {
         component.tools().call(store, exports, ask).await
     })
     .await;
@@ -141,21 +167,19 @@ pub(crate) async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -
         if items > limits.output_items() {
             return Err(Failure::over(Limit::OutputItems, limits));
         }
-        answer.map_err(|failure| match failure {
-            contract::Failure::InvalidInput(text) => Failure::InvalidInput(text),
-            contract::Failure::Failed(text) => Failure::Failed(text),
-        })
+        answer.map_err(Failure::from)
     });
     CallReport { outcome, usage, captured: report.captured, denials: report.denials, remains: report.remains }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
-pub(crate) async fn run<T>(
+async fn run<T>(
     component: &ToolComponent,
     terms: Terms<'_>,
+    supply: Supply<'_>,
     export: impl AsyncFnOnce(&mut Store<CallState>, &Exports) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
-    let (mut instance, back) = match obtain(component, &terms).await {
+    let (mut instance, back) = match obtain(component, &terms, supply).await {
         Ok(obtained) => obtained,
         Err(failure) => return CallReport::of(Err(failure)),
     };
@@ -191,14 +215,14 @@ pub(crate) async fn run<T>(
     };
     let outcome = match answer {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Failure::sort(&error, instance.store.data(), limits)),
+        Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
     // An answer never speaks of what the disk does not have.
     let outcome = match outcome {
         Ok(value) => match instance.store.data_mut().keyvalue.settle().await {
             Ok(()) => Ok(value),
-            Err(fault) => Err(Failure::Host { detail: fault.to_string() }),
+            Err(fault) => Err(Failure::from(&fault)),
         },
         failed => {
             // It keeps what it wrote; nobody waits for that.
@@ -230,11 +254,15 @@ pub(crate) async fn run<T>(
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.
-async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Instance, Back<'a>), Failure> {
-    let Terms { limits, reach, caller, supply } = terms;
+async fn obtain<'a>(
+    component: &ToolComponent,
+    terms: &Terms<'_>,
+    supply: Supply<'a>,
+) -> Result<(Instance, Back<'a>), Failure> {
+    let Terms { limits, caller, .. } = terms;
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
     let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
-    let turn = match *supply {
+    let turn = match supply {
         Supply::Kept(kept) => Some(tokio::select! {
             turn = kept.turn(wait) => turn.ok_or(Failure::Busy)?,
             () = caller.cancelled() => return Err(Failure::Cancelled),
@@ -242,7 +270,7 @@ async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Ins
         _ => None,
     };
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
-    let back = match (*supply, turn) {
+    let back = match (supply, turn) {
         (Supply::Warm(warm), _) => match warm.take() {
             Some(mut instance) => {
                 instance.hand_to(Arc::clone(caller), call);
@@ -258,7 +286,7 @@ async fn obtain<'a>(component: &ToolComponent, terms: &Terms<'a>) -> Result<(Ins
         (_, None) => Back::Nowhere,
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
-    let instance = Instance::empty(component, limits, reach, Arc::clone(caller), slot).map_err(host)?;
+    let instance = Instance::empty(component, terms, slot).map_err(host)?;
     Ok((instance, back))
 }
 

@@ -11,10 +11,8 @@ use crate::caller::asking::AskBudget;
 use crate::caller::{Caller, NoCaller};
 use crate::engine::slots::{CallPermit, Slot};
 use crate::load::component::ToolComponent;
-use crate::load::sandbox;
-use crate::run::call::Terms;
+use crate::run::store::{self, Terms};
 use crate::shape::Exports;
-use crate::wasi::reach::Reach;
 use crate::wasi::state::CallState;
 
 /// Bytes of memories and tables up to which a used instance may be dropped later than its call ends. Most guests that did not grow
@@ -30,14 +28,8 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// An empty store with every limit set.
-    pub(crate) fn empty(
-        component: &ToolComponent,
-        limits: &Limits,
-        reach: &Arc<Reach>,
-        caller: Arc<dyn Caller>,
-        slot: Slot,
-    ) -> wasmtime::Result<Self> {
-        let store = sandbox::store(component.pre().engine(), limits, reach, caller)?;
+    pub(crate) fn empty(component: &ToolComponent, terms: &Terms<'_>, slot: Slot) -> wasmtime::Result<Self> {
+        let store = store::fresh(component.pre().engine(), terms)?;
         Ok(Self { store, exports: None, slot })
     }
 
@@ -64,7 +56,7 @@ impl Instance {
         let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
         let (egress_bytes, ingress_bytes) = state.traffic_bytes();
         Usage {
-            fuel: computed.saturating_add(sandbox::host_fuel(state)),
+            fuel: computed.saturating_add(state.fuel.spent()),
             memory_peak_bytes: state.limiter.peak_bytes(),
             duration,
             log_bytes: state.log.charged_bytes(),
@@ -112,7 +104,7 @@ impl Instance {
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
         state.asking = AskBudget::of(limits);
-        sandbox::set_budgets(&mut self.store, limits)
+        store::fill_budgets(&mut self.store, limits)
     }
 }
 

@@ -9,8 +9,10 @@ use toolcell_policy::Limits;
 
 use crate::caller::NoCaller;
 use crate::load::component::ToolComponent;
+use crate::load::start_code::StartCall;
 use crate::run::instance::Instance;
-use crate::run::start::{self, StartCall};
+use crate::run::start;
+use crate::run::store::Terms;
 use crate::wasi::reach::Reach;
 
 /// A tool that was not called for this long gives its instances up.
@@ -173,8 +175,8 @@ impl Warm {
         if !self.starts_alone().await {
             return None;
         }
-        let mut instance =
-            Instance::empty(&self.component, &self.limits, &self.reach, Arc::new(NoCaller), slot).ok()?;
+        let terms = Terms { limits: &self.limits, reach: &self.reach, caller: Arc::new(NoCaller) };
+        let mut instance = Instance::empty(&self.component, &terms, slot).ok()?;
         // Whatever was found when it was tried: this code runs with nothing granted, and an instance that asked the host serves no call.
         instance.store.data_mut().starting();
         let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;

@@ -17,8 +17,6 @@ use std::fmt;
 use toolcell_policy::{Delivery, Secret};
 use zeroize::Zeroizing;
 
-use crate::wasi::files::Note;
-
 pub use redact::Redactor;
 
 pub(crate) use forms::percent_query;
@@ -101,15 +99,8 @@ impl Secrets {
     }
 
     /// Those that cannot be told from other text wherever they appear.
-    pub(crate) fn short(&self) -> impl Iterator<Item = Note> {
-        let short = self.iter().filter(|(_, value)| value.is_short());
-        short.map(|(secret, _)| Note {
-            span: secret.span(),
-            message: format!(
-                "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
-                secret.name()
-            ),
-        })
+    pub(crate) fn short(&self) -> impl Iterator<Item = &Secret> {
+        self.iter().filter(|(_, value)| value.is_short()).map(|(secret, _)| secret)
     }
 
     /// Finds every value.

@@ -2,23 +2,23 @@
 //! what a shape's tools are, or how they are called; that is in a file for each.
 mod contract;
 pub(crate) mod program;
+mod tool_call;
 pub(crate) mod typed;
 
 #[cfg(test)]
 mod tests;
 
-use toolcell_policy::{Limits, Program};
 use wasmtime::Store;
-use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
+use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
-use crate::bindings::{self, ToolComponent as Bindings, contract as types};
-use crate::load::component::LoadError;
-use crate::load::inspect::Inspection;
-use crate::shape::program::Run;
-use crate::shape::typed::Functions;
+use program::Run;
+use typed::{Functions, Unusable};
+
+use crate::bindings::{self, ToolComponent as Bindings};
 use crate::wasi::state::CallState;
 
 pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
+pub(crate) use tool_call::{Answer, Ask};
 
 /// How a component's exports become tools.
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
@@ -62,43 +62,44 @@ pub(crate) enum Exports {
     Program(Run),
 }
 
-/// One call of one tool.
-#[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
-    /// The tool's own name.
-    pub(crate) tool: &'a str,
-    /// A JSON object.
-    pub(crate) arguments_json: &'a str,
-    /// How a program is run for it.
-    pub(crate) program: Option<&'a Program>,
-    /// Whether the program is one for preview 1, which takes less at once.
-    pub(crate) adapted: bool,
-    pub(crate) limits: &'a Limits,
+/// The component is no tool, or not the tool that its exports promise.
+#[derive(Debug)]
+pub(crate) enum ShapeError {
+    /// It exports no tools.
+    NotATool {
+        /// Its exports.
+        exports: Vec<String>,
+    },
+    /// An export has the right name and another type.
+    Mismatch {
+        /// The difference.
+        reason: String,
+    },
+    /// It was built against a contract that this host does not speak.
+    Contract {
+        /// The export it has.
+        found: String,
+    },
+    /// Its functions cannot be served.
+    Functions(Unusable),
 }
-
-/// What a tool says: its result, or why there is none.
-pub(crate) type Answer = Result<types::CallResult, types::Failure>;
 
 impl Shape {
     /// Tells the shape of a component that is linked already.
     ///
     /// # Errors
-    /// [`LoadError`] where it has none, or where it is not what its exports promise.
-    pub(crate) fn of(
-        (component, bytes): (&Component, &[u8]),
-        pre: &InstancePre<CallState>,
-        inspection: &Inspection,
-    ) -> Result<Self, LoadError> {
-        if let Some(indices) = contract::detect(pre, inspection)? {
+    /// [`ShapeError`] where it has none, or where it is not what its exports promise.
+    pub(crate) fn of(pre: &InstancePre<CallState>, bytes: &[u8], exports: &[String]) -> Result<Self, ShapeError> {
+        if let Some(indices) = contract::detect(pre, exports)? {
             return Ok(Self::Contract(indices));
         }
-        if let Some(run) = program::detect(component, inspection)? {
+        if let Some(run) = program::detect(pre.component(), exports)? {
             return Ok(Self::Program(run));
         }
-        if let Some(functions) = typed::detect(component, bytes)? {
+        if let Some(functions) = typed::detect(pre.component(), bytes)? {
             return Ok(Self::Typed(functions));
         }
-        Err(LoadError::NotATool { exports: inspection.exports().to_vec() })
+        Err(ShapeError::NotATool { exports: exports.to_vec() })
     }
 
     pub(crate) const fn name(&self) -> ShapeName {
@@ -132,7 +133,7 @@ impl Shape {
             (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
             (Self::Program(_), Exports::Program(run)) => match ask.program {
-                Some(program) => crate::shape::program::run(store, run, program, ask).await,
+                Some(program) => program::run(store, run, program, ask).await,
                 None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),
             },
             _ => Err(wasmtime::Error::msg("the instance is of another shape than its component")),

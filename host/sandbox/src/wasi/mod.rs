@@ -19,6 +19,7 @@ pub(crate) mod files;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod net;
+pub(crate) mod problem;
 pub(crate) mod random;
 pub(crate) mod reach;
 pub(crate) mod sockets;

@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{EnvSource, Grants, Mount, SecretSource, Span};
+use toolcell_policy::{EnvSource, Grants, Mount, Secret, SecretSource};
 use wasmtime_wasi_config::WasiConfigVariables;
 
-use crate::load::sandbox::Sandbox;
-use crate::secrets::{Redactor, SecretValue, Secrets};
-use crate::wasi::config;
-use crate::wasi::files::{Identity, Note, Prepared, Surroundings};
+use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
+use crate::wasi::files::{Identity, Prepared, Surroundings};
 use crate::wasi::http::HttpReach;
 use crate::wasi::keyvalue::{self, GrantedState};
 use crate::wasi::net::Resolver;
+use crate::wasi::problem::{Note, ReachProblem};
 
 /// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
 pub type SecretProblem = (String, String);
@@ -30,19 +29,6 @@ pub struct Setting<'a> {
     pub state_folder: &'a Path,
     /// Name servers; empty: the system's.
     pub name_servers: &'a [SocketAddr],
-    /// What reaches of one process share stays with its engine, from one catalog to the next.
-    pub sandbox: &'a Sandbox,
-}
-
-/// A grant that cannot be made ready: the host's side of it is missing or wrong.
-#[derive(Debug)]
-pub struct ReachProblem {
-    /// Where the manifest says it.
-    pub span: Span,
-    /// What is wrong, in one sentence without a full stop.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
 }
 
 /// What one tool can reach. Immutable; shared by its calls.
@@ -67,14 +53,14 @@ impl Reach {
         let mut environment = environment(grants, setting, &mut problems);
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
         environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let config = config::variables(grants, secrets.exposed());
+        let config = variables(grants, secrets.exposed());
         let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
         let files = Prepared::new(grants.files(), &around).unwrap_or_else(|found| {
             problems.extend(found);
             Arc::default()
         });
-        let notes = files.notes().iter().cloned().chain(secrets.short()).collect();
+        let notes = files.notes().iter().cloned().chain(secrets.short().map(short)).collect();
         let resolver = Resolver::new(setting.name_servers);
         let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
         match http {
@@ -94,7 +80,7 @@ impl Reach {
     #[must_use]
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
-        let config = config::variables(&grants, []);
+        let config = variables(&grants, []);
         let http = HttpReach::plain(&grants);
         let secrets = Arc::default();
         let (environment, files) = (Vec::new(), Arc::default());
@@ -180,4 +166,24 @@ fn secrets(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProbl
         }
     }
     Secrets::new(held)
+}
+
+fn short(secret: &Secret) -> Note {
+    let message = format!(
+        "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
+        secret.name()
+    );
+    Note { span: secret.span(), message }
+}
+
+/// What a tool with these grants is told. An exposed secret goes by its name, which no setting has.
+fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> WasiConfigVariables {
+    let mut variables = WasiConfigVariables::new();
+    for (name, value) in exposed {
+        variables.insert(name, value);
+    }
+    for (name, value) in grants.config() {
+        variables.insert(name, value);
+    }
+    variables
 }

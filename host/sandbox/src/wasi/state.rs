@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
-use wasmtime::Trap;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
@@ -13,17 +12,16 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use crate::caller::Caller;
 use crate::caller::asking::AskBudget;
 use crate::caller::denials::Denials;
+use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
-use crate::load::sandbox;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
 use crate::wasi::cli::{Printed, Standard};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
-use crate::wasi::keyvalue;
-use crate::wasi::net::{CallNet, NetGuard, NetLimits};
+use crate::wasi::keyvalue::{self, KeyvalueView};
+use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
 use crate::wasi::reach::Reach;
-use crate::wasi::sockets::Gate;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -37,12 +35,8 @@ pub(crate) struct CallState {
     pub(crate) keyvalue: keyvalue::Session,
     pub(crate) asking: AskBudget,
     reach: Arc<Reach>,
-    /// Calls of host functions since the budgets were last filled up.
-    pub(crate) host_calls: u64,
-    /// Fuel of what host functions did since then, beside what each call of one costs.
-    pub(crate) host_work: u64,
-    /// The call's whole budget of fuel.
-    pub(crate) fuel: u64,
+    /// Fuel of the host functions that were called.
+    pub(crate) fuel: HostFuel,
     /// Random bytes of one request.
     random_bytes: u64,
     /// While the instance is made ahead: there is no call yet that may reach anything.
@@ -84,9 +78,7 @@ impl CallState {
             keyvalue,
             asking,
             reach,
-            host_calls: 0,
-            host_work: 0,
-            fuel: limits.fuel(),
+            fuel: HostFuel::new(limits.fuel()),
             random_bytes: limits.random_bytes(),
             starting: false,
             gate,
@@ -100,7 +92,7 @@ impl CallState {
 
     /// Every host function comes by here for its state, once for each call of it.
     pub(crate) fn called(&mut self) -> &mut Self {
-        self.host_calls = self.host_calls.saturating_add(1);
+        self.fuel.count_call();
         self.reached()
     }
 
@@ -121,13 +113,15 @@ impl CallState {
     /// serve a call.
     pub(crate) fn started(&mut self) -> bool {
         self.starting = false;
-        self.host_calls == 0
+        self.fuel.calls() == 0
     }
 
     /// Takes everything away that the tool was granted. The instance serves no call any more.
     #[cold]
     fn seal(&mut self) {
-        self.host_calls = self.host_calls.max(1);
+        if self.fuel.calls() == 0 {
+            self.fuel.count_call();
+        }
         let (limits, sealed) = (Limits::default(), Reach::sealed(""));
         self.files = Files::new(Arc::clone(sealed.files()));
         (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
@@ -136,14 +130,12 @@ impl CallState {
         self.reach = sealed;
     }
 
-    /// Takes fuel for what a host function is about to do.
+    /// Takes fuel for the work that a host function is about to do.
     ///
     /// # Errors
-    /// A trap where host functions alone have used more than the whole budget. What the guest computes beside is seen at the next
-    /// tick.
+    /// As [`HostFuel::spend`].
     pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
-        self.host_work = self.host_work.saturating_add(fuel);
-        if sandbox::host_fuel(self) > self.fuel { Err(Trap::OutOfFuel.into()) } else { Ok(()) }
+        self.fuel.spend(fuel)
     }
 
     /// A program begins to run, with streams, arguments and variables of this run alone.
@@ -224,6 +216,19 @@ impl CallState {
     pub(crate) fn files(&mut self) -> FilesView<'_> {
         self.called();
         FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
+    }
+
+    /// `wasi:keyvalue` of this call.
+    pub(crate) fn keyvalue(&mut self) -> KeyvalueView<'_> {
+        self.called();
+        KeyvalueView {
+            session: &mut self.keyvalue,
+            table: &mut self.table,
+            fuel: &mut self.fuel,
+            reach: &self.reach,
+            denials: &self.denials,
+            caller: self.caller.as_ref(),
+        }
     }
 
     /// What the tool can reach.

@@ -3,7 +3,6 @@ mod exit;
 mod room;
 mod sections;
 
-use toolcell_policy::Invocation;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER,
 };
@@ -53,17 +52,6 @@ impl NotAProgram {
             "a program is built for wasm32-wasip1 or wasm32-wasip2, as a command with a main function"
         }
     }
-}
-
-/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as well: the longest argument or variable,
-/// and a pair of pointers for each.
-const AT_ONCE_BYTES_MAX: usize = 48 << 10;
-
-/// Whether a run is given more than the adapter can hand over. It would trap.
-pub(crate) fn is_too_much(invocation: &Invocation) -> bool {
-    let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
-    let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();
-    args > AT_ONCE_BYTES_MAX || env + 16 * invocation.env.len() > AT_ONCE_BYTES_MAX
 }
 
 /// Whether these bytes are a core module.

@@ -1,5 +1,6 @@
-//! The host's side of the contract's imports: progress, log, cancellation, request. No WASI, no policy.
-use crate::bindings::toolcell::mcp::{cancellation, log, progress, request, types};
+//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No WASI, no policy.
+use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types};
+use crate::caller::asking::{Answer, Asked, Ended, Inquiry, Kind, Refusal};
 use crate::engine::duties;
 use crate::wasi::state::CallState;
 
@@ -63,5 +64,26 @@ impl request::Host for CallState {
 
     fn meta_json(&mut self) -> String {
         self.caller.meta_json()
+    }
+}
+
+impl asking::Host for CallState {
+    fn supports(&mut self, kind: Kind) -> bool {
+        self.asking.may_ask() && self.caller.supports(kind)
+    }
+
+    async fn ask(&mut self, asks: Vec<Inquiry>) -> wasmtime::Result<Result<Vec<Answer>, Refusal>> {
+        if let Err(refusal) = self.asking.charge(&asks) {
+            return Ok(Err(refusal));
+        }
+        let redactor = self.reach().redactor();
+        let asks: Vec<Inquiry> =
+            asks.into_iter().map(|ask| Inquiry { key: ask.key, question: ask.question.redacted(redactor) }).collect();
+        let Self { asking, caller, .. } = self;
+        match asking.wait_for(async { caller.ask(asks).await }).await {
+            None => Ok(Err(Refusal::TimedOut)),
+            Some(Asked::Answered(answers)) => Ok(answers),
+            Some(Asked::Ended(refused)) => Err(wasmtime::Error::new(Ended { refused })),
+        }
     }
 }

@@ -2,8 +2,10 @@
 use toolcell_policy::{Output, Program};
 
 use super::Ended;
-use crate::contract::{CallResult, Content, EmbeddedResource, Failure, MediaContent, ResourceBody, TextContent};
-use crate::shape::Answer;
+use crate::bindings::contract::{
+    CallResult, Content, EmbeddedResource, Failure, MediaContent, ResourceBody, TextContent,
+};
+use crate::shape::tool_call::Answer;
 
 /// Bytes of standard output that are shown of a run that failed, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;

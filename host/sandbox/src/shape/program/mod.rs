@@ -1,28 +1,33 @@
 //! One run of a command-line program: what it is run with, what it prints, how it ends, and what of that is the tool's
-//! answer. Must not hold: templates (that is policy), or which components are programs (that is `shape`).
+//! answer. Must not hold: templates (that is policy).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `export.rs` | the export of a component that is a program |
 //! | `answer.rs` | a run that ended → what the caller gets |
 mod answer;
-mod export;
 
 use toolcell_policy::{Invocation, Limits, Output, Program};
 use wasmtime::Store;
-use wasmtime::component::TypedFunc;
+use wasmtime::component::types::{ComponentItem, Type};
+use wasmtime::component::{Component, ComponentExportIndex, TypedFunc};
 use wasmtime_wasi::I32Exit;
 
-use crate::contract;
-use crate::load::preview1;
-use crate::shape::{Answer, Ask};
+use super::ShapeError;
+use super::tool_call::{Answer, Ask};
+use crate::bindings::contract;
 use crate::wasi::cli::{Printed, Standard};
 use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
-pub(super) use export::detect;
+
+/// The export of a program, up to its version; every minor of 0.2 has the same.
+const EXPORT: &str = "wasi:cli/run@0.2.";
 
 /// What `wasi:cli/run` exports: ends in success or in failure, or the guest exits before.
 pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
+
+/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as well: the longest argument or variable,
+/// and a pair of pointers for each.
+const AT_ONCE_BYTES_MAX: usize = 48 << 10;
 
 /// What a call is told whose arguments the adapter has no room for.
 const TOO_MUCH: &str =
@@ -50,7 +55,7 @@ pub(crate) async fn run(
     Ask { arguments_json, adapted, limits, .. }: Ask<'_>,
 ) -> wasmtime::Result<Answer> {
     let invocation = match program.expand(arguments_json) {
-        Ok(invocation) if adapted && preview1::is_too_much(&invocation) => {
+        Ok(invocation) if adapted && is_too_much(&invocation) => {
             return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
         }
         Ok(invocation) => invocation,
@@ -86,4 +91,35 @@ fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limi
     let printed = Printed::new(state.log.clone(), answers.then(|| limits.output_bytes()));
     state.begin_run(limits, Standard { invocation, printed: printed.clone() });
     printed
+}
+
+/// Where a program begins, in a component that is one.
+///
+/// # Errors
+/// It exports something else under that name.
+pub(super) fn detect(component: &Component, exports: &[String]) -> Result<Option<ComponentExportIndex>, ShapeError> {
+    let Some(name) = exports.iter().find(|name| name.starts_with(EXPORT)) else { return Ok(None) };
+    let run = || {
+        let (_, interface) = component.get_export(None, name)?;
+        let (item, index) = component.get_export(Some(&interface), "run")?;
+        is_run(&item).then_some(index)
+    };
+    match run() {
+        Some(index) => Ok(Some(index)),
+        None => Err(ShapeError::Mismatch { reason: format!("\"{name}\" has no function run: func() -> result") }),
+    }
+}
+
+fn is_run(item: &ComponentItem) -> bool {
+    let ComponentItem::ComponentFunc(run) = item else { return false };
+    let mut results = run.results();
+    let plain = |ty: &Type| matches!(ty, Type::Result(result) if result.ok().is_none() && result.err().is_none());
+    run.params().len() == 0 && results.next().is_some_and(|ty| plain(&ty)) && results.next().is_none()
+}
+
+/// Whether a run is given more than the adapter can hand over. It would trap.
+fn is_too_much(invocation: &Invocation) -> bool {
+    let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
+    let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();
+    args > AT_ONCE_BYTES_MAX || env + 16 * invocation.env.len() > AT_ONCE_BYTES_MAX
 }

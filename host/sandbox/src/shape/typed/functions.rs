@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use toolcell_policy::Limit;
 use wasmtime::Store;
 use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, ComponentExportIndex, Instance, Type, Val};
@@ -12,7 +13,9 @@ use super::texts::WitTexts;
 use super::ty::{Field, TyId, Types, Unsupported, json_name};
 use super::{decode, encode, section};
 use crate::bindings::contract;
-use crate::shape::{Answer, Ask};
+use crate::failure::LimitReached;
+use crate::shape::ShapeError;
+use crate::shape::tool_call::{Answer, Ask};
 use crate::wasi::state::CallState;
 
 /// Names of one type that are noted: each interface that uses it has one.
@@ -74,23 +77,18 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Functions that would have the same name as tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameTaken {
-    /// The tool's name.
-    pub tool: String,
-    /// Both, as in WIT.
-    pub functions: [String; 2],
-}
-
 /// Why functions are not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    Taken(NameTaken),
-    /// Their names take more than this.
-    Names {
-        bytes_max: u64,
+    /// Two of them would have the same name as tools.
+    SameName {
+        /// The tool's name.
+        tool: String,
+        /// Both, as in WIT.
+        functions: [String; 2],
     },
+    /// Their names take more than this.
+    Names { bytes_max: u64 },
 }
 
 /// Names take more than is left for them.
@@ -140,7 +138,7 @@ impl Functions {
                 _ => {}
             }
         }
-        found.tell_apart().map_err(Unusable::Taken)?;
+        found.tell_apart()?;
         if !found.functions.is_empty() {
             found.name_types(component)?;
         }
@@ -242,7 +240,7 @@ impl Functions {
     }
 
     /// Puts the interface's name before those of functions that share theirs.
-    fn tell_apart(&mut self) -> Result<(), NameTaken> {
+    fn tell_apart(&mut self) -> Result<(), Unusable> {
         let mut uses: HashMap<String, usize> = HashMap::new();
         for function in &self.functions {
             *uses.entry(function.tool.clone()).or_default() += 1;
@@ -258,7 +256,7 @@ impl Functions {
         for function in &self.functions {
             if let Some(other) = first.insert(&function.tool, function) {
                 let functions = [other.wit_name(), function.wit_name()];
-                return Err(NameTaken { tool: function.tool.clone(), functions });
+                return Err(Unusable::SameName { tool: function.tool.clone(), functions });
             }
         }
         Ok(())
@@ -325,9 +323,22 @@ impl Functions {
             _ => (Err(encode::EncodeError::Mismatch), false),
         };
         // Clients that show text alone get it as text: that is done for every tool without any.
-        let (content, structured_json) = (Vec::new(), Some(json?));
+        let json = json.map_err(|error| match error {
+            encode::EncodeError::TooLong => wasmtime::Error::new(LimitReached(Limit::Output)),
+            encode::EncodeError::Mismatch => wasmtime::Error::new(error),
+        })?;
+        let (content, structured_json) = (Vec::new(), Some(json));
         Ok(Ok(contract::CallResult { content, structured_json, is_error, meta_json: None }))
     }
+}
+
+/// The functions of a component that has any, even where JSON serves none of them.
+///
+/// # Errors
+/// Two of them would have the same name, or their names take too much.
+pub(crate) fn detect(component: &Component, bytes: &[u8]) -> Result<Option<Functions>, ShapeError> {
+    let functions = Functions::of(component, bytes).map_err(ShapeError::Functions)?;
+    Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
 }
 
 /// Interfaces that runtimes call, not models: those of WASI (`wasi:cli/run`, `wasi:http/incoming-handler`), and the one by

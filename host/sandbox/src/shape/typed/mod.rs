@@ -1,7 +1,6 @@
 //! Functions over WIT values as tools: their types, JSON Schemas, descriptions and the conversion both ways.
 mod decode;
 mod describe;
-mod detect;
 mod encode;
 mod fields;
 mod functions;
@@ -15,10 +14,8 @@ mod weight;
 mod wit;
 
 pub use describe::Descriptions;
-pub(super) use detect::detect;
-pub(crate) use encode::EncodeError;
 pub use functions::LeftOut;
-pub(crate) use functions::{Functions, Unusable};
+pub(crate) use functions::{Functions, Unusable, detect};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::{WitError, WitFile};

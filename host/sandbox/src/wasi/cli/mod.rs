@@ -9,4 +9,4 @@ pub(crate) mod capture;
 pub(crate) mod printing;
 mod standard;
 
-pub(crate) use standard::{OutputFull, Printed, Standard};
+pub(crate) use standard::{Printed, Standard};

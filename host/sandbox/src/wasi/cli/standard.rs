@@ -2,8 +2,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use toolcell_policy::Invocation;
+use toolcell_policy::{Invocation, Limit};
 
+use crate::failure::LimitReached;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Print;
 
@@ -16,11 +17,6 @@ pub(crate) struct Standard {
     pub(crate) invocation: Invocation,
     pub(crate) printed: Printed,
 }
-
-/// The program printed more than a result may have. Ends the run at once: nothing that it prints after can be used.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("standard output is larger than a result may be")]
-pub(crate) struct OutputFull;
 
 /// What a program prints.
 #[derive(Clone, Debug)]
@@ -66,11 +62,12 @@ impl Printed {
         Stream { printed: self.clone(), is_answer: false }
     }
 
-    fn answer(&self, bytes: &[u8]) -> Result<(), OutputFull> {
+    fn answer(&self, bytes: &[u8]) -> Result<(), LimitReached> {
         let mut kept = self.lock();
         let length = kept.stdout.len().saturating_add(bytes.len()) as u64;
         if self.stdout_bytes_max.is_some_and(|max| length > max) {
-            return Err(OutputFull);
+            // Ends the run at once: nothing that it prints after can be used.
+            return Err(LimitReached(Limit::Output));
         }
         kept.stdout.extend_from_slice(bytes);
         Ok(())

@@ -41,7 +41,6 @@ pub(crate) use call::Files;
 pub use facts::Identity;
 pub(crate) use host::{FilesView, WasiFiles};
 pub use listing::Listing;
-pub use prepared::Note;
 pub(crate) use prepared::{Prepared, Surroundings};
 pub use refused::Refused;
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::Access as Rights;
-use toolcell_policy::{Access, Mount as Grant, MountKind, Quota, Span};
+use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
 
 use super::facts::{Facts, Identity};
 use super::ledger::{Account, Counted};
 use super::mount::{Inner, Mount, Source, What};
 use super::scratch::{self, Home};
-use crate::wasi::reach::ReachProblem;
+use crate::wasi::problem::{Note, ReachProblem};
 
 /// What mounts are prepared beside.
 pub(crate) struct Surroundings<'a> {
@@ -19,15 +19,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) folder: &'a Path,
     /// Folders of the host's own that no mount shows.
     pub(crate) hidden: &'a [&'a Path],
-}
-
-/// Something that is as the manifest says, but that its author may not have meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// Where the manifest says it.
-    pub span: Span,
-    /// What it is, in one sentence without a full stop.
-    pub message: String,
 }
 
 /// The mounts of one tool.

@@ -10,7 +10,7 @@ use super::inject::Injector;
 use super::tls::Tls;
 use crate::secrets::Secrets;
 use crate::wasi::net::Resolver;
-use crate::wasi::reach::ReachProblem;
+use crate::wasi::problem::ReachProblem;
 
 /// Bytes of one `ca` file: all public authorities together take a quarter.
 const CA_BYTES_MAX: u64 = 1 << 20;

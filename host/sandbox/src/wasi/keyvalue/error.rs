@@ -1,6 +1,8 @@
 //! What goes wrong with kept state: texts for the guest and its model, for whoever loads a manifest, and for the log.
 use std::io;
 
+use crate::failure::Failure;
+
 /// Why a component's state cannot be used at all. Said while loading, to the operator: it may name paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,6 +93,12 @@ pub(crate) enum Fault {
     /// It failed, and cannot be opened again.
     #[error("the state file failed and cannot be opened again: {0}")]
     Closed(String),
+}
+
+impl From<&Fault> for Failure {
+    fn from(fault: &Fault) -> Self {
+        Self::Host { detail: fault.to_string() }
+    }
 }
 
 /// Each kind of error that redb's operations return is one of `redb::Error`.

@@ -10,7 +10,7 @@ use toolcell_policy::{Grants, KeyValue};
 use super::error::OpenError;
 use super::file;
 use super::store::{Bounds, Store};
-use crate::wasi::reach::ReachProblem;
+use crate::wasi::problem::ReachProblem;
 
 /// Bytes of a caller's name that is kept as it is; a longer one is told from others by its digest.
 const CALLER_BYTES_MAX: usize = 128;

@@ -1,15 +1,19 @@
 //! The host's side of `wasi:keyvalue`: what a guest calls, on the state that its tool was granted. No files, no quotas.
 use std::sync::Arc;
 
-use wasmtime::component::{HasSelf, Linker, Resource, ResourceTableError};
+use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
 use super::database::Mark;
 use super::error::Refusal;
+use super::session::Session;
 use super::store::{Bounds, Change, Place, Stop, Store, check_count};
+use crate::caller::Caller;
+use crate::caller::denials::Denials;
 use crate::engine::duties;
-use crate::wasi::state::CallState;
+use crate::engine::fuel::HostFuel;
+use crate::wasi::reach::Reach;
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
@@ -52,11 +56,31 @@ impl From<ResourceTableError> for Trouble {
     }
 }
 
+/// The kept state of a call with what else of its store the interface needs.
+pub(crate) struct KeyvalueView<'a> {
+    pub(crate) session: &'a mut Session,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) fuel: &'a mut HostFuel,
+    pub(crate) reach: &'a Reach,
+    pub(crate) denials: &'a Denials,
+    pub(crate) caller: &'a dyn Caller,
+}
+
+/// Marks [`KeyvalueView`] for the linker.
+struct WasiKeyvalue;
+
+impl HasData for WasiKeyvalue {
+    type Data<'a> = KeyvalueView<'a>;
+}
+
 /// `wasi:keyvalue/store`, `atomics` and `batch`.
-pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    store::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)?;
-    atomics::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)?;
-    batch::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::called)
+pub(crate) fn add_to_linker<T: Send + 'static>(
+    linker: &mut Linker<T>,
+    view: fn(&mut T) -> KeyvalueView<'_>,
+) -> wasmtime::Result<()> {
+    store::add_to_linker::<T, WasiKeyvalue>(linker, view)?;
+    atomics::add_to_linker::<T, WasiKeyvalue>(linker, view)?;
+    batch::add_to_linker::<T, WasiKeyvalue>(linker, view)
 }
 
 /// Fuel of each key that is read, and of each that is written: about what a guest computes in as long (1.4 and 10 µs).
@@ -75,22 +99,22 @@ const KEYS_HERE_MAX: usize = 16;
 /// Bytes of a value up to which it is read without going aside.
 const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
-impl CallState {
+impl KeyvalueView<'_> {
     /// The bucket, with its file kept open from here to the end of the call. What is done with it may take long, so the call is
     /// on no thread of the protocol's any more.
     async fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<Bucket, Trouble> {
         duties::leave().await;
-        let bucket = self.table().get(bucket)?.clone();
+        let bucket = self.table.get(bucket)?.clone();
         self.enter(&bucket.store).await?;
         Ok(bucket)
     }
 
     /// Keeps the file open. Waits aside where it is closed, or another process has it.
     async fn enter(&mut self, store: &Arc<Store>) -> Result<(), Trouble> {
-        if !self.keyvalue.is_open() {
+        if !self.session.is_open() {
             let own = Arc::clone(store);
             let visit = aside(move || own.enter()).await?;
-            self.keyvalue.entered(store, visit);
+            self.session.entered(store, visit);
         }
         Ok(())
     }
@@ -107,7 +131,7 @@ impl CallState {
         if short && bucket.bounds.value_bytes <= VALUE_HERE_BYTES_MAX && bucket.store.is_open() {
             return Ok(read(&bucket, &stop)?);
         }
-        let (_waiter, visit) = (stop.waiter(), self.keyvalue.visit());
+        let (_waiter, visit) = (stop.waiter(), self.session.visit());
         aside(move || {
             let _visit = visit;
             read(&bucket, &stop)
@@ -123,23 +147,23 @@ impl CallState {
         write: impl FnOnce(&Bucket, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
     ) -> Result<T, Trouble> {
         let fuel = (keys as u64).saturating_mul(WRITE_FUEL).saturating_add((bytes as u64).saturating_mul(BYTE_FUEL));
-        self.spend(fuel).map_err(Trouble::Trap)?;
+        self.fuel.spend(fuel).map_err(Trouble::Trap)?;
         let bucket = self.bucket(bucket).await?;
         let turn = bucket.store.turn().await;
         let stop = Stop::default();
-        let (_waiter, visit) = (stop.waiter(), self.keyvalue.visit());
+        let (_waiter, visit) = (stop.waiter(), self.session.visit());
         let (value, mark) = aside(move || {
             let _until_it_ends = (turn, visit);
             write(&bucket, Change { place: &bucket.place, bounds: &bucket.bounds, stop: &stop })
         })
         .await?;
-        self.keyvalue.wrote(mark);
+        self.session.wrote(mark);
         Ok(value)
     }
 
     /// Takes fuel for what was read. Where that was too much the next tick ends the call.
     fn spend_read(&mut self, bytes: usize) {
-        let _ = self.spend((bytes as u64).saturating_mul(BYTE_FUEL));
+        let _ = self.fuel.spend((bytes as u64).saturating_mul(BYTE_FUEL));
     }
 }
 
@@ -151,14 +175,13 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Se
     }
 }
 
-impl store::Host for CallState {
+impl store::Host for KeyvalueView<'_> {
     /// Every name of the right form is a bucket; the empty one is that of [`DEFAULT_BUCKET`].
     async fn open(&mut self, identifier: String) -> Result<Resource<Bucket>, Trouble> {
-        let reach = Arc::clone(self.reach());
-        let granted = match (reach.grants().open_keyvalue(), reach.keyvalue()) {
+        let granted = match (self.reach.grants().open_keyvalue(), self.reach.keyvalue()) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
-                self.deny(denial);
+                self.denials.add(denial);
                 return Err(Trouble::Guest(Error::AccessDenied));
             }
             (Ok(_), None) => return Err(Trouble::Guest(Error::AccessDenied)),
@@ -171,7 +194,7 @@ impl store::Host for CallState {
         self.enter(granted.store()).await?;
         let place = Place { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
         let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place: Arc::new(place) };
-        Ok(self.table().push(bucket)?)
+        Ok(self.table.push(bucket)?)
     }
 
     fn convert_error(&mut self, trouble: Trouble) -> wasmtime::Result<Error> {
@@ -182,9 +205,9 @@ impl store::Host for CallState {
     }
 }
 
-impl store::HostBucket for CallState {
+impl store::HostBucket for KeyvalueView<'_> {
     async fn get(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Option<Vec<u8>>, Trouble> {
-        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let found = self.read(&bucket, true, move |bucket, _| bucket.store.get(&bucket.place, &key)).await?;
         self.spend_read(found.as_ref().map_or(0, Vec::len));
         Ok(found)
@@ -199,38 +222,38 @@ impl store::HostBucket for CallState {
     }
 
     async fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<bool, Trouble> {
-        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
         self.read(&bucket, true, move |bucket, _| bucket.store.exists(&bucket.place, &key)).await
     }
 
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
-        self.spend(READ_FUEL).map_err(Trouble::Trap)?;
+        self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let page = self.read(&bucket, true, move |bucket, _| bucket.store.keys(&bucket.place, cursor)).await?;
         // Where that was too much the next tick ends the call.
-        let _ = self.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
+        let _ = self.fuel.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys: page.keys, cursor: page.cursor })
     }
 
     async fn drop(&mut self, bucket: Resource<Bucket>) -> wasmtime::Result<()> {
-        self.table().delete(bucket)?;
+        self.table.delete(bucket)?;
         Ok(())
     }
 }
 
-impl atomics::Host for CallState {
+impl atomics::Host for KeyvalueView<'_> {
     async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
         self.write(&bucket, (1, key.len()), move |bucket, change| bucket.store.add(change, &key, delta)).await
     }
 }
 
-impl batch::Host for CallState {
+impl batch::Host for KeyvalueView<'_> {
     async fn get_many(
         &mut self,
         bucket: Resource<Bucket>,
         keys: Vec<String>,
     ) -> Result<Vec<Option<(String, Vec<u8>)>>, Trouble> {
         check_count(keys.len())?;
-        self.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
+        self.fuel.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
         let short = keys.len() <= KEYS_HERE_MAX;
         let found = self.read(&bucket, short, move |bucket, stop| {
             // The same large value, asked for many times, would fill the host's memory.

@@ -23,5 +23,5 @@ mod tests;
 
 pub(crate) use error::Fault;
 pub(crate) use granted::{GrantedState, prepare};
-pub(crate) use host::add_to_linker;
+pub(crate) use host::{KeyvalueView, add_to_linker};
 pub(crate) use session::Session;

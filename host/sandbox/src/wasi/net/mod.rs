@@ -8,6 +8,7 @@
 
 mod call_net;
 mod dialer;
+mod gate;
 mod metered;
 mod resolver;
 #[cfg(test)]
@@ -17,5 +18,6 @@ mod tests;
 
 pub(crate) use call_net::{CallNet, NetGuard, NetLimits, Over};
 pub(crate) use dialer::dial;
+pub(crate) use gate::{Gate, is_implicit};
 pub(crate) use metered::Metered;
 pub(crate) use resolver::{LookupError, Resolver};

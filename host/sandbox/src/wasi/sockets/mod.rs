@@ -24,17 +24,16 @@ mod tests;
 mod udp;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use toolcell_policy::{AddressPermit, Capability, Denial, Grants};
+use toolcell_policy::{AddressPermit, Capability, Denial};
 use wasmtime::component::{HasSelf, Linker, Resource};
-use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::p2::bindings::sockets as wasi;
 use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
 use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
-use wasmtime_wasi::sockets::{SocketAddrUse, WasiSockets, WasiSocketsView as _};
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
-use crate::wasi::net::CallNet;
+use crate::wasi::net::{CallNet, is_implicit};
 use crate::wasi::state::CallState;
 
 /// Everything of `wasi:sockets`.
@@ -67,55 +66,6 @@ impl wasi::network::HostNetwork for CallState {
     fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
         wasi::network::HostNetwork::drop(&mut self.sockets(), network)
     }
-}
-
-/// The last word before a system call: wasmtime-wasi asks it with the address that it is about to use. It decides from the
-/// same rules as what stands before the sockets; what it refuses was denied there, with a record of it.
-pub(crate) struct Gate {
-    grants: Arc<Grants>,
-    /// The share of the network of the call that is under way: what its names led to.
-    net: Mutex<Option<Arc<CallNet>>>,
-}
-
-impl Gate {
-    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where there is no rule.
-    pub(crate) fn before(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>) -> Option<Arc<Self>> {
-        let network = grants.network();
-        let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
-        builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
-        if !tcp && !udp {
-            return None;
-        }
-        let gate = Arc::new(Self { grants: Arc::clone(grants), net: Mutex::default() });
-        let own = Arc::clone(&gate);
-        builder.socket_addr_check(move |address, asked| {
-            let permitted = own.permits(address, asked);
-            Box::pin(async move { permitted })
-        });
-        Some(gate)
-    }
-
-    /// The call that is under way uses this share of the network.
-    fn of(&self, net: &Arc<CallNet>) {
-        *self.net.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(net));
-    }
-
-    fn permits(&self, address: SocketAddr, asked: SocketAddrUse) -> bool {
-        let network = self.grants.network();
-        let net = self.net.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(net) = net else { return false };
-        match asked {
-            SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
-            SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
-            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
-            SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
-        }
-    }
-}
-
-/// What the system would bind to by itself.
-fn is_implicit(address: SocketAddr) -> bool {
-    address.ip().is_unspecified() && address.port() == 0
 }
 
 impl CallState {

@@ -19,7 +19,6 @@ use wasmtime_wasi::sockets::WasiSocketsView as _;
 
 use super::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::caller::NoCaller;
-use crate::load::sandbox::{Sandbox, SandboxOptions};
 use crate::wasi::net::testing::NameServer;
 use crate::wasi::reach::{Reach, Setting};
 use crate::wasi::state::CallState;
@@ -36,14 +35,12 @@ fn call(network: &str, limits: &str, name_servers: &[SocketAddr]) -> CallState {
     let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
     let component = manifest.component("it").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
     let setting = Setting {
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),
         state_folder: folder.path(),
         name_servers,
-        sandbox: &sandbox,
     };
     let reach = Reach::prepare(&component.tool_grants("tool"), &setting).unwrap_or_else(|p| panic!("{p:?}"));
     CallState::new(component.tool_limits("tool"), reach, Arc::new(NoCaller))

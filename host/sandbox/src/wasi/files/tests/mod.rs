@@ -19,7 +19,7 @@ use super::listing::Step;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
-use crate::wasi::reach::ReachProblem;
+use crate::wasi::problem::ReachProblem;
 
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;

@@ -60,6 +60,13 @@ pub trait Catalog: Send + Sync + 'static {
         false
     }
 
+    /// The component that a tool belongs to: a resource that one origin embeds is never replaced by another's. Empty by
+    /// default: all tools are of one origin.
+    fn origin(&self, tool: usize) -> &str {
+        let _ = tool;
+        ""
+    }
+
     /// Resources that a call of a tool reads.
     fn resources(&self) -> &[DeclaredResource] {
         &[]

@@ -351,9 +351,10 @@ async fn run<H: Host>(
     let features = revision.features();
     let asking = call.context.asking.clone();
     let work = async {
-        let result = perform(catalog, tool, call).await;
+        let place = call.tool;
+        let result = perform(Arc::clone(&catalog), tool, call).await;
         if reads.is_none() {
-            shared.keep_resources(&result);
+            shared.keep_resources(catalog.origin(place), &result);
         }
         let (id, identity) = (&slot.id, &shared.server.identity);
         match (asking.ending(), &reads) {

@@ -86,12 +86,12 @@ impl<H: Host> Shared<H> {
         Ok(self.contents(id, pieces, revision))
     }
 
-    /// Keeps what a result embeds, for whoever gets it.
-    pub(super) fn keep_resources(&self, result: &CallResult) {
+    /// Keeps what a result of this origin embeds, for the caller who gets it.
+    pub(super) fn keep_resources(&self, origin: &str, result: &CallResult) {
         if result.content.iter().any(is_embedded)
             && let Some(holder) = self.holder()
         {
-            self.server.resources.keep(&holder, result);
+            self.server.resources.keep(&holder, origin, result);
         }
     }
 
@@ -208,7 +208,7 @@ fn separator() -> impl FnMut(&mut Vec<u8>) {
 }
 
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
-     is kept";
+     is kept and no two components embedded another under this address";
 
 /// The answer to whoever asks for what is not there, or is somebody else's (2026-07-28, Resources, "Error Handling"; before
 /// it a code of its own).

@@ -5,7 +5,6 @@ use super::precompiled::NotCompiled;
 use super::preview1::NotAProgram;
 use super::survey::{COMPONENT_BYTES_MAX, Excess, Refusal};
 use crate::failure::one_line;
-use crate::shape::typed::Unusable;
 use crate::shape::{CONTRACT_EXPORT, ShapeError};
 
 /// Why a file is no tool component.
@@ -157,8 +156,8 @@ impl From<ShapeError> for LoadError {
             ShapeError::NotATool { exports } => Self::NotATool { exports },
             ShapeError::Mismatch { reason } => Self::Mismatch { reason },
             ShapeError::Contract { found } => Self::Contract { found },
-            ShapeError::Functions(Unusable::SameName { tool, functions }) => Self::SameName { tool, functions },
-            ShapeError::Functions(Unusable::Names { bytes_max }) => Self::Names { bytes_max },
+            ShapeError::SameName { tool, functions } => Self::SameName { tool, functions },
+            ShapeError::Names { bytes_max } => Self::Names { bytes_max },
         }
     }
 }

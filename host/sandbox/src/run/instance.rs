@@ -120,3 +120,49 @@ async fn elsewhere() {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::wasi::reach::Reach;
+
+    /// A component of so many core instances.
+    fn component(sandbox: &Sandbox, instances: usize) -> Arc<ToolComponent> {
+        let more = "(core instance (instantiate $module))".repeat(instances - 1);
+        let text = format!(
+            r#"(component
+                (core module $module (func (export "run")))
+                {more}
+                (core instance $instance (instantiate $module))
+                (func (export "run") (canon lift (core func $instance "run"))))"#
+        );
+        Arc::new(ToolComponent::load(sandbox, &wat::parse_str(text).unwrap()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_takes_long_to_make_is_not_begun_on_the_thread_that_brings_it() {
+        let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
+        for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
+            let component = component(&sandbox, instances);
+            let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
+            let (limits, reach) = (Limits::default(), Reach::sealed("tool"));
+            let terms = Terms { limits: &limits, reach: &reach, caller: Arc::new(NoCaller) };
+            let mut instance = Instance::empty(&component, &terms, slot).unwrap();
+            {
+                let mut making = pin!(instance.instantiate(&component));
+                // One poll is what a thread with other duties gives a call.
+                let polled = making.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert_eq!(polled.is_ready(), at_once, "{instances} core instances");
+                if !at_once {
+                    making.await.unwrap();
+                }
+            }
+            assert!(instance.exports.is_some());
+        }
+    }
+}

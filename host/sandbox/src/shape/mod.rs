@@ -1,6 +1,7 @@
 //! What makes tools of a component: one shape per way of being one, told by the component's own exports. Must not hold:
 //! what a shape's tools are, or how they are called; that is in a file for each.
 mod contract;
+mod error;
 pub(crate) mod program;
 mod tool_call;
 pub(crate) mod typed;
@@ -12,12 +13,13 @@ use wasmtime::Store;
 use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
 
 use program::Run;
-use typed::{Functions, Unusable};
+use typed::Functions;
 
 use crate::bindings::{self, ToolComponent as Bindings};
 use crate::wasi::state::CallState;
 
 pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
+pub(crate) use error::ShapeError;
 pub(crate) use tool_call::{Answer, Ask};
 
 /// How a component's exports become tools.
@@ -60,28 +62,6 @@ pub(crate) enum Exports {
     Contract(Bindings),
     Typed(Instance),
     Program(Run),
-}
-
-/// The component is no tool, or not the tool that its exports promise.
-#[derive(Debug)]
-pub(crate) enum ShapeError {
-    /// It exports no tools.
-    NotATool {
-        /// Its exports.
-        exports: Vec<String>,
-    },
-    /// An export has the right name and another type.
-    Mismatch {
-        /// The difference.
-        reason: String,
-    },
-    /// It was built against a contract that this host does not speak.
-    Contract {
-        /// The export it has.
-        found: String,
-    },
-    /// Its functions cannot be served.
-    Functions(Unusable),
 }
 
 impl Shape {

@@ -225,7 +225,8 @@ impl CallState {
             session: &mut self.keyvalue,
             table: &mut self.table,
             fuel: &mut self.fuel,
-            reach: &self.reach,
+            grants: self.reach.grants(),
+            granted: self.reach.keyvalue(),
             denials: &self.denials,
             caller: self.caller.as_ref(),
         }

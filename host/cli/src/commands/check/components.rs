@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell_policy::Style;
+use toolcell_server::catalog::{Catalog, Loaded};
 
-use crate::catalog::{Catalog, Loaded};
 use crate::terminal::bold;
 
 /// Tools of one component that are named in the table; the rest is counted. `--json` has them all.

@@ -4,7 +4,7 @@ mod imports;
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
-use super::ShapeError;
+use super::error::ShapeError;
 use super::tool_call::{Answer, Ask};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};

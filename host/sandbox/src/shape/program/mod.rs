@@ -12,7 +12,7 @@ use wasmtime::component::types::{ComponentItem, Type};
 use wasmtime::component::{Component, ComponentExportIndex, TypedFunc};
 use wasmtime_wasi::I32Exit;
 
-use super::ShapeError;
+use super::error::ShapeError;
 use super::tool_call::{Answer, Ask};
 use crate::bindings::contract;
 use crate::wasi::cli::{Printed, Standard};

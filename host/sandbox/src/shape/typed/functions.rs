@@ -14,7 +14,7 @@ use super::ty::{Field, TyId, Types, Unsupported, json_name};
 use super::{decode, encode, section};
 use crate::bindings::contract;
 use crate::failure::LimitReached;
-use crate::shape::ShapeError;
+use crate::shape::error::ShapeError;
 use crate::shape::tool_call::{Answer, Ask};
 use crate::wasi::state::CallState;
 
@@ -77,24 +77,10 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Why functions are not served.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unusable {
-    /// Two of them would have the same name as tools.
-    SameName {
-        /// The tool's name.
-        tool: String,
-        /// Both, as in WIT.
-        functions: [String; 2],
-    },
-    /// Their names take more than this.
-    Names { bytes_max: u64 },
-}
-
 /// Names take more than is left for them.
 struct TooLong;
 
-impl From<TooLong> for Unusable {
+impl From<TooLong> for ShapeError {
     fn from(_: TooLong) -> Self {
         Self::Names { bytes_max: NAMES_BYTES_MAX as u64 }
     }
@@ -109,7 +95,7 @@ impl Function {
 
 impl Functions {
     /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot serve are listed, not lost.
-    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, Unusable> {
+    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, ShapeError> {
         let mut found = Self {
             types: Types::default(),
             functions: Vec::new(),
@@ -240,7 +226,7 @@ impl Functions {
     }
 
     /// Puts the interface's name before those of functions that share theirs.
-    fn tell_apart(&mut self) -> Result<(), Unusable> {
+    fn tell_apart(&mut self) -> Result<(), ShapeError> {
         let mut uses: HashMap<String, usize> = HashMap::new();
         for function in &self.functions {
             *uses.entry(function.tool.clone()).or_default() += 1;
@@ -256,7 +242,7 @@ impl Functions {
         for function in &self.functions {
             if let Some(other) = first.insert(&function.tool, function) {
                 let functions = [other.wit_name(), function.wit_name()];
-                return Err(Unusable::SameName { tool: function.tool.clone(), functions });
+                return Err(ShapeError::SameName { tool: function.tool.clone(), functions });
             }
         }
         Ok(())
@@ -337,7 +323,7 @@ impl Functions {
 /// # Errors
 /// Two of them would have the same name, or their names take too much.
 pub(crate) fn detect(component: &Component, bytes: &[u8]) -> Result<Option<Functions>, ShapeError> {
-    let functions = Functions::of(component, bytes).map_err(ShapeError::Functions)?;
+    let functions = Functions::of(component, bytes)?;
     Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
 }
 

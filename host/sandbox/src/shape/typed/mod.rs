@@ -15,7 +15,7 @@ mod wit;
 
 pub use describe::Descriptions;
 pub use functions::LeftOut;
-pub(crate) use functions::{Functions, Unusable, detect};
+pub(crate) use functions::{Functions, detect};
 pub use section::annotate;
 pub use texts::WitTexts;
 pub use wit::{WitError, WitFile};

@@ -1,19 +1,20 @@
 //! The host's side of `wasi:keyvalue`: what a guest calls, on the state that its tool was granted. No files, no quotas.
 use std::sync::Arc;
 
+use toolcell_policy::Grants;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable, ResourceTableError};
 
 use super::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
 use super::bindings::wasi::keyvalue::{atomics, batch};
 use super::database::Mark;
 use super::error::Refusal;
+use super::granted::GrantedState;
 use super::session::Session;
 use super::store::{Bounds, Change, Place, Stop, Store, check_count};
 use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::engine::duties;
 use crate::engine::fuel::HostFuel;
-use crate::wasi::reach::Reach;
 
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
@@ -61,7 +62,8 @@ pub(crate) struct KeyvalueView<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) fuel: &'a mut HostFuel,
-    pub(crate) reach: &'a Reach,
+    pub(crate) grants: &'a Grants,
+    pub(crate) granted: Option<&'a GrantedState>,
     pub(crate) denials: &'a Denials,
     pub(crate) caller: &'a dyn Caller,
 }
@@ -178,7 +180,7 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Se
 impl store::Host for KeyvalueView<'_> {
     /// Every name of the right form is a bucket; the empty one is that of [`DEFAULT_BUCKET`].
     async fn open(&mut self, identifier: String) -> Result<Resource<Bucket>, Trouble> {
-        let granted = match (self.reach.grants().open_keyvalue(), self.reach.keyvalue()) {
+        let granted = match (self.grants.open_keyvalue(), self.granted) {
             (Ok(_), Some(granted)) => granted,
             (Err(denial), _) => {
                 self.denials.add(denial);

@@ -19,19 +19,16 @@ use wasmparser::{Validator, WasmFeatures};
 use wasmtime_environ::component::{ComponentTypesBuilder, Translator};
 use wasmtime_environ::{ScopeVec, Tunables};
 
-#[path = "../../../host/sandbox/src/survey/tests/encode.rs"]
+#[path = "../../../host/sandbox/src/load/survey/tests/encode.rs"]
 mod encode;
-#[path = "../../../host/sandbox/src/survey/tests/generate.rs"]
+#[path = "../../../host/sandbox/src/load/survey/tests/generate.rs"]
 mod generate;
 #[allow(unused_imports, reason = "what the sandbox tells others of it")]
-#[path = "../../../host/sandbox/src/survey/mod.rs"]
+#[path = "../../../host/sandbox/src/load/survey/mod.rs"]
 mod survey;
 
-/// The items of their own crate that the files above name.
+/// The constants of their own crate that the files above name.
 mod engine {
-    pub(crate) const COMPONENT_BYTES_MAX: u64 = 128 << 20;
-}
-mod slots {
     pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
     pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 }

@@ -46,11 +46,6 @@ pub enum NotCompiled {
 }
 
 impl Compiler {
-    /// The sandbox that it compiles for.
-    pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
-    }
-
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, left_behind: Arc::default() }
     }

@@ -1,5 +1,5 @@
-//! What a call gives back: content blocks, structured JSON, the error flag. No wire format here; how a
-//! revision writes these is in `revision`.
+//! The result of a call: content blocks, structured JSON, the error flag. Must not hold: the wire
+//! format, which is in `revision`.
 
 use serde_json::value::RawValue;
 
@@ -29,7 +29,8 @@ impl Role {
 pub struct ContentAnnotations {
     /// For whom it is meant; empty: not said.
     pub audience: Vec<Role>,
-    /// From 0.0 (optional) to 1.0 (effectively required). Values outside are clamped, NaN is left out.
+    /// From 0.0 (optional) to 1.0 (effectively required). Other values are clamped; NaN is left
+    /// out.
     pub priority: Option<f64>,
     /// ISO 8601.
     pub last_modified: Option<String>,
@@ -57,7 +58,7 @@ pub struct Icon {
     pub theme: Option<IconTheme>,
 }
 
-/// What an embedded resource holds.
+/// The content of an embedded resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceBody {
     /// Text.
@@ -69,15 +70,15 @@ pub enum ResourceBody {
 /// A pointer to something the client may fetch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceLink {
-    /// Where it is.
+    /// Its address.
     pub uri: String,
     /// Its name.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
-    /// What kind of data it is.
+    /// Its media type.
     pub mime_type: Option<String>,
     /// Its size in bytes, before any encoding.
     pub size_bytes: Option<u64>,
@@ -85,7 +86,7 @@ pub struct ResourceLink {
     pub icons: Vec<Icon>,
 }
 
-/// What kind a piece of content is, with what belongs to the kind.
+/// The kind of a piece of content, with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContentKind {
     /// A piece of text.
@@ -108,11 +109,11 @@ pub enum ContentKind {
     ResourceLink(ResourceLink),
     /// A resource carried inside the result.
     EmbeddedResource {
-        /// Where it would be.
+        /// Its address.
         uri: String,
-        /// What kind of data it is.
+        /// Its media type.
         mime_type: Option<String>,
-        /// What it holds.
+        /// Its content.
         body: ResourceBody,
     },
 }
@@ -120,7 +121,7 @@ pub enum ContentKind {
 /// One piece of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// What it is.
+    /// Its kind and data.
     pub kind: ContentKind,
     /// Hints about it.
     pub annotations: Option<ContentAnnotations>,
@@ -141,7 +142,7 @@ impl Content {
     }
 }
 
-/// What a call gives back.
+/// The result of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallResult {
     /// The pieces, in the tool's order.
@@ -150,7 +151,8 @@ pub struct CallResult {
     pub structured: Option<Box<RawValue>>,
     /// The call ran and failed in a way that the model should read about.
     pub is_error: bool,
-    /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` are left out: they are the protocol's.
+    /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` belong to the
+    /// protocol and are left out.
     pub meta: Map,
 }
 
@@ -160,7 +162,7 @@ impl CallResult {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
-    /// A failed call; `text` tells the model what went wrong.
+    /// A failed call; `text` tells the model the reason.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }

@@ -1,4 +1,5 @@
-//! Who hears of a changed list: legacy sessions that are ready, and `subscriptions/listen` of the modern era.
+//! The listeners for a changed list: ready legacy sessions, and `subscriptions/listen` of the
+//! modern era.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) struct Subscription {
     tools: bool,
 }
 
-/// What `params.notifications` asks for of what this server has to tell.
+/// True if `params.notifications` asks for changes of the list of tools.
 fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -72,7 +73,8 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::params(text));
         }
         let outbox = Arc::clone(exchange.reply.outbox());
-        // Subscribed first and acknowledged under the same lock: no change falls between, none comes before.
+        // Subscribed and acknowledged under one lock: no change is lost, and none comes before the
+        // acknowledgement.
         state.open.insert(id.clone(), OpenRequest::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
         outbox.queue(frame);
         Ok(())
@@ -103,12 +105,12 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    /// Ends every subscription with its result (2026-07-28, Subscriptions, "Graceful Closure"), which is the last message
-    /// on it.
+    /// Ends every subscription with its result, the last message on it (2026-07-28, Subscriptions,
+    /// "Graceful Closure").
     ///
-    /// No `notifications/cancelled`: Cancellation asks for one and refers to Subscriptions, which names the result alone.
-    /// Clients take the result for a graceful end and a cancellation for a lost stream, and a request that has its
-    /// result is no longer one to cancel.
+    /// No `notifications/cancelled` is sent. Cancellation asks for one and refers to Subscriptions,
+    /// which names the result alone. Clients take the result for a graceful end, and a cancellation
+    /// for a lost stream. A request with a result can no longer be cancelled.
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();

@@ -1,4 +1,4 @@
-//! From a scanned frame to a message: request, notification, response, or what is wrong with it.
+//! From a scanned frame to a message: request, notification, response, or an error.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::scan::{self, Fault, Level, Member, Scanned, Shape};
 use super::{ErrorCode, RequestId, RpcError};
 use crate::method::{Notification, RequestedMethod};
 
-/// How many entries a batch may have. Batches of real clients hold a handful; each entry costs a reply.
+/// Most entries of a batch. Batches of real clients hold a handful; each entry costs a reply.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 
 /// A frame, read.
@@ -20,7 +20,7 @@ pub(crate) enum Incoming<'a> {
     Blank,
 }
 
-/// One message, or why it is none.
+/// One message, or the error that answers it.
 pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 
 /// A frame that is answered with an error, whatever it asked for.
@@ -61,7 +61,8 @@ pub(crate) struct Request<'a> {
 #[derive(Debug)]
 pub(crate) struct Params<'a> {
     members: Vec<Member<'a>>,
-    /// The reason why the params as such cannot be used. Requests are answered with it, notifications ignored.
+    /// The problem of the params as a whole. Requests are answered with it; notifications are
+    /// ignored.
     pub(crate) fault: Option<RpcError>,
 }
 
@@ -148,7 +149,8 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let id_text = envelope("id");
     let id = id_text.and_then(RequestId::parse);
     let refuse = |id: Option<RequestId>, text: String| Err(RefusedFrame { id, error: RpcError::request(text) });
-    // One key that appears twice is noted, and the id may be another one: answering under either would be a guess.
+    // Only one repeated key is noted, and the id may be another one: answering under either would
+    // be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
     if scanned.duplicate.is_some() && ids.count() > 1 {
         return refuse(None, "Duplicate key: id".to_owned());

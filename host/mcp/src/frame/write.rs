@@ -24,7 +24,7 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
     let _ = write!(out, "{number}");
 }
 
-/// Appends any value through serde; what serde cannot write becomes `null`, which no caller passes.
+/// Appends any value through serde. An unwritable value, which no caller passes, becomes `null`.
 pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -57,7 +57,7 @@ impl<'o> Object<'o> {
         Self { out, empty: true }
     }
 
-    /// Starts a member and gives the place its value is to be written to. The key needs no escaping.
+    /// Starts a member and returns the buffer for its value. The key must need no escaping.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
@@ -87,7 +87,7 @@ impl<'o> Object<'o> {
         push_json(self.key(key), value);
     }
 
-    /// A member whose value is JSON text already.
+    /// Appends a member whose value is JSON text.
     pub(crate) fn raw(&mut self, key: &str, json: &str) {
         push_one_line(self.key(key), json);
     }

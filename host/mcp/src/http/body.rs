@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::stream::EventStream;
 use super::watch::RequestWatch;
 
-/// What a response holds.
+/// The content of a response.
 pub(super) enum ResponseContent {
     Whole(Bytes),
     Events(Box<EventStream>),
@@ -30,7 +30,7 @@ impl ResponseContent {
     }
 }
 
-/// A response's body. While it lives, or what it gave is not sent, its connection is not idle.
+/// A response's body. Its connection is not idle while this lives, or while its bytes are unsent.
 pub(super) struct ResponseBody {
     content: ResponseContent,
     open: Option<RequestWatch>,

@@ -1,5 +1,5 @@
-//! Whether the headers of a modern request say what its body says (2026-07-28, "Server Validation"), and which revision
-//! the headers of a legacy one name.
+//! Checks the headers of a modern request against its body (2026-07-28, "Server Validation"), and
+//! reads the revision of a legacy one.
 
 use http::{HeaderMap, HeaderName};
 
@@ -24,12 +24,12 @@ pub(super) fn check_modern(headers: &HeaderMap, request: &Request<'_>, version: 
 
 /// Checks the version alone, for notifications: no other header is defined for them.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
-    // A version that is no text is for whoever reads `_meta` to refuse.
+    // A version that is no string is refused by the reader of `_meta`.
     let Some(version) = scan::string(version) else { return Ok(()) };
     same(headers, &PROTOCOL_VERSION, &version, Coding::Plain).map_err(|mismatch| mismatch.error("MCP-Protocol-Version"))
 }
 
-/// How a header may write what it repeats.
+/// The spelling that a header may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Plain,
@@ -45,7 +45,7 @@ fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> R
     if same { Ok(()) } else { Err(Mismatch::Different) }
 }
 
-/// What the headers of a request say of its era.
+/// The era that the headers of a request name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     /// They name no version.

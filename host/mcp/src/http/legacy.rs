@@ -1,4 +1,5 @@
-//! Legacy requests (2025-11-25 and before): `initialize` opens a session, and everything after it names that session.
+//! Legacy requests (2025-11-25 and before): `initialize` opens a session, and all later messages
+//! name it.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::single;
 
-/// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
+/// A request of a session while it is answered, or the session's stream. A client that disconnects
+/// has cancelled nothing.
 struct SessionExchange<H: Host> {
     mailbox: Arc<Mailbox>,
     /// Of the stream; an answer comes whatever becomes of the token meanwhile.
@@ -70,7 +72,7 @@ pub(super) fn begin<H: Host>(
     Ok(MessageOutcome::Answering { mailbox, lease, accepted: ask.accepted, style: ResponseStyle::Legacy })
 }
 
-/// The stream on which a session is told what belongs to no request.
+/// Opens the stream for a session's messages that belong to no request.
 pub(super) fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,

@@ -18,10 +18,11 @@ use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::Mirrored;
 
-/// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
+/// A modern request while it is answered. If it is dropped before that, the client is gone, and the
+/// request is stopped.
 struct ModernExchange<H: Host> {
     connection: Connection<H>,
-    /// What ends with it is a subscription; an answer comes whatever becomes of the token meanwhile.
+    /// Subscriptions end with the credential. A call is answered whatever becomes of it.
     standing: CredentialValidity,
     _live: LiveRequest,
     _place: QuotaGuard,
@@ -43,7 +44,7 @@ impl<H: Host> Drop for ModernExchange<H> {
     }
 }
 
-/// Whether a message belongs to this era: it says its version itself.
+/// True if a message belongs to this era: it names its version itself.
 pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
     match incoming {
         Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
@@ -78,7 +79,8 @@ pub(super) fn begin<H: Host>(
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
                 headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
             }
-            // This era has none that mean anything over HTTP: a client cancels by closing the response.
+            // No notification of this era means anything over HTTP: a client cancels by closing the
+            // response.
             return Ok(MessageOutcome::taken());
         }
         _ => return Err(Refusal::NoSession),

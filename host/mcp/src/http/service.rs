@@ -1,5 +1,5 @@
-//! One request from its head to its response: where it goes, who asks, what era it belongs to, and in which form it is
-//! answered. Must not hold: sockets, or what messages mean.
+//! One request from its head to its response: its path, its caller, its era, and the form of the
+//! answer. Must not hold: sockets, or the meaning of messages.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -38,13 +38,13 @@ use crate::server::Server;
 /// Tells proxies to pass events on as they come.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Whether the process lives.
+/// The path that tells if the process lives.
 const LIVE: &str = "/healthz";
 
-/// Whether it has its tools and takes requests.
+/// The path that tells if it takes requests.
 const READY: &str = "/readyz";
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Service<H: Host> {
     pub(super) server: Arc<Server<H>>,
     pub(super) executor: Arc<dyn Executor>,
@@ -60,25 +60,25 @@ pub(super) struct Service<H: Host> {
     pub(super) lone_requests: LoneRequests,
 }
 
-/// What a message came with.
+/// The context of a message.
 pub(super) struct MessageContext {
     pub(super) headers: HeaderMap,
     pub(super) accepted: Accepted,
     pub(super) caller: Caller,
     pub(super) standing: CredentialValidity,
     pub(super) place: QuotaGuard,
-    /// Whether no other request is near.
+    /// True if no other request is near.
     pub(super) is_alone: bool,
 }
 
-/// Where a request came in.
+/// The source of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
     /// The address it was received at, none for a Unix socket.
     pub(super) local: Option<IpAddr>,
     /// The address it came from, none for a Unix socket.
     pub(super) peer: Option<IpAddr>,
-    /// Tells its connection from others; none where that carries several requests at once.
+    /// A number of its connection; `None` for a connection that carries several requests at once.
     pub(super) connection: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ pub(super) enum MessageOutcome {
     Answering { mailbox: Arc<Mailbox>, lease: Box<dyn Lease>, accepted: Accepted, style: ResponseStyle },
 }
 
-/// What an answer looks like beside its frame.
+/// The form of an answer besides its frame.
 pub(super) enum ResponseStyle {
     Modern,
     Legacy,
@@ -105,7 +105,7 @@ impl MessageOutcome {
 }
 
 impl<H: Host> Service<H> {
-    /// Answers one request. `open` is what its connection has of it.
+    /// Answers one request. `open` is its entry in its connection.
     pub(super) async fn respond<B>(
         &self,
         request: Request<B>,
@@ -137,7 +137,7 @@ impl<H: Host> Service<H> {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// The paths that whoever runs the server asks. They say nothing that a page might not know.
+    /// The health paths for operators. They tell nothing that a web page may not know.
     fn health(&self, parts: &Parts) -> Option<Response<ResponseContent>> {
         let path = parts.uri.path();
         let asks = matches!(parts.method, Method::GET | Method::HEAD);
@@ -203,7 +203,7 @@ impl<H: Host> Service<H> {
         admitted.map_err(Refusal::AuthFailure)
     }
 
-    /// What callers who are not known yet may read.
+    /// The document for callers that are not authenticated yet.
     fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, Refusal> {
         let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
         match parts.method {
@@ -261,8 +261,8 @@ impl<H: Host> Service<H> {
     }
 }
 
-/// The response to a message, in the form that what comes first asks for: JSON for an answer, events for an event, or
-/// where the answer takes long enough that somebody may take the connection for dead.
+/// Responds in the form that the first item asks for. An answer is sent as JSON, an event opens a
+/// stream. A stream also opens if the answer takes long enough for the connection to look dead.
 async fn answer(
     limits: &HttpLimits,
     mailbox: Arc<Mailbox>,
@@ -290,7 +290,8 @@ async fn answer(
     response
 }
 
-/// The status of an error that stopped a message. To a legacy client 404 says that its session is gone.
+/// The status of an error that stopped a message. To a legacy client, 404 means that its session is
+/// gone.
 fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
     match (status_of(code), style) {
         (status, ResponseStyle::Modern) => status,

@@ -1,4 +1,5 @@
-//! Legacy sessions: their ids, whose they are, the stream that a client opens with GET, and their end.
+//! Legacy sessions: their ids, their owners, the stream that a client opens with GET, and their
+//! end.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,10 +14,11 @@ use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::host::{Host, Outbox};
 
-/// Random bytes of an id: more than anybody can guess.
+/// Random bytes of an id: beyond guessing.
 const ID_BYTES: usize = 16;
 
-/// Frames kept while a client has no stream open. What a server has to tell unasked is that its list changed, once.
+/// Frames kept while a client has no stream open. A server's only such message is that its list
+/// changed.
 const KEPT_FRAMES_MAX: usize = 8;
 
 /// One legacy session.
@@ -26,12 +28,14 @@ pub(super) struct Session<H: Host> {
     pub(super) line: Arc<SessionOutbox>,
     caller: Caller,
     began: Instant,
-    /// Nanoseconds from there to the last use: several may fall into one millisecond, and the order decides who makes room.
+    /// Nanoseconds from `began` to the last use. Several uses may fall into one millisecond, and
+    /// their order decides which session makes room.
     used: AtomicU64,
     uses: AtomicUsize,
 }
 
-/// Where what belongs to no request goes: the stream that the client has open, or a few frames kept for the next one.
+/// The outbox for messages that belong to no request. They go to the client's open stream, or are
+/// kept for the next one.
 #[derive(Default)]
 pub(super) struct SessionOutbox(Mutex<UnsentFrames>);
 
@@ -137,7 +141,7 @@ struct SessionTable<H: Host> {
     by_owner: HashMap<Owner, LastUses>,
 }
 
-/// When each session was used the last time, as far as was looked: earlier than it truly was, or just then.
+/// The last known use of each session. The real one may be later.
 type LastUses = BTreeSet<(Instant, Box<str>)>;
 
 struct SessionEntry<H: Host> {
@@ -171,8 +175,9 @@ impl<H: Host> SessionTable<H> {
         Some(entry.session)
     }
 
-    /// Makes room for one more of this owner, and gives what has to go for that: the owner's own where it has its share, else
-    /// where there are as many as there may be one of whoever has the most. It is always the one that is idle the longest.
+    /// Makes room for one more session of this owner, and returns the session that must go. An
+    /// owner at its share gives one of its own. At the total, the owner with the most sessions
+    /// gives one. It is always the longest idle one.
     fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, QuotaError> {
         let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
         if owner.has_share() && own >= limits.per_caller.sessions_max {
@@ -188,7 +193,8 @@ impl<H: Host> SessionTable<H> {
         evicted.map(Some).ok_or(QuotaError::Whole)
     }
 
-    /// Takes out the one of this owner that is idle the longest; nothing where none is idle. Looks at each once at the most.
+    /// Takes out the owner's longest idle session; `None` if none is idle. Looks at each one once
+    /// at most.
     fn evict(&mut self, owner: &Owner) -> Option<Arc<Session<H>>> {
         let now = Instant::now();
         let uses = self.by_owner.get_mut(owner)?;
@@ -211,8 +217,8 @@ impl<H: Host> SessionTable<H> {
 }
 
 impl<H: Host> Sessions<H> {
-    /// Enters a session of this owner and gives its id. Where the owner has its share, or there are as many as there may be, one
-    /// that is idle ends.
+    /// Registers a session of this owner and returns its id. At the owner's share, or at the total,
+    /// an idle session ends.
     ///
     /// # Errors
     /// None of those that could is idle, or no id can be had.
@@ -235,11 +241,12 @@ impl<H: Host> Sessions<H> {
         Ok(id)
     }
 
-    /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.
+    /// The session of this id, if it belongs to this caller with unchanged scopes. With others, the
+    /// caller begins a new one.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<SessionUse<H>> {
         let kept = self.kept();
         let session = kept.by_id.get(id).map(|entry| &entry.session);
-        // In use before the lock is given back: it is not idle for whoever looks next.
+        // Marked as used before the lock is released, so that the next look does not find it idle.
         session.filter(|session| session.caller == *caller).cloned().map(SessionUse::of)
     }
 
@@ -266,7 +273,7 @@ impl<H: Host> Sessions<H> {
         ended.iter().for_each(|session| session.end());
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(super) fn count(&self) -> usize {
         self.kept().by_id.len()
     }
@@ -281,7 +288,7 @@ impl<H: Host> Sessions<H> {
     }
 }
 
-/// An id that nobody can guess, in hexadecimal digits.
+/// An unguessable id in hexadecimal digits.
 fn random_id() -> Option<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).ok()?;

@@ -1,4 +1,4 @@
-//! One connection as it is driven: what it is doing, how long it may take for that, and when it has to go.
+//! One connection while it is driven: its state, its deadlines, and its end.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -17,18 +17,19 @@ use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, Quota, QuotaError, QuotaGuard};
 
-/// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
-/// up more does nothing else.
+/// Requests of one connection that the client may give up, beyond the answered ones. A client that
+/// gives up more does nothing else.
 const GIVEN_UP_MAX: usize = 256;
 
-/// Bytes of a response that a client takes in a second at the least, beside the time that it may read nothing: 64 KiB, the
-/// worst of mobile networks. Windows of HTTP/2 that stay shut stall no socket, so that this is all there is against them.
+/// Least bytes per second that a client must read of a response, beside its time without reading.
+/// 64 KiB: the worst of mobile networks. A shut HTTP/2 window stalls no socket, so this is the only
+/// bound against it.
 const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 
-/// How long a connection that is told to go has for it.
+/// Time that a connection has to close once it is told to.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is known of one connection. Times are in milliseconds since its start, 0 for none.
+/// The state of one connection. Times are in milliseconds since its start; 0 means none.
 pub(super) struct ConnectionWatch {
     started: Instant,
     connections: Arc<Connections>,
@@ -37,7 +38,7 @@ pub(super) struct ConnectionWatch {
     open: AtomicUsize,
     answered: AtomicUsize,
     given_up: AtomicUsize,
-    /// Requests may come on several streams, so that the bytes of one head are not told from others.
+    /// Requests may come on several streams, so the bytes of one head cannot be told from others.
     multiplexed: AtomicBool,
     idle_since: AtomicU64,
     head_since: AtomicU64,
@@ -49,7 +50,7 @@ pub(super) struct ConnectionWatch {
     callers: Mutex<Vec<Weak<QuotaGuard>>>,
 }
 
-/// What is answered and was not taken by the client.
+/// The responses that the client has not read yet.
 #[derive(Default)]
 struct UnreadResponses {
     sequence: u64,
@@ -81,7 +82,7 @@ impl ConnectionWatch {
         watch
     }
 
-    /// Done once it is told to go.
+    /// Waits until the connection is told to go.
     pub(super) async fn left(&self) {
         poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
@@ -169,8 +170,8 @@ impl ConnectionWatch {
         first.unwrap_or_else(|| Instant::now() + limits.idle_time)
     }
 
-    /// Until when what was answered has to be taken. With streams there is always such a time: nobody is woken where
-    /// something comes that a client has no window for.
+    /// The deadline for the client to read its responses. With streams there always is one: no
+    /// wake-up comes when a shut window holds back an event.
     fn unread_deadline(&self, write_time: Duration) -> Option<Instant> {
         let unread = self.unread();
         let whole = unread.whole.first().map(|(until, _)| self.started + Duration::from_millis(*until));
@@ -195,7 +196,7 @@ impl ConnectionWatch {
     }
 }
 
-/// A request whose response is not taken yet.
+/// A request whose response is not read yet.
 pub(super) struct RequestWatch {
     watch: Arc<ConnectionWatch>,
     done: bool,
@@ -204,7 +205,7 @@ pub(super) struct RequestWatch {
     _caller: Option<Arc<QuotaGuard>>,
 }
 
-/// As what a request was answered, and where that is among what is unread.
+/// The kind of a response, and its entry among the unread ones.
 enum ResponseState {
     NotYet,
     Whole(u64, u64),
@@ -223,7 +224,8 @@ impl RequestWatch {
         self.done = true;
     }
 
-    /// It is answered with so many bytes, for which the client has this time, and more where there are many.
+    /// Registers a whole response of this length. The client has `write_time` for it, and more for
+    /// long ones.
     pub(super) fn answers(&mut self, bytes: usize, write_time: Duration) {
         let time = write_time + Duration::from_secs((bytes / TAKEN_PER_SECOND_MIN) as u64);
         let until = self.watch.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -235,7 +237,7 @@ impl RequestWatch {
         self.unread = ResponseState::Whole(until, number);
     }
 
-    /// It is answered with what comes into this mailbox.
+    /// Registers a response that streams from this mailbox.
     pub(super) fn streams(&mut self, mailbox: &Arc<Mailbox>) {
         let mut unread = self.watch.unread();
         unread.sequence += 1;
@@ -259,7 +261,7 @@ impl Drop for RequestWatch {
     }
 }
 
-/// A connection of hyper's that can be told to take no further requests.
+/// A connection of hyper that can be told to take no further requests.
 pub(super) trait HttpConnection: Future {
     fn finish(self: Pin<&mut Self>);
 }

@@ -34,7 +34,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, fe
     object.close();
 }
 
-/// Whether the revision can carry this output schema, and so what conforms to it.
+/// True if the revision can carry this output schema, and values that conform to it.
 fn carries(features: &Features, schema: &serde_json::Value) -> bool {
     match features.structured {
         Structured::No => false,
@@ -59,7 +59,7 @@ fn push_hints(out: &mut Vec<u8>, hints: &ToolHints, title: Option<&str>) {
     object.close();
 }
 
-/// Appends `icons` where there are any.
+/// Appends `icons`, if there are any.
 pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
     if icons.is_empty() {
         return;
@@ -88,7 +88,7 @@ pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
     out.push(b']');
 }
 
-/// Appends `_meta` where there is any.
+/// Appends `_meta`, unless it is empty.
 pub(super) fn push_meta(object: &mut Object<'_>, meta: &Map) {
     if !meta.is_empty() {
         object.json("_meta", meta);

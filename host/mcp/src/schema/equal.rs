@@ -1,8 +1,8 @@
-//! Whether JSON values are equal, in time that goes with their size. Must not hold: what is
-//! compared.
+//! Equality of JSON values, in time proportional to their size. Must not hold: the reason to
+//! compare.
 //!
-//! The validator's own comparison looks at members twice where their order differs, at those within
-//! them four times, and so on: forty levels of them would never end.
+//! The validator's own comparison looks twice at members in another order, four times at those
+//! within them, and so on. Forty levels of them would never end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::meter::pay;
 
-/// A value that is compared, hashed or copied: finding it, and what it is.
+/// Steps for a value that is compared, hashed or copied.
 const VALUE_STEPS: u64 = 20;
 
 /// An entry of a large table, which no cache of the processor holds.

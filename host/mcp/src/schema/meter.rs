@@ -1,8 +1,8 @@
-//! What a check may cost: steps, counted while it runs. Must not hold: what is checked.
+//! The cost of a check: steps, counted while it runs. Must not hold: schemas or values.
 //!
-//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]),
-//! and once the steps are used up these show it nothing more, so that it comes to its end. A step
-//! is about a nanosecond of one core.
+//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]).
+//! Once the steps are used up, these show it nothing more, and it ends. A step is about a
+//! nanosecond of one core.
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 /// Steps between two looks at the clock and at who gave up: about a millisecond, as a guest's tick.
 const SLICE_STEPS: u64 = 1_000_000;
 
-/// How long whoever waits for a check waits.
+/// The end of waiting for a check.
 #[derive(Clone, Debug, Default)]
 pub struct Patience {
     /// Until when. `None`: as long as a check may take.
@@ -29,7 +29,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// True if there is nobody who waits.
+    /// True if nobody waits any more.
     fn is_over(&self) -> bool {
         self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
             || self.until.is_some_and(|until| Instant::now() >= until)
@@ -45,7 +45,7 @@ pub(super) enum Stop {
     GivenUp,
 }
 
-/// What things cost in one schema, in steps.
+/// The costs of one schema, in steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     /// Each member or element that is looked at.
@@ -56,18 +56,18 @@ pub(super) struct Rates {
     pub(super) text_byte: u64,
     /// A text is read in a way that takes the square of its length: `"format": "regex"`.
     pub(super) text_squared: bool,
-    /// Each failing place that is told.
+    /// Each failing place that is reported.
     pub(super) problem: u64,
     /// Each look at a number, where one is divided: `multipleOf`.
     pub(super) divided: Option<u64>,
-    /// What is wrong is told with a copy of it: `unevaluatedItems`.
+    /// Problems are reported with a copy of the value: `unevaluatedItems`.
     pub(super) problems_copy: bool,
 }
 
 thread_local! {
-    /// Steps left in this slice. 0 where nothing is checked: what nobody pays for is not done.
+    /// Steps left in this slice. 0 outside of checks: unpaid work is not done.
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    /// Steps left beside this slice.
+    /// Steps left besides this slice.
     static SPARE: Cell<u64> = const { Cell::new(0) };
     static RATES: Cell<Rates> = const { Cell::new(Rates {
         value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, divided: None,
@@ -77,7 +77,7 @@ thread_local! {
     static PATIENCE: RefCell<Patience> = const { RefCell::new(Patience { until: None, cancellation: None }) };
 }
 
-/// Steps, and for whom they are taken.
+/// The steps of a check, and its patience.
 #[derive(Debug)]
 pub(super) struct Meter<'p> {
     pub(super) steps: u64,
@@ -86,11 +86,10 @@ pub(super) struct Meter<'p> {
 }
 
 impl Meter<'_> {
-    /// Runs this with what is left of the steps, and takes off what it used. A check within a check
-    /// is never begun.
+    /// Runs `check` with the remaining steps, and takes off those it used. Checks never nest.
     ///
     /// # Errors
-    /// [`Stop`] where it was not finished: what it gave says nothing.
+    /// [`Stop`] if it was not finished: its result means nothing.
     pub(super) fn run<T>(&mut self, check: impl FnOnce() -> T) -> Result<T, Stop> {
         if self.patience.is_over() {
             return Err(Stop::GivenUp);
@@ -121,7 +120,7 @@ impl Drop for MeterReset {
     }
 }
 
-/// What things cost in the schema that is applied.
+/// The costs in the schema that is applied.
 pub(super) fn rates() -> Rates {
     RATES.get()
 }

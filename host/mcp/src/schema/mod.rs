@@ -1,6 +1,6 @@
-//! JSON Schemas of tools and forms: bounded and compiled when they are loaded, applied at every
-//! call. Nothing is ever fetched; patterns run in linear time; what a check may cost is bounded,
-//! whoever wrote schema and value.
+//! JSON Schemas of tools and forms: bounded and compiled at load, applied at every call. Nothing is
+//! ever fetched, and patterns run in linear time. The cost of a check is bounded for every schema
+//! and value.
 
 mod compile;
 mod cost;
@@ -32,8 +32,8 @@ use view::{Metered, MeteredValue};
 /// holds half as many.
 const VALUES_MAX: usize = 1_000_000;
 
-/// What one failing place takes in the validator, in bytes, roughly, and for each subschema on the
-/// way to it.
+/// Bytes that one failing place takes in the validator, and each subschema on the way to it,
+/// roughly.
 const DETAIL_ERROR_BYTES: u64 = 400;
 const DETAIL_LEVEL_BYTES: u64 = 16;
 
@@ -59,7 +59,8 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Takes terminal escapes and characters that mislead out of the titles and descriptions in a schema.
+    /// Removes terminal escapes and misleading characters from the titles and descriptions in a
+    /// schema.
     pub(crate) fn clean(schema: &mut Value) {
         keywords::annotations_mut(schema, &mut |text| {
             if let std::borrow::Cow::Owned(cleaned) = sanitize::text(text) {
@@ -114,7 +115,7 @@ impl Schema {
         }
     }
 
-    /// Everything that is wrong with a value, where that can be told.
+    /// All problems of a value, as far as there are steps to find them.
     fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
         let way = LongestPath::within(value);
         let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(way.depth);

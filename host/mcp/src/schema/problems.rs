@@ -1,4 +1,4 @@
-//! What a schema found wrong, said so that a model can put it right.
+//! The problems that a schema finds, in words that let a model correct them.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const RULE_CHARS_MAX: usize = 300;
 /// One failing place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// Where, as a JSON Pointer; empty: the value as a whole.
+    /// The place, as a JSON Pointer; empty: the value as a whole.
     pub path: String,
     /// The rule it breaks, as a sentence about the value there.
     pub rule: String,
@@ -27,7 +27,7 @@ pub struct ArgumentProblem {
 pub struct ArgumentProblems {
     /// The failing places, at most 20.
     pub problems: Vec<ArgumentProblem>,
-    /// How many more there are.
+    /// The number of further places.
     pub more: usize,
 }
 
@@ -66,7 +66,8 @@ impl fmt::Display for ArgumentProblems {
 
 impl std::error::Error for ArgumentProblems {}
 
-/// The rule that an error stands for. Never repeats the value, which the model knows and which may be long.
+/// The rule that an error stands for. Never repeats the value, which the model knows and which may
+/// be long.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = match error.kind() {
         ValidationErrorKind::Required { property } => format!("{property} is required"),

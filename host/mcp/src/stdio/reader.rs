@@ -1,4 +1,5 @@
-//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection is full.
+//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection
+//! is full.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -25,7 +26,7 @@ pub(super) struct Reader<'r, H: Host> {
     pub(super) behind: MoreInput,
 }
 
-/// What the poll found.
+/// The result of a poll.
 struct Ready {
     input: bool,
     shutdown: bool,
@@ -70,7 +71,7 @@ impl<H: Host> Reader<'_, H> {
                 None => break,
             }
         }
-        // What is begun from here on, is begun by others than the reader.
+        // From here on, other threads begin the work.
         self.behind.set(true);
         // Once for all of them.
         self.output.flush();
@@ -104,7 +105,7 @@ impl<H: Host> Reader<'_, H> {
         match rustix::io::read(&self.input, lines.room()) {
             Ok(bytes) => lines.filled(bytes),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // A socket whose other end was torn down has ended just as well.
+            // A socket whose other end was torn down has ended too.
             Err(Errno::CONNRESET) => lines.filled(0),
             Err(error) => return Err(error.into()),
         }
@@ -112,7 +113,7 @@ impl<H: Host> Reader<'_, H> {
     }
 }
 
-/// What the reader knows: whether lines that it has read wait behind the one it handles.
+/// True while further lines wait behind the one that the reader handles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MoreInput(Arc<AtomicBool>);
 

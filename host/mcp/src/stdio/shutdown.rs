@@ -37,7 +37,7 @@ impl Shutdown {
         }
     }
 
-    /// Whether it has begun.
+    /// True once it has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.shared.begun.load(Ordering::SeqCst)

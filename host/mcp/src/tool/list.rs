@@ -31,7 +31,7 @@ pub struct ToolList {
 #[derive(Debug)]
 struct Listing {
     json: Vec<u8>,
-    /// Where each entry ends in `json`.
+    /// The end of each entry in `json`.
     ends: Vec<usize>,
     /// Tells this listing from another one, across processes too.
     fingerprint: u64,
@@ -66,8 +66,8 @@ impl ToolList {
         Err(NameCollisions { names })
     }
 
-    /// The tools at some places of this list, in its order, as a list of their own. [`find`](Self::find) gives the places
-    /// that they have here.
+    /// A list of the tools at some places of this one, in its order. Its [`find`](Self::find)
+    /// returns places in this whole list.
     #[must_use]
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
         let kept = self.tools.iter().enumerate().filter(|(place, _)| has(*place));
@@ -97,13 +97,15 @@ impl ToolList {
         Some((in_whole?, self.tools.get(place)?))
     }
 
-    /// Whether clients see the same list: equal definitions in the same order. What runs behind them may differ.
+    /// True if clients see the same list: equal definitions in the same order. The code behind them
+    /// may differ.
     #[must_use]
     pub fn same_listing(&self, other: &Self) -> bool {
         self.same_listing_in(other, Revision::V2026_07_28)
     }
 
-    /// The same for clients of one revision, which do not see every field of a definition.
+    /// True if clients of one revision see the same list. They do not see every field of a
+    /// definition.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
         self.listing(revision).json == other.listing(revision).json
@@ -111,9 +113,11 @@ impl ToolList {
 
     /// The page that a cursor (its JSON text) stands for; the first one without.
     ///
-    /// A cursor is bound to the listing, not to the process: any replica that serves the same list takes it.
+    /// A cursor is bound to the listing, not to the process: any replica that serves the same list
+    /// takes it.
     pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>, size: usize) -> Result<ToolPage<'_>, RpcError> {
-        // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves entries.
+        // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves
+        // entries.
         let fingerprint = self.listing(Revision::V2026_07_28).fingerprint;
         let first = match cursor {
             Some(cursor) => self.first_of(cursor, fingerprint)?,

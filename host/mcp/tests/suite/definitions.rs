@@ -1,4 +1,4 @@
-//! Which definitions are loaded, and what is said of the others.
+//! The definitions that are loaded, and the problems of the others.
 
 use std::time::{Duration, Instant};
 

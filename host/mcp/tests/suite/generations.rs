@@ -1,4 +1,5 @@
-//! One request, one catalog: a host that replaces its catalog between any two looks never shows in one answer.
+//! One request, one catalog: a host that replaces its catalog between any two looks never shows it
+//! in one answer.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -106,7 +107,7 @@ impl Client {
     }
 }
 
-/// What a method needs beside `_meta`.
+/// The params of a method besides `_meta`.
 fn params(method: Method) -> &'static str {
     match method {
         Method::Initialize => {

@@ -102,7 +102,7 @@ impl Ends {
         self.next()
     }
 
-    /// Closes the input and gives what still comes.
+    /// Closes the input and returns the remaining output.
     fn rest(self) -> Vec<String> {
         let Self { input, output } = self;
         drop(input);
@@ -211,7 +211,8 @@ fn a_client_that_never_reads_is_no_longer_read_and_loses_nothing() {
         sent += 1;
         assert!(sent < 100_000, "the server reads without end");
     }
-    // What may have run: the budget, what is in flight when it is reached, and what the socket itself holds.
+    // The calls that may have run: the budget, those in flight when it is reached, and those in the
+    // socket itself.
     let most = BUDGET_BYTES / RESULT_BYTES + 8 + 8;
     let begun = std::iter::from_fn(|| process.begun.try_recv().ok()).count();
     assert!(begun <= most, "{begun} calls ran for a client that does not read, of {sent} sent");

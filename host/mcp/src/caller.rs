@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The name of the one caller over stdio.
 const LOCAL: &str = "local";
 
-/// The name of callers that need not say who they are.
+/// The name of anonymous callers.
 const ANYONE: &str = "anyone";
 
 /// The caller of a request. Cheap to clone. Sessions, rates and kept instances belong to a caller's

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 /// A JSON object, such as the value of a `_meta`.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
-/// For whom a piece of content is meant.
+/// The audience of a piece of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The person.
@@ -27,7 +27,7 @@ impl Role {
 /// Hints about one piece of content (2026-07-28, Resources, "Annotations"). Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContentAnnotations {
-    /// For whom it is meant; empty: not said.
+    /// Its audience; empty: unknown.
     pub audience: Vec<Role>,
     /// From 0.0 (optional) to 1.0 (effectively required). Other values are clamped; NaN is left
     /// out.
@@ -36,7 +36,7 @@ pub struct ContentAnnotations {
     pub last_modified: Option<String>,
 }
 
-/// The background an icon is drawn for.
+/// The background that an icon is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IconTheme {
     /// A light background.
@@ -52,9 +52,9 @@ pub struct Icon {
     pub src: String,
     /// Such as `image/png`.
     pub mime_type: Option<String>,
-    /// Such as `48x48`, or `any`; empty: not said.
+    /// Such as `48x48`, or `any`; empty: unknown.
     pub sizes: Vec<String>,
-    /// The background it is drawn for.
+    /// The background that it is drawn for.
     pub theme: Option<IconTheme>,
 }
 
@@ -67,7 +67,7 @@ pub enum ResourceBody {
     Blob(Vec<u8>),
 }
 
-/// A pointer to something the client may fetch.
+/// A link to something that the client may fetch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceLink {
     /// Its address.
@@ -105,7 +105,7 @@ pub enum ContentKind {
         /// Such as `audio/wav`.
         mime_type: String,
     },
-    /// A pointer to a resource.
+    /// A link to a resource.
     ResourceLink(ResourceLink),
     /// A resource carried inside the result.
     EmbeddedResource {
@@ -130,13 +130,13 @@ pub struct Content {
 }
 
 impl Content {
-    /// A piece of this kind with nothing said about it.
+    /// A piece of this kind without annotations.
     #[must_use]
     pub fn new(kind: ContentKind) -> Self {
         Self { kind, annotations: None, meta: Map::new() }
     }
 
-    /// A piece of text with nothing said about it.
+    /// A piece of text without annotations.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ContentKind::Text(text.into()))
     }
@@ -149,7 +149,7 @@ pub struct CallResult {
     pub content: Vec<Content>,
     /// One JSON value.
     pub structured: Option<Box<RawValue>>,
-    /// The call ran and failed in a way that the model should read about.
+    /// The call ran and failed in a way that concerns the model.
     pub is_error: bool,
     /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` belong to the
     /// protocol and are left out.
@@ -167,7 +167,7 @@ impl CallResult {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// A result that is one JSON value; the text block that mirrors it is added on the way out.
+    /// A result that is one JSON value. The writer adds the text block that mirrors it.
     #[must_use]
     pub fn structured(value: Box<RawValue>) -> Self {
         Self { structured: Some(value), ..Self::default() }

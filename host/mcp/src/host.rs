@@ -23,7 +23,7 @@ use crate::revision::Revision;
 use crate::schema::ArgumentProblems;
 use crate::tool::{CheckedResult, ToolList};
 
-/// Holds the catalog that is current.
+/// Holds the current catalog.
 pub trait Host: Send + Sync + 'static {
     /// One immutable generation of tools.
     type Catalog: Catalog;
@@ -40,7 +40,7 @@ pub trait Host: Send + Sync + 'static {
 
 /// One immutable generation of tools.
 pub trait Catalog: Send + Sync + 'static {
-    /// The tools, in the order they are listed.
+    /// The tools, in the order of their listing.
     fn tools(&self) -> &ToolList;
 
     /// The [part](ToolList::part) of [`tools`](Self::tools) that this caller may see and call;
@@ -126,9 +126,9 @@ pub trait Catalog: Send + Sync + 'static {
 /// One call, ready to run.
 #[derive(Debug)]
 pub struct Call {
-    /// The tool's place in [`Catalog::tools`].
+    /// The tool's index in [`Catalog::tools`].
     pub tool: usize,
-    /// A JSON object; `{}` where the caller sent none.
+    /// A JSON object; `{}` if the caller sent none.
     pub arguments: Box<RawValue>,
     /// Everything else that came with the request.
     pub context: CallContext,
@@ -139,7 +139,7 @@ pub struct Call {
 pub struct CallContext {
     /// The request's id, for logs.
     pub request_id: String,
-    /// The revision the caller speaks.
+    /// The caller's revision.
     pub revision: Revision,
     /// Who calls.
     pub caller: Caller,
@@ -154,7 +154,7 @@ pub struct CallContext {
     pub cancellation: Cancellation,
     /// The destination of progress and log messages.
     pub events: CallEvents,
-    /// Whom the tool can ask.
+    /// The means to ask the client.
     pub asking: Asking,
 }
 
@@ -206,9 +206,9 @@ impl Executor for tokio::runtime::Handle {
 pub enum Hearing {
     /// The client does.
     Client,
-    /// Nobody: the client takes the answer and nothing before it.
+    /// Nobody: the client takes the answer alone.
     AnswerOnly,
-    /// Nobody any more: the client is gone, or the answer is given.
+    /// Nobody any more: the client is gone, or the answer is sent.
     Gone,
 }
 
@@ -225,13 +225,13 @@ pub trait Outbox: Send + Sync + 'static {
         self.queue(frame);
     }
 
-    /// Takes the answer to a message that is refused before anything of it was done.
+    /// Takes the answer to a message that was refused before it did anything.
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
         let _ = code;
         self.answer(frame);
     }
 
-    /// Nothing will be answered: to a notification, a response, or a request that was cancelled.
+    /// Ends the message without an answer: a notification, a response, or a cancelled request.
     fn unanswered(&self) {}
 
     /// Tells if a request from the server would reach the client.

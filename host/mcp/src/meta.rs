@@ -144,7 +144,7 @@ impl RequestMeta {
     }
 }
 
-/// The client of one request, as its session or the `_meta` of the request describes it.
+/// The client of one request, as described by its session or its own `_meta`.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) revision: Revision,
@@ -171,18 +171,19 @@ impl Peer {
     }
 }
 
-/// The error for a request that lacks keys of `_meta` that it must have.
+/// The error for a request that lacks required keys of `_meta`.
 pub(crate) fn missing(keys: &[&str]) -> RpcError {
     RpcError::meta(format!("Missing in params._meta: {}", keys.join(", ")))
 }
 
-/// The trace context that a request carries itself.
+/// The trace context in the request's own `_meta`.
 pub(crate) fn trace_of(params: &Params<'_>) -> Option<TraceContext> {
     TraceContext::of(|key| scan::string(params.meta(key)?))
 }
 
 impl TraceContext {
-    /// Of the headers of a request (W3C Trace Context section 3.2): where its `_meta` has none.
+    /// Reads the headers of a request (W3C Trace Context section 3.2), for one whose `_meta` has
+    /// none.
     pub(crate) fn of_headers(headers: &http::HeaderMap) -> Option<Self> {
         // A header that came twice counts as missing (section 3.2.1, and RFC 9110 section 5.2 for
         // the others).

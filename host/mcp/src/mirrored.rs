@@ -57,7 +57,7 @@ impl Mismatch {
     }
 }
 
-/// The one value of a header, as it was sent.
+/// The one value of a header, undecoded.
 pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Mismatch> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();

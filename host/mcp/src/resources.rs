@@ -19,7 +19,7 @@ const HOLDER_COUNT_MAX: usize = 256;
 /// default limit `output`.
 const HOLDER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Resources of all holders together: to look through them takes microseconds.
+/// Most resources of all holders: looking through them takes microseconds.
 const COUNT_MAX: usize = 4_096;
 
 /// Most bytes of all holders' resources together. 64 MiB: the default memory of one call.
@@ -56,7 +56,7 @@ pub struct DeclaredResource {
     pub mime_type: Option<String>,
     /// The tool, as it is listed.
     pub tool: String,
-    /// The argument of the tool that is given the address.
+    /// The argument of the tool that gets the address.
     pub argument: String,
 }
 
@@ -65,7 +65,7 @@ pub struct DeclaredResource {
 pub(crate) enum Holder {
     /// A session, or a process's one client: until it ends.
     Connection(u64),
-    /// A caller who was recognised, whatever its requests come over: for a time.
+    /// A recognised caller, over any connection: for a time.
     Caller(Box<str>),
 }
 
@@ -73,13 +73,13 @@ pub(crate) enum Holder {
 #[derive(Debug)]
 pub(crate) struct KeptResource {
     holder: Holder,
-    /// Who made it: see [`Catalog::origin`](crate::Catalog::origin).
+    /// The component that made it: see [`Catalog::origin`](crate::Catalog::origin).
     origin: Box<str>,
     pub(crate) uri: String,
     /// The parts of it in one result; most have one.
     pub(crate) parts: Vec<Part>,
     since: Instant,
-    /// Tells it from all that was kept before and is kept later: lists go by it.
+    /// A number in the order of keeping, which lists go by.
     pub(crate) number: u64,
 }
 
@@ -107,13 +107,13 @@ impl KeptResource {
         if end.is_empty() { &self.uri } else { end }
     }
 
-    /// All that it takes, in bytes. The address counts with every part: each is answered with it.
+    /// The total memory, in bytes. The address counts with every part: each is answered with it.
     fn cost_bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part.cost_bytes() + self.uri.len()).sum();
         ENTRY_BYTES + self.holder.cost_bytes() + self.origin.len() + self.uri.len() + parts
     }
 
-    /// True if a list can have it as an entry, whatever the revision.
+    /// True if a list can have it as an entry in any revision.
     fn can_be_listed(&self) -> bool {
         let longest = self.uri.len().max(self.parts.first().map_or(0, Part::label_bytes));
         if longest > LISTED_BYTES_MAX {
@@ -139,7 +139,7 @@ impl Holder {
 }
 
 impl Part {
-    /// All that it takes, in bytes.
+    /// The total memory, in bytes.
     fn cost_bytes(&self) -> usize {
         let body = match &self.body {
             ResourceBody::Text(text) => text.len(),
@@ -169,7 +169,7 @@ fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
     }
 }
 
-/// All that is kept, the oldest first.
+/// The kept resources, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct KeptResources(Mutex<HeldResources>);
 
@@ -177,7 +177,7 @@ pub(crate) struct KeptResources(Mutex<HeldResources>);
 struct HeldResources {
     all: VecDeque<Arc<KeptResource>>,
     bytes: usize,
-    /// The number of the one that was kept last.
+    /// The number of the newest one.
     last: u64,
 }
 
@@ -331,7 +331,7 @@ mod tests {
         // Once the forger has so many that its first one made room, the address means one thing
         // again.
         let mut many = CallResult::default();
-        (0..HOLDER_COUNT_MAX - 1)
+        (0..HOLDER_COUNT_MAX)
             .for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
         resources.keep(&one, "forger", &many);
         assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("true, again".to_owned()));
@@ -355,7 +355,7 @@ mod tests {
         assert_eq!(uris(&resources, &two), ["a:/two"], "nobody else's does");
     }
 
-    /// A result with one resource, of which this much is said.
+    /// A result with one resource, whose labels have these lengths.
     fn saying(uri: &str, mime_type: usize, last_modified: usize, roles: usize) -> CallResult {
         let mut result = embedding(uri, String::new());
         let content = result.content.first_mut().unwrap();
@@ -380,7 +380,7 @@ mod tests {
         resources.keep(&one, ORIGIN, &saying("a:/modified", 0, long, 0));
         resources.keep(&one, ORIGIN, &saying("a:/both", long / 2, long / 2, 0));
         resources.keep(&one, ORIGIN, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
-        // Written, each takes six bytes.
+        // Each character takes six bytes in writing.
         resources.keep(&one, ORIGIN, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
         assert_eq!(uris(&resources, &one), [""; 0]);
         assert_eq!(resources.held().bytes, 0);

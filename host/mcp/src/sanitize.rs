@@ -111,7 +111,7 @@ fn skip_control_string(characters: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Characters that change how text around them shows, or show as nothing.
+/// Characters that change the look of text around them, or are invisible.
 fn is_removed(character: char) -> bool {
     match character {
         '\n' | '\t' => false,

@@ -88,7 +88,7 @@ pub struct Server<H: Host> {
     pub(crate) identity: String,
     /// The resources that tools embedded in their results.
     pub(crate) resources: KeptResources,
-    /// Connections so far that last longer than a request.
+    /// Connections so far that outlast a request.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,
 }
@@ -119,7 +119,7 @@ impl<H: Host> Server<H> {
         Self { host, info, options, identity, resources, connections, listeners }
     }
 
-    /// A number that no other connection has.
+    /// The number of a new lasting connection.
     pub(crate) fn number(&self) -> u64 {
         self.connections.fetch_add(1, Ordering::Relaxed)
     }

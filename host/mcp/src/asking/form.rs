@@ -60,7 +60,7 @@ impl Form {
         Ok(Self { json: schema.to_string(), fields, compiled })
     }
 
-    /// The schema, as it is sent.
+    /// The schema to send.
     pub(super) fn schema_json(&self) -> &str {
         &self.json
     }
@@ -80,7 +80,7 @@ impl Form {
     }
 }
 
-/// The names of the fields of a schema that is one of a form.
+/// Returns the names of the fields, if the schema is one of a form.
 fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
     let schema = schema.as_object().ok_or("must be an object")?;
     only(schema, &["$schema", "type", "properties", "required"], "")?;
@@ -166,7 +166,7 @@ fn check_text(field: &Map<String, Value>) -> Checked {
     }
 }
 
-/// The choices of a field of several.
+/// Checks the choices of a field for several.
 fn check_items(items: Option<&Value>) -> Checked {
     let items = items.and_then(Value::as_object).ok_or("items must be an object")?;
     if items.contains_key("anyOf") {

@@ -98,7 +98,7 @@ impl Question {
     }
 }
 
-/// One question with the key that its answer has.
+/// One question with the key of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Unlike any other of the same call.
@@ -132,14 +132,14 @@ pub struct Root {
     pub name: Option<String>,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
     /// The client did not declare the capability, or its revision does not have it.
     #[error("the client cannot be asked this: it does not declare {}", capabilities::wanting(*.0))]
     Unsupported(QuestionKind),
-    /// The client takes the answer to this call alone, and no question before it.
+    /// The client accepts only the answer to this call, and no question before it.
     #[error(
         "the client cannot be asked: it accepts nothing but JSON in answer to this call (header Accept), and a \
              question comes as an event"
@@ -165,12 +165,12 @@ pub enum Asked {
     Ended(Option<String>),
 }
 
-/// In which terms questions are asked.
+/// The terms under which questions are asked.
 #[derive(Clone, Copy, Debug)]
 pub struct AskTerms<'a> {
     /// The asker's name for the person, such as `The tool "deploy"`. `None`: the message names it.
     pub asker: Option<&'a str>,
-    /// Bytes that one answer may have.
+    /// Longest answer, in bytes.
     pub answer_bytes_max: usize,
     /// The time in which a modern client must come back with the answers.
     pub answered_within: std::time::Duration,
@@ -220,7 +220,7 @@ impl Asking {
         Self { way: AskingMode::Nobody }
     }
 
-    /// By requests to a legacy client, on the outbox of the call.
+    /// Asks by requests to a legacy client, on the outbox of the call.
     pub(crate) fn by_request(
         open: &Arc<PendingAsks>,
         outbox: &Arc<dyn Outbox>,
@@ -238,7 +238,7 @@ impl Asking {
         Self { way: AskingMode::Request(Arc::new(requests)) }
     }
 
-    /// By ending the call with the questions; a modern client calls again with the answers.
+    /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
         Self { way: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
     }
@@ -314,7 +314,7 @@ impl LegacyRequests {
         if self.cancellation.is_cancelled() {
             return Asked::Ended(Some("the call was cancelled".to_owned()));
         }
-        // All are sent before any is waited for: a person may answer them in any order.
+        // All are sent before the first wait: a person may answer them in any order.
         let sent: Option<Vec<_>> = questions.iter().map(|question| self.open.send(question, &self.outbox)).collect();
         let Some(sent) = sent else {
             return Asked::Refused(gone());
@@ -353,12 +353,12 @@ pub(crate) enum ReplyText {
     Result(Box<RawValue>),
     /// The `error`.
     Error(Box<RawValue>),
-    /// None will come: the client is gone.
+    /// No response will come: the client is gone.
     Gone,
 }
 
 impl ReplyText {
-    /// Of a response's `result` or else its `error`.
+    /// Reads a response's `result`, or else its `error`.
     pub(crate) fn of(reply: Result<&str, &str>) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         match reply {

@@ -28,7 +28,7 @@ struct State {
     closed: bool,
 }
 
-/// One request that is sent. Dropped unanswered, it is taken back.
+/// One request that was sent. Dropped unanswered, it is taken back.
 pub(super) struct PendingAsk {
     asks: Arc<PendingAsks>,
     number: u64,
@@ -58,7 +58,7 @@ impl PendingAsks {
     pub(crate) fn answer(&self, id: &RequestId, reply: ReplyText) {
         let RequestId::Text(id) = id else { return };
         let Some(number) = id.strip_prefix(ID_PREFIX).and_then(|number| number.parse().ok()) else { return };
-        // The text must be the very one that was sent: `01` is not `1`.
+        // The text must equal the one that was sent: `01` is not `1`.
         if format!("{ID_PREFIX}{number}") != **id {
             return;
         }

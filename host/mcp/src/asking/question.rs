@@ -98,7 +98,7 @@ impl PreparedQuestion {
         }
     }
 
-    /// Tells the question from any other.
+    /// A digest that tells the question from any other.
     pub(super) fn digest(&self) -> String {
         let mut text = self.method.as_bytes().to_vec();
         text.push(0);

@@ -57,7 +57,7 @@ impl RoundInput {
         responses + self.state.as_ref().map_or(0, String::len)
     }
 
-    /// The answer to a call of a tool that never asks: it cannot have been given a state.
+    /// The answer to a call of a tool that never asks, and so never gave out a state.
     pub(crate) fn refuse_state(&self) -> Result<(), RpcError> {
         if self.state.is_some() { Err(not_ours()) } else { Ok(()) }
     }

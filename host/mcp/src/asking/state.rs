@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{decode_base64, push_base64};
 
-/// Fewest bytes of a key that is given: as many as a SHA-256 digest has.
+/// Least length of a given key, in bytes: that of a SHA-256 digest.
 pub const STATE_KEY_BYTES_MIN: usize = 32;
 
 /// Longest `requestState`, in bytes. It holds the default number of answers of the default length
@@ -41,7 +41,7 @@ pub struct WeakKey {
 }
 
 impl StateKey {
-    /// The key of these bytes, for several processes that answer the same clients.
+    /// A key of these bytes, for several processes that answer the same clients.
     ///
     /// # Errors
     /// [`WeakKey`] if there are fewer than [`STATE_KEY_BYTES_MIN`].
@@ -56,7 +56,7 @@ impl StateKey {
     #[must_use]
     pub fn random() -> Self {
         let mut bytes = [0; STATE_KEY_BYTES_MIN];
-        // Without randomness there is an empty key, under which nothing is sealed.
+        // Without randomness the key is empty, and seals nothing.
         match SystemRandom::new().fill(&mut bytes) {
             Ok(()) => Self(bytes.as_slice().into()),
             Err(_) => Self(Arc::from([])),
@@ -85,7 +85,7 @@ pub(super) struct Remembered {
     /// Who called.
     #[serde(rename = "p")]
     pub(super) principal: String,
-    /// When it is worthless, in milliseconds since 1970.
+    /// Its expiry, in milliseconds since 1970.
     #[serde(rename = "e")]
     pub(super) expires_ms: u64,
     /// Digest of the tool, its arguments and its code.
@@ -102,7 +102,7 @@ pub(super) struct Remembered {
     pub(super) asked: Vec<(String, String)>,
 }
 
-/// A name for the rounds of one call that no other call has.
+/// A new name for the rounds of one call.
 pub(super) fn new_chain() -> String {
     let mut bytes = [0; 16];
     // Without randomness nothing is sealed, so no further round comes.

@@ -1,4 +1,4 @@
-//! Calls of tools, in the order of their lives: read, queued, begun, run, answered; or cancelled.
+//! Calls of tools, in the order of their lives: read, queued, begun, run, answered or cancelled.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -287,7 +287,7 @@ impl<H: Host> CallPermit<H> {
         self.settle_with(|reply, id| reply.send(Some(id), frame));
     }
 
-    /// Gives the permit back with an error that says why the call has no result.
+    /// Gives the permit back, with an error as the answer.
     fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }

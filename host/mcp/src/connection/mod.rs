@@ -41,7 +41,7 @@ pub struct Connection<H: Host> {
 }
 
 impl<H: Host> Connection<H> {
-    /// Opens one that hears of a changed list only once it subscribes.
+    /// Opens a connection that is told of a changed list only after it subscribes.
     pub(crate) fn open(
         server: Arc<Server<H>>,
         caller: Caller,
@@ -188,7 +188,7 @@ impl<H: Host> Drop for Shared<H> {
 
 struct State<C> {
     session: Option<Session>,
-    /// Requests that are not answered yet, in an order that does not change from run to run.
+    /// Unanswered requests, in an order that does not change from run to run.
     open: BTreeMap<RequestId, OpenRequest>,
     queue: VecDeque<QueuedCall<C>>,
     queue_bytes: usize,
@@ -238,7 +238,7 @@ impl<H: Host> Shared<H> {
         Arc::downgrade(&listener)
     }
 
-    /// Has the server tell it of a changed list from now on.
+    /// Registers the connection for news of a changed list.
     fn hear(self: &Arc<Self>) {
         if !std::mem::replace(&mut self.state().listens, true) {
             self.server.enter(self.listener());
@@ -317,7 +317,7 @@ impl<H: Host> Shared<H> {
                     session.ready = true;
                 }
             }
-            // The server's own, which mean nothing from a client.
+            // The server's own; they mean nothing from a client.
             Notification::Message
             | Notification::Progress
             | Notification::Acknowledged

@@ -37,10 +37,10 @@ pub(super) struct ResourcePage {
 }
 
 impl ResourcePage {
-    /// An empty one that begins where a cursor (its JSON text) says, at the start without one.
+    /// An empty page that begins at the cursor (its JSON text), or at the start without one.
     ///
     /// # Errors
-    /// No cursor of this list.
+    /// The cursor is not one of this list.
     pub(super) fn from(
         cursor: Option<&str>,
         declared: &[&DeclaredResource],

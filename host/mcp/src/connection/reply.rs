@@ -64,7 +64,7 @@ pub(super) struct BatchReplies {
 struct Gathered {
     replies: Vec<Vec<u8>>,
     bytes: usize,
-    /// Replies still to come, and one for the batch itself while its entries are being read.
+    /// Replies still to come, plus one for the batch itself while its entries are being read.
     missing: usize,
 }
 
@@ -74,13 +74,13 @@ impl BatchReplies {
         Arc::new(Self { outbox, state })
     }
 
-    /// A place for one more reply.
+    /// The destination of one more reply.
     pub(super) fn reply(self: &Arc<Self>) -> Reply {
         self.state().missing += 1;
         Reply::Batch(Arc::clone(self))
     }
 
-    /// Every entry has been read.
+    /// Marks the batch as read.
     pub(super) fn close(&self) {
         self.settle(None);
     }

@@ -143,7 +143,7 @@ impl<H: Host> Shared<H> {
         })
     }
 
-    /// A result that depends on who asks, and on when.
+    /// Writes a result that depends on the caller and the moment.
     fn cacheable(&self, id: &RequestId, revision: Revision, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
         result_frame(id, |out| {
             let typed = revision.features().typed_results;

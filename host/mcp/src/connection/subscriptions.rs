@@ -11,7 +11,7 @@ use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::method::Notification;
 use crate::revision::Revision;
 
-/// The notification as legacy clients get it.
+/// The notification for legacy clients.
 const TOOLS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 /// One open `subscriptions/listen`.
@@ -41,7 +41,7 @@ fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
         let kind = kind.split(" at line").next().unwrap_or_default();
         RpcError::params(format!("params.notifications is ill-typed: {kind}"))
     })?;
-    // Named so that ill-typed ones are refused; this server has nothing to tell about them.
+    // Named so that ill-typed ones are refused; the server never sends the others.
     let _ = (filter.prompts_list_changed, filter.resources_list_changed, filter.resource_subscriptions);
     Ok(filter.tools_list_changed == Some(true))
 }
@@ -80,7 +80,7 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    /// Tells everybody concerned that the list of tools changed for these revisions.
+    /// Announces to all listeners that the list of tools changed for these revisions.
     pub(super) fn announce_tools(&self, revisions: &[Revision]) {
         if revisions.is_empty() {
             return;

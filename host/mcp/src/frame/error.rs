@@ -9,7 +9,7 @@ pub(crate) const ECHO_CHARS_MAX: usize = 128;
 /// Codes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// -32700: the frame is not JSON that the host reads.
+    /// -32700: the frame is not JSON that this host reads.
     Parse,
     /// -32600: JSON, but not a request.
     InvalidRequest,
@@ -25,7 +25,7 @@ pub enum ErrorCode {
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
     MissingClientCapability,
-    /// -32020: headers of the HTTP request are missing or say something else than its body.
+    /// -32020: headers of the HTTP request are missing, or differ from its body.
     HeaderMismatch,
     /// -32022: the protocol version named in `_meta` is not served.
     UnsupportedProtocolVersion,

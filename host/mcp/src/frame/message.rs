@@ -14,7 +14,7 @@ pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 pub(crate) enum Incoming<'a> {
     /// One message.
     One(Entry<'a>),
-    /// An array of messages, each still to be read with [`entry`].
+    /// An array of messages.
     Batch(Vec<Entry<'a>>),
     /// Nothing but space.
     Blank,
@@ -23,10 +23,10 @@ pub(crate) enum Incoming<'a> {
 /// One message, or the error that answers it.
 pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 
-/// A frame that is answered with an error, whatever it asked for.
+/// A frame that is answered with an error, whatever it asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RefusedFrame {
-    /// The frame's id, where one could be read.
+    /// The frame's id, if one could be read.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
@@ -36,7 +36,7 @@ pub(crate) struct RefusedFrame {
 pub(crate) enum Message<'a> {
     Request(Request<'a>),
     Notification {
-        /// `None` for one that means nothing here.
+        /// `None` for a notification that means nothing here.
         kind: Option<Notification>,
         params: Params<'a>,
     },
@@ -72,7 +72,7 @@ impl Params<'_> {
         self.find(Level::Params, key)
     }
 
-    /// The text that a member, which must be a string, stands for.
+    /// The string in a member that must be one.
     pub(crate) fn string(&self, key: &str) -> Result<Cow<'_, str>, RpcError> {
         self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
     }

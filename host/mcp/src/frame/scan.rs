@@ -16,7 +16,7 @@ pub(crate) const MEMBERS_MAX: usize = 1_024;
 /// Most keys of one object that are compared pairwise. With more, sorting is cheaper.
 const PAIRWISE_MAX: usize = 8;
 
-/// Room made at once for members and keys: a modern `tools/call` has about a dozen.
+/// Initial capacity for members and keys: a modern `tools/call` has about a dozen.
 const TYPICAL_KEYS: usize = 16;
 
 /// The object that a member belongs to.
@@ -30,7 +30,7 @@ pub(crate) enum Level {
     Meta,
 }
 
-/// One member of an object that the protocol looks into.
+/// One member of an object that the protocol reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Member<'a> {
     pub(crate) level: Level,
@@ -64,7 +64,7 @@ pub(crate) struct Scanned<'a> {
     pub(crate) duplicate: Option<Duplicate>,
 }
 
-/// Why a text is not JSON that this host reads.
+/// The reason why a text is not JSON that this host reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("not valid UTF-8")]
@@ -121,7 +121,7 @@ pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, Fault> 
     Ok(Value { duplicate: scanner.duplicate.map(|found| found.key), values: scanner.values })
 }
 
-/// The text a JSON string stands for; `None` where the value is not a string.
+/// The decoded text of a JSON string; `None` for any other value.
 pub(crate) fn string(value: &str) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }

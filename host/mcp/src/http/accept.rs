@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::refusal::Refusal;
 
-/// The two kinds of a response.
+/// The two kinds of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) json: bool,
@@ -42,9 +42,9 @@ impl Accepted {
     }
 }
 
-/// Checks that the body of a request is JSON as it stands.
+/// Checks that the body of a request is uncompressed JSON.
 ///
-/// A web page can have a browser send other types across origins without asking first.
+/// A web page can make a browser send other types across origins without a preflight.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|value| value.to_str().ok()).unwrap_or_default();

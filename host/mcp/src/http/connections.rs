@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::watch::ConnectionWatch;
 
-/// The connections there are.
+/// The open connections.
 pub(super) struct Connections {
     max: usize,
     state: Mutex<State>,
@@ -50,7 +50,7 @@ impl Connections {
         state.open = state.open.saturating_sub(1);
     }
 
-    /// This one has no request. Gives its place among the idle ones.
+    /// Marks the connection as idle. Returns its number among the idle ones.
     pub(super) fn is_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
         let mut state = self.state();
         state.sequence += 1;
@@ -59,7 +59,7 @@ impl Connections {
         place
     }
 
-    /// The one at this place is idle no longer.
+    /// Marks the connection of this number as busy.
     pub(super) fn is_busy(&self, place: u64) {
         self.state().idle.remove(&place);
     }

@@ -21,7 +21,7 @@ impl LoneRequests {
     }
 }
 
-/// Begins calls here or elsewhere, as the last request had it.
+/// Begins calls on this thread or another, depending on the last request.
 pub(super) struct DrivingExecutor {
     executor: Arc<dyn Executor>,
     is_alone: AtomicBool,

@@ -10,7 +10,7 @@ use crate::revision::Revision;
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// Names a legacy session.
+/// The header that names a legacy session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Checks the standard headers of a request whose body names this version (a JSON text).
@@ -22,7 +22,7 @@ pub(super) fn check_modern(headers: &HeaderMap, request: &Request<'_>, version: 
     same(headers, &NAME, &named, Coding::Sentinel).map_err(|mismatch| mismatch.error("Mcp-Name"))
 }
 
-/// Checks the version alone, for notifications: no other header is defined for them.
+/// Checks the version alone, for notifications: they have no other standard header.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
     // A version that is no string is refused by the reader of `_meta`.
     let Some(version) = scan::string(version) else { return Ok(()) };
@@ -50,11 +50,11 @@ fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> R
 pub(super) enum Era {
     /// They name no version.
     Unsaid,
-    /// One that goes with a session.
+    /// A version that goes with a session.
     Legacy,
-    /// One that goes without.
+    /// A version that goes without.
     Modern,
-    /// None that this server knows, or several.
+    /// An unknown version, or several.
     Unknown,
 }
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-/// The bounds of the transport. Counts are of the whole process.
+/// The bounds of the transport. Counts are for the whole process.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
     /// Longest body of a request, in bytes. 16 MiB: as long as a line over stdio.
     pub body_bytes_max: usize,
-    /// Bytes of bodies that are being read, all together. 256 MiB: sixteen of the longest.
+    /// Bytes of all bodies that are being read. 256 MiB: sixteen of the longest.
     pub bodies_bytes_max: usize,
     /// Longest head of a request, in bytes. 32 KiB: the largest tokens in use, and a client's
     /// cookies.
@@ -28,7 +28,7 @@ pub struct HttpLimits {
     pub sessions_max: usize,
     /// The share of one caller.
     pub per_caller: CallerLimits,
-    /// Unread bytes of one stream past which it is ended. 1 MiB: thousands of events.
+    /// Unread bytes of one stream that end it. 1 MiB: thousands of events.
     pub unread_bytes_max: usize,
     /// Longest time for the head of a request, or a TLS handshake. 10 s: enough for a bad line.
     pub head_time: Duration,
@@ -55,14 +55,14 @@ pub struct HttpLimits {
 /// are told apart by address; those on this machine have no share of their own.
 #[derive(Clone, Debug)]
 pub struct CallerLimits {
-    /// Connections on which it has a request or a stream. 512: half of all.
+    /// Most connections with a request or a stream. 512: half of all.
     pub connections_max: usize,
     /// Most requests that are being answered. 1,024: a quarter of all. As many more may wait for
     /// authentication.
     pub requests_max: usize,
-    /// Streams that stay open. 1,024: a quarter of all.
+    /// Most open streams. 1,024: a quarter of all.
     pub streams_max: usize,
-    /// Legacy sessions. 2,500: a quarter of all. Its own one that is idle the longest makes room.
+    /// Most legacy sessions. 2,500: a quarter of all. The caller's own longest idle one makes room.
     pub sessions_max: usize,
     /// Bytes of bodies that are being read. 64 MiB: four of the longest.
     pub bodies_bytes_max: usize,

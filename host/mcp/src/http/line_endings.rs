@@ -21,7 +21,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 /// The first line of HTTP/2, whose frames have no lines.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Bytes of a line that are kept: longer than any that is looked into.
+/// Bytes kept of a line: longer than any that is parsed.
 const LINE_BYTES_MAX: usize = 256;
 
 /// A connection whose line endings are checked.
@@ -43,7 +43,7 @@ enum Position {
     Chunk(u64),
     /// Behind the last chunk.
     Trailers,
-    /// Nowhere: HTTP/2, or a request that is refused.
+    /// At the end: HTTP/2, or a refused request.
     Over,
 }
 
@@ -53,7 +53,7 @@ struct LineScanner {
     at: Position,
     line: Vec<u8>,
     after_return: bool,
-    /// A line of this head was there.
+    /// The head has begun.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
@@ -127,7 +127,7 @@ impl LineScanner {
             }
             Position::Trailers if line.is_empty() => *self = Self::new(),
             Position::Head if line.is_empty() && self.begun => {
-                // Of a length and chunks together, and of two lengths, hyper makes an error.
+                // hyper refuses a length together with chunks, and two lengths.
                 let body = if self.chunked { Position::Size } else { Position::Body(self.length.unwrap_or(0)) };
                 *self = Self { at: body, ..Self::new() };
             }

@@ -31,7 +31,7 @@ use crate::host::Host;
 /// Pause after a failed accept, for example when no descriptors are left.
 const ACCEPT_RESTS: Duration = Duration::from_millis(50);
 
-/// Header fields of one request. Clients and the proxies before them send some twenty.
+/// Most header fields of one request. Clients and their proxies send some twenty.
 const FIELDS_MAX: usize = 100;
 
 /// The least head buffer that hyper accepts, in bytes.
@@ -41,7 +41,7 @@ const HEAD_BYTES_MIN: usize = 8 * 1024;
 /// one piece.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Bytes of a response that wait to be sent on one stream.
+/// Most bytes of a response that wait to be sent on one stream.
 const SEND_BYTES: usize = 64 * 1024;
 
 /// Interval of pings on a silent HTTP/2 connection, and the time for each answer.
@@ -86,7 +86,7 @@ impl Listener {
         Ok(Self { socket: Socket::Tcp(TcpListener::from_std(socket)?), certificate })
     }
 
-    /// A Unix socket that is bound already. Who may connect is for its file's permissions to say.
+    /// A bound Unix socket. Its file's permissions decide who may connect.
     ///
     /// # Errors
     /// The socket cannot be used without blocking.
@@ -116,7 +116,7 @@ impl Listener {
 pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();
-    // Times are kept by `Watch`, for both versions alike.
+    // `ConnectionWatch` keeps the deadlines, for both versions alike.
     http1
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -167,14 +167,14 @@ pub(super) async fn take<H: Host>(
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct AcceptedConnection {
     stream: Box<dyn Duplex>,
     addresses: Option<Addresses>,
     certificate: Option<Certificate>,
 }
 
-/// Counts a connection out, however it ends.
+/// Counts a connection as closed, however it ends.
 struct ConnectionCount(Arc<ConnectionWatch>);
 
 impl Drop for ConnectionCount {
@@ -205,7 +205,7 @@ impl AcceptedConnection {
             None => stream,
             Some(certificate) => {
                 let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));
-                // One that has to make room goes, whatever it is doing.
+                // A connection that must make room goes, whatever it is doing.
                 tokio::select! {
                     shaken = shaking => match shaken {
                         Ok(Ok(stream)) => Box::new(stream),

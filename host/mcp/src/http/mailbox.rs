@@ -34,7 +34,7 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// The last thing of a response.
+/// The last item of a response.
 #[derive(Debug)]
 pub(super) enum Ending {
     Answer(Vec<u8>),
@@ -81,7 +81,7 @@ impl Mailbox {
         self.state().next()
     }
 
-    /// Ends it, unless it has ended.
+    /// Ends the mailbox, unless it has ended.
     pub(super) fn end(&self, ending: Ending) {
         let waker = {
             let mut state = self.state();

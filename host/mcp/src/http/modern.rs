@@ -9,7 +9,7 @@ use super::headers;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
-use super::service::{LiveRequest, MessageContext, MessageOutcome, ResponseStyle, Service};
+use super::service::{LiveRequest, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
 use super::stream::Lease;
 use crate::connection::Connection;
 use crate::frame::{Incoming, Message, Request};
@@ -23,14 +23,14 @@ use crate::mirrored::Mirrored;
 struct ModernExchange<H: Host> {
     connection: Connection<H>,
     /// Subscriptions end with the credential. A call is answered whatever becomes of it.
-    standing: CredentialValidity,
+    validity: CredentialValidity,
     _live: LiveRequest,
     _place: QuotaGuard,
 }
 
 impl<H: Host> Lease for ModernExchange<H> {
-    fn standing(&self) -> CredentialValidity {
-        self.standing.clone()
+    fn validity(&self) -> CredentialValidity {
+        self.validity.clone()
     }
 
     fn expire(&self) {
@@ -50,7 +50,7 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
         Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
             params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
-        // No version is defined for notifications: the header alone says it.
+        // No version is defined for notifications: the header alone names it.
         Incoming::One(Ok(Message::Notification { params, .. })) => {
             params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
         }
@@ -64,7 +64,7 @@ pub(super) fn begin<H: Host>(
     incoming: Incoming<'_>,
     ask: MessageContext,
 ) -> Result<MessageOutcome, Refusal> {
-    let MessageContext { headers, accepted, caller, standing, mut place, is_alone } = ask;
+    let MessageContext { headers, accepted, caller, validity, mut place, is_alone } = ask;
     match &incoming {
         Incoming::One(Ok(Message::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn begin<H: Host>(
             }
             // No notification of this era means anything over HTTP: a client cancels by closing the
             // response.
-            return Ok(MessageOutcome::taken());
+            return Ok(MessageOutcome::Taken);
         }
         _ => return Err(Refusal::NoSession),
     }
@@ -97,13 +97,13 @@ pub(super) fn begin<H: Host>(
     if service.is_ending() {
         connection.end_subscriptions();
     }
-    let lease = Box::new(ModernExchange { connection, standing, _live: live, _place: place });
-    Ok(MessageOutcome::Answering { mailbox, lease, accepted, style: ResponseStyle::Modern })
+    let lease = Box::new(ModernExchange { connection, validity, _live: live, _place: place });
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style: ResponseStyle::Modern }))
 }
 
 fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
     if !accepted.events {
         return Err(Refusal::Accept);
     }
-    Ok(service.room.streams.take(owner)?)
+    Ok(service.quotas.streams.take(owner)?)
 }

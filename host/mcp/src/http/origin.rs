@@ -26,10 +26,10 @@ const PAGE_READS: HeaderValue = HeaderValue::from_static("mcp-session-id, www-au
 /// The prefix of headers that repeat a tool's parameters.
 const PARAMETER: &str = "mcp-param-";
 
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser may cache the answer.
 const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
 
-/// The names that stand for this machine itself.
+/// The name that stands for this machine.
 const LOOPBACK_NAME: &str = "localhost";
 
 /// The origin policy: hosts and origins that are allowed besides the built-in ones. Over loopback
@@ -51,10 +51,10 @@ struct HostPattern {
 /// A text that is not a host or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
-    /// It is not `name`, `name:port` or an address like that.
+    /// The text is not `name`, `name:port` or an address like that.
     #[error("{0:?} is no host: write \"tools.example.com\" or \"tools.example.com:8443\"")]
     Host(String),
-    /// It is not `scheme://host` or `scheme://host:port`.
+    /// The text is not `scheme://host` or `scheme://host:port`.
     #[error("{0:?} is no origin: write \"https://app.example.com\", without a path")]
     Origin(String),
 }
@@ -171,7 +171,7 @@ impl HostPattern {
     }
 }
 
-/// The host that a request names: in its target, in `Host`, or the same in both.
+/// The host that a request names: in its target, in `Host`, or equally in both.
 fn asked_host(parts: &Parts) -> Result<HostPattern, Refusal> {
     let header = single(&parts.headers, &HOST).map_err(|_| Refusal::NoHost)?;
     let header =

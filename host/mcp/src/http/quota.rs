@@ -15,7 +15,7 @@ const NETWORK_BITS: u32 = 64;
 /// The owner of something that the transport holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// A caller's who was recognised, by its name.
+    /// A recognised caller, by its name.
     Caller(Arc<str>),
     /// The clients of this address, or of this IPv6 network.
     Address(IpAddr),
@@ -43,13 +43,13 @@ impl Owner {
         }
     }
 
-    /// True if it has a share, or as much as there is.
+    /// True if the owner is bound to a share of the total.
     pub(super) fn has_share(&self) -> bool {
         *self != Self::Machine
     }
 }
 
-/// Why there is no place.
+/// The reason for a refusal by a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuotaError {
     /// The owner has its share.
@@ -58,7 +58,7 @@ pub(super) enum QuotaError {
     Whole,
 }
 
-/// Places for one kind of thing, of which each owner may have a share.
+/// A bound on one kind of thing, with a share for each owner.
 pub(super) struct Quota {
     max: usize,
     share: usize,
@@ -73,7 +73,7 @@ pub(super) struct Quotas {
     pub(super) streams: Arc<Quota>,
     /// Bytes of bodies that are being read.
     pub(super) bodies: Arc<Quota>,
-    /// Connections on which a caller has something, once for each.
+    /// Connections that a caller uses, each counted once.
     pub(super) connections: Arc<Quota>,
     /// Requests that wait for authentication. They take no place of authenticated ones.
     pub(super) strangers: Arc<Quota>,
@@ -86,7 +86,7 @@ impl Quotas {
             requests: Quota::new(limits.requests_max, own.requests_max),
             streams: Quota::new(limits.streams_max, own.streams_max),
             bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
-            // The sockets are counted where they are accepted: this is for shares alone.
+            // Accepting counts the sockets; this quota is for shares alone.
             connections: Quota::new(usize::MAX, own.connections_max),
             strangers: Quota::new(limits.requests_max, own.requests_max),
         }
@@ -99,7 +99,7 @@ struct QuotaUse {
     by_owner: HashMap<Owner, usize>,
 }
 
-/// Places that one owner has, given back when this is dropped.
+/// The part of a quota that one owner holds, given back on drop.
 pub(super) struct QuotaGuard {
     places: Arc<Quota>,
     owner: Owner,
@@ -124,7 +124,7 @@ impl Quota {
         Ok(place)
     }
 
-    /// No place yet, for one who takes them little by little.
+    /// An empty part of the quota, to be extended little by little.
     pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
         QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }

@@ -17,26 +17,26 @@ pub(super) const METHODS: &str = "POST, GET, DELETE";
 /// Seconds after which a client should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// Why a request is refused.
+/// The reason to refuse a request.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// Nothing is at this path.
     Path,
     /// The method is not one of these.
     Method(&'static str),
-    /// There is no host, or several, or it is no host.
+    /// The request names no host, several, or an invalid one.
     NoHost,
     /// The server does not answer for this host.
     Host,
-    /// A web page asks that is not allowed to.
+    /// A web page asks whose origin is not allowed.
     Origin,
-    /// It is not certain where the body ends.
+    /// The end of the body is uncertain.
     Framing,
     /// The body is not JSON.
     MediaType,
     /// The body is compressed.
     Encoding,
-    /// The client takes nothing that could be the response.
+    /// The client accepts no kind of response that fits.
     Accept,
     /// The body is longer than this many bytes.
     TooLong(usize),
@@ -46,17 +46,17 @@ pub(super) enum Refusal {
     Broken,
     /// Too much is going on.
     Busy,
-    /// Too much is going on for this caller.
+    /// The caller has its share.
     Share,
-    /// The server is about to end.
+    /// The server is shutting down.
     Stopping,
     /// A legacy request belongs to no session.
     NoSession,
-    /// There is no such session, or no longer, or it is another caller's.
+    /// The session does not exist, has ended, or belongs to another caller.
     Session,
     /// The header `MCP-Protocol-Version` names no revision that a session may have.
     Version,
-    /// The caller is turned away.
+    /// Authentication turned the caller away.
     AuthFailure(AuthFailure),
     /// The message is refused, with this id and error.
     Message(Option<RequestId>, RpcError),

@@ -38,7 +38,7 @@ pub struct HttpOptions {
     pub origin_policy: OriginPolicy,
     /// The bounds.
     pub limits: HttpLimits,
-    /// Who recognises callers.
+    /// The authentication of callers.
     pub gatekeeper: Arc<dyn Gatekeeper>,
     /// The counters.
     pub traffic: Arc<Traffic>,
@@ -74,13 +74,13 @@ impl Shutdown {
     }
 }
 
-/// Tells when the server is to end.
+/// Waits for the end of serving.
 #[derive(Clone)]
 pub(super) struct Ends(watch::Receiver<bool>);
 
 impl Ends {
     pub(super) async fn over(mut self) {
-        // A sender that is gone cannot say so any more.
+        // A dropped sender cannot announce an end any more.
         let _ = self.0.wait_for(|over| *over).await;
     }
 }
@@ -102,7 +102,7 @@ pub async fn serve<H: Host>(
         gatekeeper,
         sessions: Sessions::default(),
         live: LiveRequests::default(),
-        room: Quotas::new(&limits),
+        quotas: Quotas::new(&limits),
         traffic,
         ending: false.into(),
         lone_requests: LoneRequests::default(),
@@ -132,7 +132,7 @@ pub async fn serve<H: Host>(
     }
 }
 
-/// Has the load be known for as long as it serves.
+/// Reports the load while it serves.
 fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
     let (service, connections, traffic) =
         (Arc::downgrade(service), Arc::downgrade(connections), Arc::clone(&service.traffic));
@@ -142,8 +142,8 @@ fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connection
         };
         Load {
             connections: connections.open(),
-            requests: service.room.requests.taken(),
-            streams: service.room.streams.taken(),
+            requests: service.quotas.requests.taken(),
+            streams: service.quotas.streams.taken(),
             sessions: service.sessions.count(),
         }
     });
@@ -166,7 +166,7 @@ fn tell_of_end<H: Host>(service: &Service<H>) {
         listener.server_ends();
     }
     for session in service.sessions.all() {
-        session.line.end();
+        session.outbox.end();
     }
 }
 

@@ -25,7 +25,7 @@ const KEPT_FRAMES_MAX: usize = 8;
 pub(super) struct Session<H: Host> {
     pub(super) connection: Connection<H>,
     pub(super) driving: Arc<DrivingExecutor>,
-    pub(super) line: Arc<SessionOutbox>,
+    pub(super) outbox: Arc<SessionOutbox>,
     caller: Caller,
     began: Instant,
     /// Nanoseconds from `began` to the last use. Several uses may fall into one millisecond, and
@@ -46,7 +46,8 @@ struct UnsentFrames {
 }
 
 impl SessionOutbox {
-    /// From now on, frames go to this stream. The one before it ends: one client reads one stream.
+    /// Sends frames to this stream from now on. The one before it ends: one client reads one
+    /// stream.
     pub(super) fn open(&self, stream: &Arc<Mailbox>) {
         let before = {
             let mut told = self.told();
@@ -85,28 +86,29 @@ impl Outbox for SessionOutbox {
 
 impl<H: Host> Session<H> {
     pub(super) fn new(
-        (connection, driving): (Connection<H>, Arc<DrivingExecutor>),
-        line: Arc<SessionOutbox>,
+        connection: Connection<H>,
+        driving: Arc<DrivingExecutor>,
+        outbox: Arc<SessionOutbox>,
         caller: Caller,
     ) -> Arc<Self> {
         let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Arc::new(Self { connection, driving, line, caller, began: Instant::now(), used, uses })
+        Arc::new(Self { connection, driving, outbox, caller, began: Instant::now(), used, uses })
     }
 
-    /// Ends everything that belongs to it.
+    /// Ends everything that belongs to the session.
     fn end(&self) {
-        self.line.end();
+        self.outbox.end();
         self.connection.abandon();
     }
 
-    /// Since when nothing of it is open; nothing where something is.
+    /// The time since which the session is idle; `None` while it is in use.
     fn idle_since(&self) -> Option<Instant> {
         let used = Duration::from_nanos(self.used.load(Ordering::Acquire));
         (self.uses.load(Ordering::Acquire) == 0).then(|| self.began + used)
     }
 }
 
-/// A session while a request or a stream of it is open.
+/// A session while a request or a stream uses it.
 pub(super) struct SessionUse<H: Host>(Arc<Session<H>>);
 
 impl<H: Host> SessionUse<H> {
@@ -132,12 +134,12 @@ impl<H: Host> Drop for SessionUse<H> {
     }
 }
 
-/// The sessions there are.
+/// The open sessions.
 pub(super) struct Sessions<H: Host>(Mutex<SessionTable<H>>);
 
 struct SessionTable<H: Host> {
     by_id: HashMap<Box<str>, SessionEntry<H>>,
-    /// Those of each owner who has any.
+    /// The sessions of each owner that has any.
     by_owner: HashMap<Owner, LastUses>,
 }
 
@@ -147,7 +149,7 @@ type LastUses = BTreeSet<(Instant, Box<str>)>;
 struct SessionEntry<H: Host> {
     session: Arc<Session<H>>,
     owner: Owner,
-    /// Its place among the owner's.
+    /// Its key among the owner's.
     used: Instant,
 }
 
@@ -221,7 +223,7 @@ impl<H: Host> Sessions<H> {
     /// an idle session ends.
     ///
     /// # Errors
-    /// None of those that could is idle, or no id can be had.
+    /// No session that could make room is idle, or the machine has no randomness.
     pub(super) fn enter(
         &self,
         session: Arc<Session<H>>,
@@ -258,7 +260,7 @@ impl<H: Host> Sessions<H> {
         }
     }
 
-    /// Ends those that are too old, or were not used for too long.
+    /// Ends sessions that are too old, or were unused for too long.
     pub(super) fn sweep(&self, limits: &HttpLimits) {
         let over = |session: &Session<H>| {
             session.began.elapsed() > limits.session_time

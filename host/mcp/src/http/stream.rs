@@ -20,7 +20,7 @@ type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The resources behind an open stream.
 pub(super) trait Lease: Send + Sync {
     /// The validity of the caller's credential, if the stream ends with it.
-    fn standing(&self) -> CredentialValidity {
+    fn validity(&self) -> CredentialValidity {
         CredentialValidity::default()
     }
 
@@ -52,9 +52,9 @@ impl EventStream {
         limits: &HttpLimits,
         lease: Box<dyn Lease>,
     ) -> Self {
-        let standing = lease.standing();
+        let validity = lease.validity();
         let ends = Instant::now() + limits.stream_time;
-        let ends = standing.until.map_or(ends, |until| ends.min(until.into()));
+        let ends = validity.until.map_or(ends, |until| ends.min(until.into()));
         Self {
             mailbox,
             fresh: first.is_none(),
@@ -62,7 +62,7 @@ impl EventStream {
             beat_every: limits.beat,
             beat: Box::pin(sleep(limits.beat)),
             expires: Box::pin(sleep_until(ends)),
-            revoked: standing.revoked.map(|revoked| -> Revoked { Box::pin(async move { revoked.cancelled().await }) }),
+            revoked: validity.revoked.map(|revoked| -> Revoked { Box::pin(async move { revoked.cancelled().await }) }),
             expired: false,
             ended: false,
             lease,
@@ -74,7 +74,7 @@ impl EventStream {
         &self.mailbox
     }
 
-    /// The next bytes; none once it has ended.
+    /// The next bytes; `None` once it has ended.
     pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.ended {
             return Poll::Ready(None);

@@ -24,16 +24,16 @@ pub struct Certificate {
     config: Arc<ServerConfig>,
 }
 
-/// Why a certificate and a key are not used.
+/// The reason not to use a certificate and a key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No certificate, or something else among them.
+    /// The file has no certificate, or something else among them.
     #[error("the certificate file holds no chain of certificates in PEM")]
     Chain,
     /// No private key.
     #[error("the key file holds no private key in PEM")]
     Key,
-    /// They do not fit each other, or are of no kind that can be used.
+    /// They do not belong together, or are of a kind that cannot be used.
     #[error("the certificate and the key cannot be used together: {0}")]
     Pair(#[source] rustls::Error),
 }
@@ -62,7 +62,7 @@ impl Certificate {
         Ok(Self { shown, config: Arc::new(config) })
     }
 
-    /// Shows another certificate from now on.
+    /// Uses another certificate from now on.
     ///
     /// # Errors
     /// As [`new`](Self::new); the old certificate stays in use.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 
-/// The least status of a response, and how many may follow.
+/// The least status of a response, and the number of statuses.
 const STATUS_FIRST: u16 = 100;
 const STATUSES: usize = 500;
 
@@ -15,7 +15,7 @@ const STATUSES: usize = 500;
 pub struct Load {
     /// Connections that are open.
     pub connections: usize,
-    /// Requests that are being answered, streams that stay open not among them.
+    /// Requests that are being answered, without open streams.
     pub requests: usize,
     /// Streams that stay open to tell clients of changes.
     pub streams: usize,
@@ -53,7 +53,7 @@ impl Traffic {
         (STATUS_FIRST..).zip(counts).filter(|(_, count)| *count > 0)
     }
 
-    /// Connections for which there was no room.
+    /// Connections refused for lack of room.
     #[must_use]
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
@@ -76,7 +76,7 @@ impl Traffic {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// From now on, this tells how much there is.
+    /// Sets the source of the current load.
     pub(super) fn is_told_by(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
         // A second server with the same counters keeps the first one's load.
         let _ = self.load.set(Box::new(load));

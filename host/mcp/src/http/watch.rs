@@ -33,7 +33,7 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct ConnectionWatch {
     started: Instant,
     connections: Arc<Connections>,
-    /// Its place among the idle ones.
+    /// Its number among the idle ones.
     place: AtomicU64,
     open: AtomicUsize,
     answered: AtomicUsize,
@@ -46,7 +46,7 @@ pub(super) struct ConnectionWatch {
     leaving_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
     unread: Mutex<UnreadResponses>,
-    /// The callers who have something open on it, each with its place. Nearly always one.
+    /// The callers that use the connection, each with its part of the quota. Nearly always one.
     callers: Mutex<Vec<Weak<QuotaGuard>>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct ConnectionWatch {
 #[derive(Default)]
 struct UnreadResponses {
     sequence: u64,
-    /// Until when each whole response has to be gone, with its number.
+    /// The deadline of each whole response, with its number.
     whole: BTreeSet<(u64, u64)>,
     /// Streams of events, which may have something for the client.
     streams: Vec<(u64, Weak<Mailbox>)>,
@@ -108,7 +108,8 @@ impl ConnectionWatch {
         RequestWatch { watch: Arc::clone(self), done: false, unread: ResponseState::NotYet, _caller: None }
     }
 
-    /// The place that this caller has for the connection, shared by all that it has open on it.
+    /// The part of the quota that this caller holds for the connection, shared by all its requests
+    /// on it.
     fn place_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|place| place.strong_count() > 0);
@@ -154,7 +155,7 @@ impl ConnectionWatch {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Until when it may go on as it is.
+    /// The deadline of the current state.
     fn deadline(&self, limits: &HttpLimits) -> Instant {
         let at = |since: &AtomicU64, time: Duration| match since.load(Ordering::Acquire) {
             0 => None,
@@ -201,7 +202,7 @@ pub(super) struct RequestWatch {
     watch: Arc<ConnectionWatch>,
     done: bool,
     unread: ResponseState,
-    /// Of the caller, while this lives.
+    /// The caller's part of the quota, held while this lives.
     _caller: Option<Arc<QuotaGuard>>,
 }
 
@@ -213,13 +214,13 @@ enum ResponseState {
 }
 
 impl RequestWatch {
-    /// It is this caller's, who has a connection for as long as its response is not taken.
+    /// Assigns the request to a caller. It uses the connection until its response is read.
     pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
         self._caller = Some(self.watch.place_of(owner, places)?);
         Ok(())
     }
 
-    /// The response was handed over whole.
+    /// Notes that the whole response was handed over.
     pub(super) fn done(&mut self) {
         self.done = true;
     }
@@ -266,7 +267,7 @@ pub(super) trait HttpConnection: Future {
     fn finish(self: Pin<&mut Self>);
 }
 
-/// Drives a connection to its end, within its times. `ends` is done once the server is to end.
+/// Drives a connection to its end, within its deadlines. `ends` completes when serving ends.
 pub(super) async fn drive(
     served: impl HttpConnection,
     watch: &Arc<ConnectionWatch>,
@@ -301,7 +302,7 @@ pub(super) async fn drive(
     .await;
 }
 
-/// The bytes of a connection, watched.
+/// The byte stream of a connection, with reads and writes noted.
 pub(super) struct WatchedStream<I> {
     pub(super) inner: I,
     pub(super) watch: Arc<ConnectionWatch>,

@@ -19,7 +19,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, fe
     if let Some(schema) = definition.output_schema.as_ref().filter(|schema| carries(features, schema)) {
         object.json("outputSchema", schema);
     }
-    // The revision that has annotations and no title of its own takes the title there.
+    // A revision with annotations and without titles takes the title there.
     let stray_title = definition.title.as_deref().filter(|_| !features.titles);
     let title = definition.hints.title.as_deref().or(stray_title);
     if features.hints && (title.is_some() || definition.hints != ToolHints::default()) {

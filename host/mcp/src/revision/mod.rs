@@ -133,7 +133,7 @@ pub(crate) struct Features {
 /// The kind of structured results that a revision carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structured {
-    /// None: the text block has to do.
+    /// None: the text block must do.
     No,
     /// Objects only, and output schemas of `type: "object"` only.
     Objects,

@@ -33,7 +33,7 @@ fn carries(features: &Features, value: &str) -> bool {
     }
 }
 
-/// `left_out` is a structured value that the revision cannot carry: the model still has to see it.
+/// `left_out` is a structured value that the revision cannot carry. It becomes text for the model.
 fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>, features: &Features) {
     out.push(b'[');
     let mut first = true;

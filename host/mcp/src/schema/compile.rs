@@ -129,9 +129,9 @@ impl Memory<'_> {
 #[derive(Default)]
 struct Patterns {
     by_text: HashMap<String, Arc<Pattern>>,
-    /// Steps of one byte of a text, with the dearest of them.
+    /// Steps of one byte of a text, with the dearest pattern.
     byte: u64,
-    /// Steps of one byte of a name, with all that are for names.
+    /// Steps of one byte of a name, with all patterns for names.
     name_byte: u64,
 }
 

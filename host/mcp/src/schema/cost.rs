@@ -88,14 +88,14 @@ impl Guard {
         Ok((needed.then_some(Self { nodes }), counts))
     }
 
-    /// True if validating this value stays within bounds. To be asked with steps to spend: it takes
-    /// as many as it counts.
+    /// True if validating this value stays within bounds. Must run within a meter: each count costs
+    /// a step.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
         self.apply(0, value, &mut Budget { steps, nesting: 0 })
     }
 
-    /// Counts as if nothing were cut short; false where the budget runs out.
+    /// Counts everything; false if the budget runs out.
     fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
         let Some(node) = self.nodes.get(place) else { return true };
         if budget.steps == 0 || budget.nesting == NESTING_MAX || !pay(APPLY_STEPS) {

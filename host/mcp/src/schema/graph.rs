@@ -40,7 +40,7 @@ pub(super) struct WrittenPattern {
     /// As a JSON Pointer.
     pub(super) place: String,
     pub(super) text: String,
-    /// It is tried on names of members, not on values.
+    /// It applies to names of members, not to values.
     pub(super) of_names: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Traits {
     pub(super) parses_texts: bool,
     /// The steps of the digits of the dearest `multipleOf`; `None` without one.
     pub(super) divided: Option<u64>,
-    /// `unevaluatedItems`, which tells its problems with a copy of each item.
+    /// `unevaluatedItems`, which reports its problems with a copy of each item.
     pub(super) copies_items: bool,
     /// The longest text or constant that a problem may repeat, in bytes.
     pub(super) told_bytes: usize,
@@ -133,7 +133,7 @@ impl<'b> Builder<'b> {
         place(self.field, pointer)
     }
 
-    /// Says once that nothing more is looked at.
+    /// Reports once that the rest is not looked at.
     fn too_many(&mut self, message: String) {
         if !std::mem::replace(&mut self.too_many, true) {
             self.problem("", message);
@@ -274,7 +274,7 @@ impl<'b> Builder<'b> {
     }
 }
 
-/// A place in a definition, for people: one that is too long to be read is cut.
+/// A place in a definition, for people; a very long one is cut.
 pub(super) fn place(field: &str, pointer: &str) -> String {
     const PLACE_CHARS_MAX: usize = 300;
     match pointer.char_indices().nth(PLACE_CHARS_MAX) {

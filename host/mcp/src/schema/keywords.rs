@@ -58,7 +58,7 @@ const MAPS: [(&str, Applies); 6] = [
     ("properties", Applies::Member),
 ];
 
-/// The subschemas right below a schema.
+/// The direct subschemas of a schema.
 pub(super) fn children(schema: &Map<String, Value>) -> Vec<Child<'_>> {
     let mut found = Vec::new();
     for (keyword, value) in schema {

@@ -16,13 +16,14 @@ pub(super) const STEPS_MAX: u64 = 100_000_000;
 /// Steps of finding *every* failing place, and bytes that they take, of which each costs a step.
 pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 
-/// Steps between two looks at the clock and at who gave up: about a millisecond, as a guest's tick.
+/// Steps between two looks at the clock and the cancellation: about a millisecond, like a guest's
+/// tick.
 const SLICE_STEPS: u64 = 1_000_000;
 
 /// The end of waiting for a check.
 #[derive(Clone, Debug, Default)]
 pub struct Patience {
-    /// Until when. `None`: as long as a check may take.
+    /// The deadline. `None`: the check's own limit.
     pub until: Option<Instant>,
     /// Cancelled once nobody waits any more.
     pub cancellation: Option<Cancellation>,
@@ -36,7 +37,7 @@ impl Patience {
     }
 }
 
-/// Why a check has no verdict.
+/// The reason for a missing verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its steps are used up.
@@ -48,17 +49,17 @@ pub(super) enum Stop {
 /// The costs of one schema, in steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    /// Each member or element that is looked at.
+    /// Each look at a member or an element.
     pub(super) value: u64,
     /// Each byte of a member's name: all patterns for names are tried on it.
     pub(super) name_byte: u64,
     /// Each byte of a text that is read as a whole: formats and encodings.
     pub(super) text_byte: u64,
-    /// A text is read in a way that takes the square of its length: `"format": "regex"`.
+    /// Reading a text takes the square of its length: `"format": "regex"`.
     pub(super) text_squared: bool,
     /// Each failing place that is reported.
     pub(super) problem: u64,
-    /// Each look at a number, where one is divided: `multipleOf`.
+    /// Each look at a number, if any is divided: `multipleOf`.
     pub(super) divided: Option<u64>,
     /// Problems are reported with a copy of the value: `unevaluatedItems`.
     pub(super) problems_copy: bool,
@@ -109,7 +110,7 @@ impl Meter<'_> {
     }
 }
 
-/// Leaves nothing to spend behind, also where the check panics.
+/// Resets the meter, after a panic too.
 struct MeterReset;
 
 impl Drop for MeterReset {
@@ -125,7 +126,7 @@ pub(super) fn rates() -> Rates {
     RATES.get()
 }
 
-/// Pays for something before it is done. False: it must not be done.
+/// Pays for work before it is done. False: it must not be done.
 #[inline]
 pub(super) fn pay(steps: u64) -> bool {
     let left = LEFT.get();
@@ -160,7 +161,7 @@ fn pay_from_spare(steps: u64) -> bool {
     }
 }
 
-/// Ends the check: something in it went wrong.
+/// Ends the check after a failure in it.
 pub(super) fn stop() {
     LEFT.set(0);
     SPARE.set(0);

@@ -28,8 +28,8 @@ use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use problems::{ArgumentProblem, ArgumentProblems};
 use view::{Metered, MeteredValue};
 
-/// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text
-/// holds half as many.
+/// Most values in one JSON text to check: each takes some 80 bytes meanwhile. 1 MiB of text holds
+/// half as many.
 const VALUES_MAX: usize = 1_000_000;
 
 /// Bytes that one failing place takes in the validator, and each subschema on the way to it,
@@ -37,24 +37,24 @@ const VALUES_MAX: usize = 1_000_000;
 const DETAIL_ERROR_BYTES: u64 = 400;
 const DETAIL_LEVEL_BYTES: u64 = 16;
 
-/// Steps that may be taken on a thread with other duties, which is to be back within 100 µs.
+/// Steps that a thread with other duties may take: it must be back within 100 µs.
 const SHORT_STEPS: u64 = 50_000;
 
-/// Steps of making one value of its text.
+/// Steps of parsing one value.
 const PARSE_STEPS: u64 = 60;
 
 /// One compiled schema.
 pub(crate) struct Schema {
     validator: jsonschema::Validator<Metered>,
     subschemas: usize,
-    /// Present where one value may be looked at more often than the schema is long.
+    /// Present if a check may look at one value more often than the schema is long.
     guard: Option<Guard>,
     rates: Rates,
-    /// Steps that the dearest byte of a text costs.
+    /// Steps of the dearest byte of a text.
     byte_steps: u64,
     /// Subschemas that apply to one value at most.
     applied: usize,
-    /// Memory that it takes, in bytes, roughly.
+    /// Its memory, in bytes, roughly.
     bytes: usize,
 }
 
@@ -69,7 +69,7 @@ impl Schema {
         });
     }
 
-    /// Memory that it takes, in bytes, roughly.
+    /// Its memory, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -134,10 +134,10 @@ fn unfinished(stop: Stop) -> ArgumentProblems {
     })
 }
 
-/// The longest way to a value within another.
+/// The longest path to a value within another.
 #[derive(Clone, Copy, Default)]
 struct LongestPath {
-    /// The names and numbers on it, as a JSON Pointer has them.
+    /// The length of its names and numbers, as a JSON Pointer writes them.
     bytes: u64,
     depth: u64,
 }

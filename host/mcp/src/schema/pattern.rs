@@ -29,7 +29,7 @@ pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
 /// much is walked at load.
 pub(super) const CACHE_BYTES: usize = 512 * 1024;
 
-/// Threads that are taken to match one pattern at once: a cache is kept for each.
+/// Threads assumed to match one pattern at once: each keeps a cache.
 const CACHES: usize = 2;
 
 /// Most classes by a letter in one pattern, such as `\s`. The validator writes each out and reads
@@ -43,13 +43,13 @@ const BRACKETS_MAX: usize = 256;
 /// any letters 20,000.
 const WALK_MAX: usize = 100_000;
 
-/// Steps of all walks of one schema. Patterns past it are taken to be as slow as any may be.
+/// Steps of all walks of one schema. Patterns past it count as slow as any may be.
 pub(super) const WALKS_MAX: usize = 400_000;
 
-/// Steps that a byte costs in a deterministic automaton, prefilters and all.
+/// Steps of a byte in a deterministic automaton, prefilters included.
 const BYTE_STEPS: u64 = 6;
 
-/// Steps that a byte costs for each state of any other.
+/// Steps of a byte for each state of any other automaton.
 const STATE_STEPS: u64 = 20;
 
 /// Steps of beginning a match.
@@ -60,13 +60,13 @@ pub(super) struct Pattern {
     regex: meta::Regex,
     /// As the schema writes it.
     text: Box<str>,
-    /// Steps for each byte that it is tried on.
+    /// Steps for each byte of a text.
     pub(super) byte_steps: u64,
     /// Memory, with its caches, in bytes.
     pub(super) bytes: usize,
 }
 
-/// Why a pattern is not taken.
+/// The reason to refuse a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefusal {
     /// The text is no pattern, or needs more than linear time.
@@ -118,7 +118,7 @@ impl Pattern {
         if !pay(BEGIN_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64))) {
             return true;
         }
-        // The engine has had patterns that it panicked on (rust-lang/regex#1344).
+        // The engine has panicked on some patterns (rust-lang/regex#1344).
         catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_else(|_| {
             stop();
             true
@@ -126,7 +126,7 @@ impl Pattern {
     }
 }
 
-/// True if this may stand for a class: after another backslash it does not.
+/// True if this may be a class; behind another backslash it is not.
 fn is_class(pair: &[u8]) -> bool {
     matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
 }
@@ -142,7 +142,7 @@ fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
             .which_captures(thompson::WhichCaptures::None);
         DFA::builder().configure(config.unicode_word_boundary(true)).thompson(thompson).build(translated).ok()
     };
-    // Nothing is known of one that is not built: as many states as fit.
+    // An automaton that was not built counts as large as any may be.
     let unknown = COMPILED_BYTES_MAX / size_of::<usize>();
     let Some(forward) = build(MatchKind::LeftmostFirst, false) else { return (unknown, None) };
     let states = forward.get_nfa().states().len();
@@ -178,7 +178,7 @@ impl<'d> Walk<'d> {
         if looks.contains_word_unicode() {
             return None;
         }
-        // A byte of each kind that a look behind tells from others.
+        // One byte of each kind that look-behind distinguishes.
         let behind: &[Option<u8>] =
             if looks.is_empty() { &[None] } else { &[None, Some(b'\n'), Some(b'\r'), Some(b'a'), Some(b'-')] };
         for behind in behind {
@@ -225,7 +225,7 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
     }
 }
 
-/// Makes the keyword of a pattern that is compiled already.
+/// A keyword with a compiled pattern.
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
 /// The keyword `pattern` of a schema with these patterns.

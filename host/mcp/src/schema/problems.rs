@@ -7,7 +7,7 @@ use jsonschema::{JsonType, ValidationError};
 
 use crate::tool::DefinitionProblem;
 
-/// Failing places that are named; the rest is counted. A model mends a few at a time.
+/// Most failing places that are named; the rest is counted. A model mends a few at a time.
 const PROBLEMS_MAX: usize = 20;
 
 /// Longest description of one rule, and longest place, in characters.
@@ -94,7 +94,7 @@ fn rule(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} members"),
         ValidationErrorKind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
-        // Of the keywords of this crate, which put it so.
+        // Messages of this crate's own keywords.
         ValidationErrorKind::Custom { message, .. } => message.clone(),
         ValidationErrorKind::Format { format } => format!("must have the format {format}"),
         ValidationErrorKind::UniqueItems => "must not have equal items".to_owned(),
@@ -125,7 +125,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The problem that a schema which does not compile has.
+/// The problem of a schema that does not compile.
 pub(super) fn of_schema(field: &str, error: &ValidationError<'_>) -> DefinitionProblem {
     let place = super::graph::place(field, error.instance_path().as_str());
     let text = match error.kind() {

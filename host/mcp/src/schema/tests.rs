@@ -31,8 +31,7 @@ const TOO_LARGE: &str = "- (root): it does not conform, and is too large to say 
 
 const TOO_LONG: &str = "- (root): checking it would take too long: it is too large for what its schema asks of it";
 
-/// A value of each kind that a schema can be slow on, with the schema. None of these is refused for
-/// its form.
+/// Values that are slow to check, each with its schema. None is refused for its form.
 fn slow_checks() -> Vec<(&'static str, Value, Value)> {
     let automaton = "^[01]*1[01]{1900}2";
     let bits = "01".repeat(500_000);

@@ -20,13 +20,13 @@ const LOOK_STEPS: u64 = 10;
 /// A look for a member by name: hashing it, and a probe.
 const FIND_STEPS: u64 = 20;
 
-/// Bytes of a text that are counted or compared in a step.
+/// Bytes of a text that one step counts or compares.
 const BYTES_PER_STEP: usize = 4;
 
 /// Steps of dividing a number for each of its digits: it is a fraction of whole numbers then.
 const DIGIT_STEPS: u64 = 100;
 
-/// The number that is left where nothing is left to pay with.
+/// The number that stands for all others once the steps are used up.
 static ZERO: OnceLock<serde_json::Number> = OnceLock::new();
 
 /// The representation.
@@ -42,10 +42,10 @@ pub(super) struct Members<'a>(&'a Map<String, Value>);
 /// The elements of an array.
 pub(super) struct Elements<'a>(&'a [Value]);
 
-/// Members one after the other.
+/// Iterates over members.
 pub(super) struct EachMember<'a>(serde_json::map::Iter<'a>);
 
-/// Elements one after the other.
+/// Iterates over elements.
 pub(super) struct EachElement<'a>(std::slice::Iter<'a, Value>);
 
 impl Json for Metered {

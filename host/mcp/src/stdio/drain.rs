@@ -22,7 +22,7 @@ pub(super) struct Drain<'d, H: Host> {
 }
 
 impl<H: Host> Drain<'_, H> {
-    /// Lets calls run on for that long, then ends them.
+    /// Lets calls run for `time`, then ends them.
     pub(super) fn run(&self, time: Duration) {
         self.connection.end_subscriptions();
         // Nothing is read any more, so nothing is answered.

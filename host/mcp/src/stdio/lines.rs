@@ -12,7 +12,7 @@ const KEPT_BYTES_MAX: usize = 1024 * 1024;
 pub(super) enum Line<'l> {
     /// A line, without its newline.
     Whole(&'l [u8]),
-    /// A line longer than allowed begins here; its bytes are skipped. Said once for each.
+    /// The start of a line longer than allowed; its bytes are skipped. Reported once for each.
     Overlong,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Lines {
     buffer: Vec<u8>,
     /// The position of the first byte that no line was made of.
     start: usize,
-    /// Up to where no newline was found.
+    /// The position up to which no newline was found.
     searched: usize,
     /// The end of the bytes that were read.
     end: usize,
@@ -36,7 +36,7 @@ impl Lines {
         Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, skipping: false, finished: false }
     }
 
-    /// Room for more bytes; [`filled`](Self::filled) says afterwards how many there are.
+    /// Room for more bytes; report their number to [`filled`](Self::filled) afterwards.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.searched, self.end) = (0, 0, 0);
@@ -58,7 +58,7 @@ impl Lines {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Takes in that many bytes of [`room`](Self::room); none: the stream has ended.
+    /// Accepts that many bytes of [`room`](Self::room); zero: the stream has ended.
     pub(super) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
         self.finished |= bytes == 0;
@@ -71,7 +71,7 @@ impl Lines {
 
     /// The next line, and true if bytes of later ones were read already.
     pub(super) fn next_and_more(&mut self) -> (Option<Line<'_>>, bool) {
-        // Where the line ends is known only once it is cut, and it borrows the buffer then.
+        // The end of the line is known only once it is cut, and it borrows the buffer then.
         let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
         let newline = rest.iter().position(|byte| *byte == b'\n');
         let more = newline.is_some_and(|place| place + 1 < rest.len());

@@ -98,7 +98,7 @@ pub enum End {
 /// Why serving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// A descriptor or a thread could not be had.
+    /// A descriptor or a thread could not be created.
     #[error("stdio transport could not start")]
     Setup(#[source] io::Error),
     /// The input cannot be read.

@@ -17,18 +17,18 @@ use rustix::net::SendFlags;
 use super::wake::Wake;
 use crate::host::Outbox;
 
-/// Bytes that a pipe which polls as writable takes without blocking: one page, `PIPE_BUF`.
+/// Bytes that a pipe takes without blocking after it polled as writable: one page, `PIPE_BUF`.
 const PIPE_BYTES: usize = 4_096;
 
 /// Most batches of others' frames that a thread with other duties writes.
 const ROUNDS_MAX: usize = 4;
 
-/// A buffer larger than this is not kept once written.
+/// A larger buffer is freed after writing.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The output and its writer thread, which is joined when this is stopped or dropped.
+/// The output and its writer thread, which is joined on stop and on drop.
 #[derive(Debug)]
 pub(super) struct Output {
     shared: Arc<Shared>,
@@ -64,7 +64,7 @@ enum OutputKind {
 struct State {
     /// Frames that no thread has begun to write.
     queue: Vec<u8>,
-    /// An empty buffer to swap in.
+    /// An empty buffer for swapping.
     spare: Vec<u8>,
     /// Bytes that a thread is writing.
     held: usize,
@@ -80,14 +80,14 @@ enum WriteTurn {
     Free,
     /// A thread is at it.
     Taken,
-    /// The writer thread's, beginning with this remainder.
+    /// The writer thread, which begins with this remainder.
     Writer(Vec<u8>, usize),
 }
 
 /// The outcome of a write.
 enum Written {
     All,
-    /// So far; more would block.
+    /// Everything before this place; more would block.
     Until(usize),
     /// The other end is gone.
     Closed,
@@ -126,7 +126,7 @@ impl Output {
         let Some(writer) = self.writer.take() else { return };
         self.shared.state().stopping = true;
         self.shared.handed.notify_all();
-        // Wakes the writer out of a poll; its end of the pipe is open as long as it runs.
+        // Wakes the writer out of a poll; its end of the pipe is open while it runs.
         let _ = self.stop.write(&[1]);
         // A panic of the writer was reported when it happened.
         let _ = writer.join();
@@ -229,7 +229,7 @@ impl Shared {
         self.wake.alert();
     }
 
-    /// Ends congestion once half of the budget is free again, so that it does not flutter.
+    /// Ends congestion once half of the budget is free again, to avoid flutter.
     fn relieve(&self, state: &State) {
         if state.unwritten() <= self.bytes_max / 2 && self.congested.swap(false, Ordering::SeqCst) {
             self.wake.alert();
@@ -265,7 +265,7 @@ impl Shared {
         }
     }
 
-    /// The writer thread: takes over where others would block, until stopped.
+    /// Runs the writer thread: it takes over writes that would block, until stopped.
     fn write_on(&self, stopped: &PipeReader) {
         while let Some((batch, mut place)) = self.await_turn() {
             while let Some(rest) = batch.get(place..).filter(|rest| !rest.is_empty()) {
@@ -303,7 +303,7 @@ impl Shared {
         }
     }
 
-    /// Waits until it is the writer thread's turn; `None` once stopping.
+    /// Waits for the writer thread's turn; `None` once stopping.
     fn await_turn(&self) -> Option<(Vec<u8>, usize)> {
         let mut state = self.state();
         loop {
@@ -321,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// After a batch: keeps the turn while there is more, else frees it.
+    /// Keeps the turn after a batch while there is more, and frees it otherwise.
     fn pass_on(&self, batch: Vec<u8>) {
         let mut state = self.state();
         state.put_back(batch);

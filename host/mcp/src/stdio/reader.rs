@@ -60,7 +60,7 @@ impl<H: Host> Reader<'_, H> {
         }
     }
 
-    /// Hands on the lines that are there, as long as the connection takes them.
+    /// Hands lines to the connection while it takes them.
     fn hand_on(&self, lines: &mut Lines) {
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
             let (line, more) = lines.next_and_more();
@@ -77,7 +77,7 @@ impl<H: Host> Reader<'_, H> {
         self.output.flush();
     }
 
-    /// Waits for something to do; for input only where more may be read.
+    /// Waits for events; for input only if more may be read.
     fn wait(&self, open: bool) -> io::Result<Ready> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.shutdown.fd(), PollFlags::IN),
@@ -123,7 +123,7 @@ impl MoreInput {
     }
 }
 
-/// Lets the reader begin a call itself where nothing else waits to be read.
+/// Lets the reader begin a call itself if no other line waits.
 pub(super) struct ReaderExecutor<E> {
     pub(super) executor: E,
     pub(super) reader: ThreadId,

@@ -14,13 +14,13 @@ pub struct Shutdown {
 #[derive(Debug)]
 struct Shared {
     begun: AtomicBool,
-    /// Readable once begun, and never read: everybody who polls it sees it.
+    /// Readable once begun, and never read, so that every poll sees it.
     reader: PipeReader,
     writer: PipeWriter,
 }
 
 impl Shutdown {
-    /// One that has not begun.
+    /// A shutdown that has not begun.
     ///
     /// # Errors
     /// No descriptors are left.

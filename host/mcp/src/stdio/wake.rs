@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Wake {
     reader: PipeReader,
     writer: PipeWriter,
-    /// The thread wants to hear of small changes too, because it waits for one.
+    /// The thread waits for a small change.
     wanted: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl Wake {
         let _ = (&self.writer).write(&[1]);
     }
 
-    /// Takes the bytes written so far; to be called only when the poll said there are some.
+    /// Takes the bytes written so far. To be called only after a poll found some.
     pub(super) fn clear(&self) {
         let _ = (&self.reader).read(&mut [0; 64]);
     }

@@ -12,7 +12,7 @@ use crate::schema::Schema;
 /// A tool's hints about its own behaviour. Clients must not trust these; the host never does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolHints {
-    /// A name for people, where a client shows this one.
+    /// A name for people; clients differ in the title they show.
     pub title: Option<String>,
     /// Only reads; changes nothing.
     pub read_only: Option<bool>,
@@ -62,7 +62,7 @@ impl ToolDefinition {
     }
 }
 
-/// One thing wrong with a definition.
+/// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct DefinitionProblem {
     /// A field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
@@ -221,7 +221,8 @@ pub(super) fn input_schema(
 pub(super) fn output_schema(
     definition: &ToolDefinition,
     bounds: &DefinitionBounds,
-    (input, problems): (Option<&Schema>, &mut Vec<DefinitionProblem>),
+    input: Option<&Schema>,
+    problems: &mut Vec<DefinitionProblem>,
 ) -> Option<Schema> {
     let schema = definition.output_schema.as_ref()?;
     let memory_bytes_max = bounds.memory_bytes_max.saturating_sub(input.map_or(0, Schema::bytes));

@@ -22,18 +22,18 @@ pub struct ToolList {
     generation: u64,
     tools: Vec<Arc<Tool>>,
     places: HashMap<Box<str>, usize>,
-    /// Of each tool, its place in the list that this is a part of; `None`: it is a whole one.
+    /// The index of each tool in the whole list, if this is a part of one.
     whole: Option<Vec<usize>>,
     listings: [OnceLock<Listing>; Revision::ALL.len()],
 }
 
-/// The entries of `tools/list`, encoded one behind the other with commas between.
+/// The entries of `tools/list`, encoded with commas between.
 #[derive(Debug)]
 struct Listing {
     json: Vec<u8>,
     /// The end of each entry in `json`.
     ends: Vec<usize>,
-    /// Tells this listing from another one, across processes too.
+    /// A fingerprint of this listing, equal across processes.
     fingerprint: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct ToolPage<'l> {
 }
 
 impl ToolList {
-    /// Makes a list. `generation` is for logs and for telling snapshots apart.
+    /// Makes a list. `generation` is for logs.
     ///
     /// # Errors
     /// Some names are not unique.
@@ -89,7 +89,7 @@ impl ToolList {
         &self.tools
     }
 
-    /// The tool of this name, and its place: in the whole list, where this is a part of one.
+    /// The tool of this name and its index, in the whole list if this is a part of one.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Arc<Tool>)> {
         let place = *self.places.get(name)?;
@@ -111,7 +111,7 @@ impl ToolList {
         self.listing(revision).json == other.listing(revision).json
     }
 
-    /// The page that a cursor (its JSON text) stands for; the first one without.
+    /// The page at a cursor (its JSON text); the first one without.
     ///
     /// A cursor is bound to the listing, not to the process: any replica that serves the same list
     /// takes it.

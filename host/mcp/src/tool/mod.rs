@@ -18,7 +18,7 @@ pub use list::{NameCollisions, ToolList};
 /// Deepest nesting of a tool's structured result: a client's 128 without the frame around it.
 const STRUCTURED_DEPTH_MAX: usize = 120;
 
-/// Bytes of JSON that are read in some 50 µs, whatever they say.
+/// Bytes of JSON that any reader takes about 50 µs for.
 const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool with its schemas compiled.
@@ -40,7 +40,7 @@ impl Tool {
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let input = definition::input_schema(&definition, bounds, &mut problems);
-        let output = definition::output_schema(&definition, bounds, (input.as_ref(), &mut problems));
+        let output = definition::output_schema(&definition, bounds, input.as_ref(), &mut problems);
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         match input {
             Some(input) if problems.is_empty() => {
@@ -63,7 +63,7 @@ impl Tool {
         &self.definition
     }
 
-    /// Memory that its schemas take, in bytes, roughly.
+    /// Memory of its schemas, in bytes, roughly.
     #[must_use]
     pub fn schemas_bytes(&self) -> usize {
         self.input.bytes() + self.output.as_ref().map_or(0, Schema::bytes)
@@ -80,8 +80,8 @@ impl Tool {
         if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
     }
 
-    /// True if looking into these arguments may take longer than a thread with other duties can
-    /// spare, a tenth of a millisecond.
+    /// True if checking these arguments may take longer than a thread with other duties can spare,
+    /// a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
         if self.checks_arguments { self.input.is_long(text) } else { text.len() > LONG_BYTES }

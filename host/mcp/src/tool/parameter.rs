@@ -18,7 +18,7 @@ const KEYWORD: &str = "x-mcp-header";
 /// The prefix of that name.
 const PREFIX: &str = "Mcp-Param-";
 
-/// Longest name, in bytes. No header that a proxy routes by comes close.
+/// Longest name, in bytes. Headers that proxies route by are much shorter.
 const NAME_BYTES_MAX: usize = 128;
 
 /// 2^53: not every reader of JSON tells larger integers apart.
@@ -30,7 +30,7 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 /// Keywords whose values are schemas by name.
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// One parameter that is repeated.
+/// One repeated parameter.
 #[derive(Debug)]
 pub(super) struct Parameter {
     header: HeaderName,
@@ -61,7 +61,7 @@ impl Search<'_> {
                 for (keyword, value) in keywords {
                     let place = format!("{place}/{keyword}");
                     if keyword == KEYWORD {
-                        self.declared(schema, value, path, reached, &place);
+                        self.declared(schema, path, reached, &place);
                     } else if NAMED.contains(&keyword.as_str()) {
                         self.named(value, path, reached && keyword == "properties", &place);
                     } else if !DATA.contains(&keyword.as_str()) {
@@ -82,9 +82,9 @@ impl Search<'_> {
         }
     }
 
-    fn declared(&mut self, schema: &Value, name: &Value, path: &[String], reached: bool, place: &str) {
+    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &str) {
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default();
+        let name = schema.get(KEYWORD).and_then(Value::as_str).unwrap_or_default();
         let shown = format!("{PREFIX}{name}");
         let header = HeaderName::from_bytes(shown.as_bytes()).ok();
         let header = header.filter(|_| !name.is_empty() && name.len() <= NAME_BYTES_MAX);

@@ -17,7 +17,7 @@ fn with_schema(schema: Value) -> Result<Tool, Vec<String>> {
     compile(ToolDefinition::new("t", "d", schema))
 }
 
-/// An input schema with this for the property `p`.
+/// An input schema with this one for the property `p`.
 fn property(schema: Value) -> Result<Tool, Vec<String>> {
     with_schema(json!({"type": "object", "properties": {"p": schema}}))
 }

@@ -21,7 +21,7 @@ struct Generation {
     resources: Vec<DeclaredResource>,
 }
 
-/// Gives another catalog at every look.
+/// Returns another catalog at every look.
 #[derive(Default)]
 struct Restless {
     looks: AtomicU64,
@@ -95,7 +95,7 @@ impl Client {
         Self { host, connection, frames, asked: Cell::new(0) }
     }
 
-    /// The answer to a request, and how many looks at the catalog it took.
+    /// The answer to a request, and the number of looks at the catalog.
     fn ask(&self, method: Method, params: &str) -> (Value, u64) {
         let before = self.host.looks.load(Ordering::SeqCst);
         let id = self.asked.replace(self.asked.get() + 1);

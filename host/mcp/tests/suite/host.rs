@@ -18,7 +18,7 @@ use toolcell_mcp::{
 /// Longest wait of a test for something that must come. Only failing tests take that long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The longest arguments that the test's host lets pass.
+/// Longest arguments that the test's host accepts.
 pub const ARGUMENTS_BYTES_MAX: usize = 100 * 1024;
 
 pub static RUNTIME: LazyLock<Runtime> =
@@ -75,7 +75,7 @@ impl TestHost {
         *catalog = Arc::new(TestCatalog { tools: list(generation, definitions), view: None, shared });
     }
 
-    /// From now on, every caller sees these tools alone. Gives the catalogs before and after.
+    /// Shows every caller these tools alone from now on. Returns the catalogs before and after.
     pub fn show_only(&self, names: &[&str]) -> (Arc<TestCatalog>, Arc<TestCatalog>) {
         let mut catalog = self.catalog.lock().unwrap();
         let (shared, before) = (Arc::clone(&catalog.shared), Arc::clone(&catalog));
@@ -351,14 +351,14 @@ impl Client {
         self.next()
     }
 
-    /// A call of a tool in the era of the session there is.
+    /// A call of a tool in the era of the open session.
     pub fn call_legacy(&self, id: u32, name: &str, arguments: &str) {
         self.send(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
         ));
     }
 
-    /// Nothing has come that was not taken: the answer to a ping is next.
+    /// Checks that no frame is unread: the answer to a ping is next.
     pub fn expect_silence(&self) {
         let answer = self.ask(r#"{"jsonrpc":"2.0","id":"barrier","method":"ping"}"#);
         assert_eq!(answer, r#"{"jsonrpc":"2.0","id":"barrier","result":{}}"#);

@@ -15,7 +15,7 @@ fn an_id_that_appears_twice_beside_another_key_is_not_echoed() {
     }
 }
 
-/// Frames that are refused whatever the era, with code and message; the id is `null` unless given.
+/// Frames that are refused in every era, with code and message; the id is `null` unless given.
 #[test]
 fn what_is_not_a_request_gets_its_error_in_every_era() {
     let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));

@@ -116,7 +116,7 @@ fn call(id: usize, name: &str, arguments: &str) -> String {
     )
 }
 
-/// The ids of these frames, each of which must parse and come once.
+/// Parses the frames and returns their ids, each of which must come once.
 fn ids(frames: &[String]) -> BTreeSet<u64> {
     let ids: BTreeSet<u64> =
         frames.iter().map(|frame| serde_json::from_str::<Value>(frame).unwrap()["id"].as_u64().unwrap()).collect();
@@ -154,7 +154,7 @@ fn every_line_of_a_long_file_is_answered() {
         let Ends { mut input, output } = ends;
         let writer = std::thread::spawn(move || {
             let all: Vec<String> = (0..LINES).map(|id| call(id, "echo", "{}")).collect();
-            // No newline behind the last.
+            // Without a newline behind the last.
             input.write_all(all.join("\n").as_bytes()).unwrap();
         });
         let frames: Vec<String> = output.lines().map(Result::unwrap).collect();

@@ -37,7 +37,7 @@ enum KeyKind {
     Ed25519,
 }
 
-/// Why a text is no set of keys.
+/// The reason to refuse a set of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// It is not JSON with a list `keys`.
@@ -46,13 +46,13 @@ pub enum KeySetError {
     /// There are more keys than anybody needs.
     #[error("the set has more than {KEYS_MAX} keys")]
     TooMany,
-    /// None of them is for signatures that are known.
+    /// No key is for a known kind of signature.
     #[error("the set has no key that a token can be checked with")]
     Empty,
 }
 
 impl KeySet {
-    /// Reads a set. Keys for something else, or of kinds that are not known, are left out.
+    /// Reads a set. Keys for other purposes, or of unknown kinds, are left out.
     ///
     /// # Errors
     /// The text is no set of keys, or has no usable key.
@@ -101,7 +101,7 @@ impl Key {
                 _ => return None,
             },
             AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => KeyKind::Ed25519,
-            // A shared key is nothing that a server checks tokens of others with.
+            // A shared key cannot check tokens of others.
             _ => return None,
         };
         let only = match common.key_algorithm {

@@ -43,7 +43,7 @@ impl Resource {
         Some(Self { metadata, path, document, scope: needed.join(" ") })
     }
 
-    /// The metadata, if they lie at this path.
+    /// The metadata, if they are at this path.
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;

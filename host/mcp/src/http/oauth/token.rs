@@ -19,7 +19,7 @@ pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// The longest subject, in bytes: OpenID Connect has 255 characters at most.
 const SUBJECT_BYTES_MAX: usize = 255;
 
-/// Scopes of one token. Nobody has as many rights.
+/// Most scopes of one token. Nobody has as many rights.
 const SCOPES_MAX: usize = 256;
 
 /// The algorithms that tokens may be signed with, by name. None has a shared key, and there is no
@@ -43,16 +43,16 @@ pub struct Issuer {
     pub issuer: String,
     /// The accepted values of `aud`.
     pub audiences: Vec<String>,
-    /// The names of the algorithms they may be signed with, of [`ALGORITHMS`].
+    /// The names of the allowed algorithms, from [`ALGORITHMS`].
     pub algorithms: Vec<&'static str>,
-    /// By how much clocks may differ.
+    /// The tolerated difference of clocks.
     pub leeway: Duration,
 }
 
 /// The unverified claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedToken {
-    /// Who is said to have made it.
+    /// The claimed issuer.
     pub issuer: String,
     algorithm: String,
     kid: Option<String>,
@@ -65,7 +65,7 @@ pub struct Verified {
     pub subject: String,
     /// The scopes of its holder.
     pub scopes: Vec<String>,
-    /// Until when it holds, in seconds since 1970, leeway not included.
+    /// Its expiry in seconds since 1970, without the leeway.
     pub expires: u64,
 }
 
@@ -79,7 +79,7 @@ pub enum TokenFault {
     /// Not three parts of base64 with JSON objects in the first two.
     #[error("The token is no JSON Web Token")]
     Malformed,
-    /// `none`, one with a shared key, or another one that is not taken.
+    /// `none`, one with a shared key, or another one that is not accepted.
     #[error("The token is signed with an algorithm that is not accepted")]
     Algorithm,
     /// The server did not issue the token, or has revoked it.
@@ -91,7 +91,7 @@ pub enum TokenFault {
     /// `iss` is not an accepted issuer.
     #[error("The token is of an issuer that is not accepted")]
     Issuer,
-    /// No key of the issuer has this name, or several could be meant.
+    /// No key of the issuer has this name, or several fit.
     #[error("The token names no key that its issuer has")]
     Key,
     /// It was changed, or signed with another key.
@@ -106,7 +106,7 @@ pub enum TokenFault {
     /// `aud` is another audience.
     #[error("The token is meant for another audience")]
     Audience,
-    /// `exp`, `aud`, `iss` or `sub` is missing, or something is of another type.
+    /// `exp`, `aud`, `iss` or `sub` is missing, or has the wrong type.
     #[error("The token lacks a claim, or has one of another type")]
     Claims,
 }
@@ -168,7 +168,7 @@ impl UnverifiedToken {
 }
 
 impl Issuer {
-    /// Checks a token that says it is of this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
+    /// Verifies a token that claims this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
     ///
     /// # Errors
     /// It does not hold.

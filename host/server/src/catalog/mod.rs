@@ -38,7 +38,7 @@ use toolcell_mcp::{
     ToolList, TraceContext,
 };
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limit, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{Captured, CodeOrigin, Failure, Inspection, Reach, ShapeName, ToolComponent};
+use toolcell_sandbox::{Capabilities as Reach, Captured, CodeOrigin, Failure, Inspection, ShapeName, ToolComponent};
 
 pub use crate::file::{plain, read_bounded};
 use crate::observation::Observation;

@@ -87,9 +87,9 @@ pub(super) async fn run_admitted(begun: &Begun<'_>, call: Call) -> Ending {
         arguments_json: arguments.get(),
         program: entry.program.as_deref(),
         limits: &entry.limits,
-        reach: &entry.reach,
+        capabilities: &entry.reach,
         caller: Arc::<McpCaller>::clone(&caller),
-        supply: source.supply(),
+        source: source.supply(),
     };
     let report = entry.component.component.call_tool(input).await;
     begun.trace.iter().for_each(|trace| trace.ran(&report.usage));
@@ -105,8 +105,8 @@ impl Ending {
     }
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
-        let CallReport { outcome, mut usage, captured, denials, remains } = report;
-        crate::workers::leave(Box::new(remains));
+        let CallReport { outcome, mut usage, captured, denials, spent } = report;
+        crate::workers::leave(Box::new(spent));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),

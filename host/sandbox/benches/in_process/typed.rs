@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput};
 use toolcell_policy::Limits;
-use toolcell_sandbox::{CallInput, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
+use toolcell_sandbox::{CallInput, Capabilities, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 use crate::guest::runtime;
 
@@ -67,7 +67,7 @@ const SAME: &str = r#"(component
 /// guest and from it, and with a list of bytes each way.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), runtime());
-    let (limits, reach) = (Limits::default(), Reach::sealed("bench"));
+    let (limits, capabilities) = (Limits::default(), Capabilities::sealed("bench"));
     let component = ToolComponent::load(&sandbox, &wat::parse_str(SAME).unwrap()).unwrap();
     let row = r#"{"a":4294967295,"b":7,"c":-9007199254740991,"d":1.5,"e":true,"f":255,"g":-0.25,"h":-32768}"#;
     let rows = vec![row; RECORDS].join(",");
@@ -101,9 +101,17 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
-                let (arguments_json, supply) = (&*arguments, Supply::Fresh);
+                let (arguments_json, source) = (&*arguments, InstanceSource::Fresh);
                 let program = None;
-                let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
+                let input = CallInput {
+                    tool,
+                    arguments_json,
+                    program,
+                    limits: &limits,
+                    capabilities: &capabilities,
+                    caller,
+                    source,
+                };
                 runtime.block_on(component.call_tool(input)).outcome.unwrap()
             });
         });

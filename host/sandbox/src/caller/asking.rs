@@ -24,12 +24,12 @@ pub enum Asked {
 /// Ends a guest that has asked where its call ends.
 #[derive(Debug, thiserror::Error)]
 #[error("the call ended where the guest asked")]
-pub(crate) struct Ended {
+pub(crate) struct EndedByAsking {
     pub(crate) refused: Option<String>,
 }
 
-impl From<&Ended> for Failure {
-    fn from(ended: &Ended) -> Self {
+impl From<&EndedByAsking> for Failure {
+    fn from(ended: &EndedByAsking) -> Self {
         Self::Asked { refused: ended.refused.clone() }
     }
 }
@@ -74,7 +74,7 @@ pub(crate) struct AskBudget {
     ask_bytes: u64,
     /// How long the call may still wait.
     wait_left: Duration,
-    waits: Option<Arc<Waits>>,
+    waits: Option<Arc<AskWaits>>,
 }
 
 impl AskBudget {
@@ -84,8 +84,8 @@ impl AskBudget {
     }
 
     /// The times in which the call waits for somebody, for whoever watches its deadline.
-    pub(crate) fn waits(&mut self, running: &Running) -> Arc<Waits> {
-        let waits = Arc::new(Waits {
+    pub(crate) fn waits(&mut self, running: &Running) -> Arc<AskWaits> {
+        let waits = Arc::new(AskWaits {
             running: running.place(),
             began: Instant::now(),
             state: Mutex::default(),
@@ -103,7 +103,7 @@ impl AskBudget {
     /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time left to wait.
     pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
         let began = Instant::now();
-        let waiting = self.waits.as_ref().map(Waits::wait);
+        let waiting = self.waits.as_ref().map(AskWaits::wait);
         let asked = tokio::time::timeout(self.wait_left, answers).await;
         drop(waiting);
         self.wait_left = self.wait_left.saturating_sub(began.elapsed());
@@ -130,7 +130,7 @@ impl AskBudget {
 }
 
 /// When a call waits for somebody: its deadline stands still meanwhile.
-pub(crate) struct Waits {
+pub(crate) struct AskWaits {
     running: RunningAt,
     began: Instant,
     state: Mutex<WaitState>,
@@ -143,7 +143,7 @@ struct WaitState {
     waited: Duration,
 }
 
-impl Waits {
+impl AskWaits {
     /// For how long the call has run, the times in which it waited not counted.
     pub(crate) fn ran(&self) -> Duration {
         let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
@@ -179,7 +179,7 @@ impl Waits {
 
 /// One wait.
 struct Waiting {
-    waits: Arc<Waits>,
+    waits: Arc<AskWaits>,
     began: Instant,
     _resting: Resting,
 }

@@ -4,7 +4,7 @@ use wasmtime::component::Component;
 use super::error::{LoadError, invalid};
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
-use super::sandbox::{Lane, Sandbox};
+use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{COMPONENT_BYTES_MAX, Survey};
 use crate::failure::one_line;
 
@@ -17,7 +17,7 @@ const WASM_MAGIC: [u8; 4] = *b"\0asm";
 pub(crate) struct Compiled<'s> {
     pub(crate) component: Component,
     pub(crate) origin: CodeOrigin,
-    pub(crate) lane: &'s Lane,
+    pub(crate) lane: &'s LinkedEngine,
     pub(crate) survey: Survey,
 }
 

@@ -7,7 +7,7 @@ use super::error::LoadError;
 use super::inspect::Inspection;
 use super::precompiled::CodeOrigin;
 use super::sandbox::Sandbox;
-use super::start_code::Start;
+use super::start_code::StartCode;
 use super::survey::Survey;
 use crate::failure::one_line;
 use crate::shape::typed::LeftOut;
@@ -24,7 +24,7 @@ pub struct ToolComponent {
     inspection: Inspection,
     origin: CodeOrigin,
     survey: Survey,
-    start: Start,
+    start: StartCode,
 }
 
 impl ToolComponent {
@@ -51,7 +51,7 @@ impl ToolComponent {
             inspection,
             origin,
             survey,
-            start: Start::default(),
+            start: StartCode::default(),
         })
     }
 
@@ -121,7 +121,7 @@ impl ToolComponent {
         &self.pre
     }
 
-    pub(crate) fn start(&self) -> &Start {
+    pub(crate) fn start(&self) -> &StartCode {
         &self.start
     }
 

@@ -47,20 +47,20 @@ pub struct Sandbox(Arc<Shared>);
 struct Shared {
     // First: its thread ticks the engines and is joined on drop.
     clock: EpochClock,
-    pooled: Lane,
-    on_demand: Arc<OnceLock<Lane>>,
+    pooled: LinkedEngine,
+    on_demand: Arc<OnceLock<LinkedEngine>>,
     stack_bytes: usize,
     slots: Slots,
     cache: Option<CodeCache>,
 }
 
 /// An engine with what its components link to.
-pub(crate) struct Lane {
+pub(crate) struct LinkedEngine {
     engine: Engine,
     linker: Linker<CallState>,
 }
 
-impl Lane {
+impl LinkedEngine {
     fn new(config: &Config) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
@@ -87,8 +87,8 @@ impl Sandbox {
         let slots = Slots::new(calls_max);
         let mut pooling = config::guest(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = Lane::new(&pooling).map_err(SandboxError::Engine)?;
-        let on_demand: Arc<OnceLock<Lane>> = Arc::default();
+        let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
+        let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
             engine.increment_epoch();
@@ -101,16 +101,16 @@ impl Sandbox {
     }
 
     /// Where components run: in slots of the pool.
-    pub(crate) fn pooled(&self) -> &Lane {
+    pub(crate) fn pooled(&self) -> &LinkedEngine {
         &self.0.pooled
     }
 
     /// Where components run that do not fit a slot: their memory is mapped for each call, which costs more.
-    pub(crate) fn on_demand(&self) -> wasmtime::Result<&Lane> {
+    pub(crate) fn on_demand(&self) -> wasmtime::Result<&LinkedEngine> {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = Lane::new(&config::guest(self.0.stack_bytes))?;
+        let lane = LinkedEngine::new(&config::guest(self.0.stack_bytes))?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 

@@ -22,14 +22,14 @@ impl StartCall {
 
 /// What is known of a component's start code.
 #[derive(Debug, Default)]
-pub(crate) struct Start {
+pub(crate) struct StartCode {
     /// It was tried, and called nothing.
     alone: OnceLock<()>,
     /// What it called, once it was tried or later.
     call: OnceLock<StartCall>,
 }
 
-impl Start {
+impl StartCode {
     /// Whether it may run before there is a call; `None` where that was not tried yet.
     pub(crate) fn is_alone(&self) -> Option<bool> {
         if self.call.get().is_some() { Some(false) } else { self.alone.get().map(|()| true) }

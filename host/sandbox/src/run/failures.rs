@@ -3,7 +3,7 @@ use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
-use crate::caller::asking::Ended;
+use crate::caller::asking::EndedByAsking;
 use crate::failure::{Failure, LimitReached};
 use crate::shape::program;
 use crate::wasi::keyvalue::Fault;
@@ -17,7 +17,7 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return sort_trap(*trap, error, state, limits);
     }
-    if let Some(ended) = error.downcast_ref::<Ended>() {
+    if let Some(ended) = error.downcast_ref::<EndedByAsking>() {
         return ended.into();
     }
     if let Some(LimitReached(limit)) = error.downcast_ref() {

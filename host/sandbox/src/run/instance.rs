@@ -99,7 +99,7 @@ impl Instance {
         let limits = terms.limits;
         self.hand_to(Arc::clone(&terms.caller), call);
         let state = self.store.data_mut();
-        state.set_reach(terms.reach);
+        state.set_capabilities(terms.capabilities);
         state.limiter.set_limit(limits.memory_bytes());
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::load::sandbox::{Sandbox, SandboxOptions};
-    use crate::wasi::reach::Reach;
+    use crate::wasi::capabilities::Capabilities;
 
     /// A component of so many core instances.
     fn component(sandbox: &Sandbox, instances: usize) -> Arc<ToolComponent> {
@@ -150,8 +150,8 @@ mod tests {
         for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
             let component = component(&sandbox, instances);
             let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
-            let (limits, reach) = (Limits::default(), Reach::sealed("tool"));
-            let terms = Terms { limits: &limits, reach: &reach, caller: Arc::new(NoCaller) };
+            let (limits, capabilities) = (Limits::default(), Capabilities::sealed("tool"));
+            let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             {
                 let mut making = pin!(instance.instantiate(&component));

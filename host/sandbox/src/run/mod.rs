@@ -11,8 +11,8 @@
 pub(crate) mod call;
 pub(crate) mod failures;
 pub(crate) mod instance;
-pub(crate) mod kept;
 pub(crate) mod redaction;
+pub(crate) mod reuse;
 pub(crate) mod start;
 pub(crate) mod store;
 pub(crate) mod warm;

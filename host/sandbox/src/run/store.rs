@@ -6,20 +6,20 @@ use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 
 use crate::caller::Caller;
 use crate::engine::fuel::HostFuel;
-use crate::wasi::reach::Reach;
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
 
 /// What a guest runs with: limits, capabilities, and the caller that it runs for.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) reach: &'a Arc<Reach>,
+    pub(crate) capabilities: &'a Arc<Capabilities>,
     pub(crate) caller: Arc<dyn Caller>,
 }
 
 /// A fresh store with every limit set.
 pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Store<CallState>> {
-    let Terms { limits, reach, caller } = terms;
-    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(reach), Arc::clone(caller)));
+    let Terms { limits, capabilities, caller } = terms;
+    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(capabilities), Arc::clone(caller)));
     store.limiter(|state| &mut state.limiter);
     fill_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);

@@ -13,7 +13,7 @@ use crate::load::start_code::StartCall;
 use crate::run::instance::Instance;
 use crate::run::start;
 use crate::run::store::Terms;
-use crate::wasi::reach::Reach;
+use crate::wasi::capabilities::Capabilities;
 
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
@@ -26,17 +26,17 @@ const STRETCH: Duration = Duration::from_micros(100);
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
 /// Is told once of a component that nothing is made ahead of, by its name in the manifest, and why.
-pub type Tell = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
+pub type StartCodeNotice = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
 
 /// With what instances are made ahead.
 #[derive(Clone)]
-pub struct Ahead {
+pub struct WarmSetup {
     /// The memory that they have, with those of all other tools.
     pub budget: Arc<WarmBudget>,
     /// Where they are made.
     pub spawn: Spawn,
     /// Whoever hears that there are none.
-    pub tell: Tell,
+    pub tell: StartCodeNotice,
 }
 
 /// The memory that all instances made ahead have together.
@@ -78,13 +78,22 @@ impl Drop for Charge {
     }
 }
 
+/// The tool that instances are made ahead for.
+pub struct WarmTool {
+    /// Its component.
+    pub component: Arc<ToolComponent>,
+    /// Its limits.
+    pub limits: Limits,
+    /// Its capabilities.
+    pub capabilities: Arc<Capabilities>,
+    /// Instances that are kept ready.
+    pub count: usize,
+}
+
 /// The instances made ahead for one tool.
-pub struct Warm {
-    component: Arc<ToolComponent>,
-    limits: Limits,
-    reach: Arc<Reach>,
-    count: usize,
-    ahead: Ahead,
+pub struct WarmInstances {
+    tool: WarmTool,
+    setup: WarmSetup,
     ready: Mutex<Vec<(Instance, Charge)>>,
     /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
     spent: Mutex<Vec<(Instance, Charge)>>,
@@ -95,20 +104,12 @@ pub struct Warm {
     calls: AtomicUsize,
 }
 
-impl Warm {
-    /// Keeps `count` instances ready once the tool is called, as far as the budget goes.
-    pub fn new(
-        component: Arc<ToolComponent>,
-        (limits, reach): (Limits, Arc<Reach>),
-        count: usize,
-        ahead: Ahead,
-    ) -> Arc<Self> {
+impl WarmInstances {
+    /// Keeps the tool's `count` instances ready once the tool is called, as far as the budget goes.
+    pub fn new(tool: WarmTool, setup: WarmSetup) -> Arc<Self> {
         Arc::new(Self {
-            component,
-            limits,
-            reach,
-            count,
-            ahead,
+            tool,
+            setup,
             ready: Mutex::default(),
             spent: Mutex::default(),
             refilling: AtomicBool::new(false),
@@ -126,8 +127,8 @@ impl Warm {
         };
         // Making one costs as much as it saves the next call, on a CPU that client and host share. So they are made at once
         // when the last is gone, and most calls find one without anything being made beside them.
-        if left <= self.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
-            (self.ahead.spawn)(Box::pin(refill(Arc::downgrade(self))));
+        if left <= self.tool.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
+            (self.setup.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
@@ -137,10 +138,10 @@ impl Warm {
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
-        let charged = small.then(|| self.ahead.budget.charge(instance.held_bytes())).flatten();
+        let charged = small.then(|| self.setup.budget.charge(instance.held_bytes())).flatten();
         let Some(charge) = charged else { return Some(instance) };
         let mut spent = lock(&self.spent);
-        if spent.len() >= self.count {
+        if spent.len() >= self.tool.count {
             return Some(instance);
         }
         spent.push((instance, charge));
@@ -150,7 +151,7 @@ impl Warm {
     /// Makes instances until there are enough, the budget is used up, or one cannot be made.
     async fn fill(&self) {
         let mut began = Instant::now();
-        while lock(&self.ready).len() < self.count {
+        while lock(&self.ready).len() < self.tool.count {
             // The place in the pool that one leaves is the best for the next.
             drop(lock(&self.spent).pop());
             let Some(made) = self.make().await else { break };
@@ -165,63 +166,64 @@ impl Warm {
 
     /// Start code of this component may run before there is a call, as far as is known.
     fn may_be_made(&self) -> bool {
-        self.component.start().is_alone() != Some(false)
+        self.tool.component.start().is_alone() != Some(false)
     }
 
     async fn make(&self) -> Option<(Instance, Charge)> {
-        let sandbox = self.component.sandbox();
-        let slot = sandbox.slots().take_warm(self.component.slot_units())?;
+        let sandbox = self.tool.component.sandbox();
+        let slot = sandbox.slots().take_warm(self.tool.component.slot_units())?;
         let _running = sandbox.clock().running();
         if !self.starts_alone().await {
             return None;
         }
-        let terms = Terms { limits: &self.limits, reach: &self.reach, caller: Arc::new(NoCaller) };
-        let mut instance = Instance::empty(&self.component, &terms, slot).ok()?;
+        let terms =
+            Terms { limits: &self.tool.limits, capabilities: &self.tool.capabilities, caller: Arc::new(NoCaller) };
+        let mut instance = Instance::empty(&self.tool.component, &terms, slot).ok()?;
         // Whatever was found when it was tried: this code runs with nothing granted, and an instance that asked the host serves no call.
         instance.store.data_mut().starting();
-        let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;
+        let made = tokio::time::timeout(self.tool.limits.deadline(), instance.instantiate(&self.tool.component)).await;
         let alone = instance.store.data_mut().started();
         made.ok()?.ok()?;
         if !alone {
             self.found(Err(StartCall::of_the_host()));
             return None;
         }
-        let charge = self.ahead.budget.charge(instance.held_bytes())?;
+        let charge = self.setup.budget.charge(instance.held_bytes())?;
         Some((instance, charge))
     }
 
     /// Tries it once for each component. Its start code must not reach anything for a call that is not recorded yet, nor may what
     /// it learned without its grants serve a call that has them. An instance made for the call does it with the call's rights.
     async fn starts_alone(&self) -> bool {
-        if let Some(alone) = self.component.start().is_alone() {
+        if let Some(alone) = self.tool.component.start().is_alone() {
             return alone;
         }
-        let tried = start::try_alone(self.component.pre(), &self.limits);
-        let Ok(Ok(found)) = tokio::time::timeout(self.limits.deadline(), tried).await else { return false };
+        let tried = start::try_alone(self.tool.component.pre(), &self.tool.limits);
+        let Ok(Ok(found)) = tokio::time::timeout(self.tool.limits.deadline(), tried).await else { return false };
         let alone = found.is_ok();
         self.found(found);
         alone
     }
 
     fn found(&self, found: Result<(), StartCall>) {
-        if let Some(call) = self.component.start().found(found) {
-            (self.ahead.tell)(self.reach.grants().subject().component(), call);
+        if let Some(call) = self.tool.component.start().found(found) {
+            (self.setup.tell)(self.tool.capabilities.grants().subject().component(), call);
         }
     }
 }
 
 /// Makes instances, and has somebody look after them.
-async fn refill(warm: Weak<Warm>) {
+async fn refill(warm: Weak<WarmInstances>) {
     let Some(this) = warm.upgrade() else { return };
     this.fill().await;
     this.refilling.store(false, Ordering::Release);
     if !this.watched.swap(true, Ordering::AcqRel) {
-        (this.ahead.spawn)(Box::pin(watch(warm)));
+        (this.setup.spawn)(Box::pin(watch(warm)));
     }
 }
 
 /// Gives a tool's instances up once it is called no more, and ends.
-async fn watch(warm: Weak<Warm>) {
+async fn watch(warm: Weak<WarmInstances>) {
     let mut calls = 0;
     loop {
         tokio::time::sleep(IDLE).await;

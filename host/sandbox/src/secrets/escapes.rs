@@ -115,7 +115,7 @@ impl Partial {
             Self::Percent if byte == b'u' => Step::on(code_units(None)),
             Self::Percent => BYTE_DIGITS.step(byte),
             Self::Backslash => escaped(byte),
-            Self::Fixed { left, unit, value } => fixed((left, unit, value), byte),
+            Self::Fixed { left, unit, value } => fixed(left, unit, value, byte),
             Self::Braced { value } if byte == b'}' => Step::found(Letter::of_code(value)),
             Self::Braced { value } => {
                 grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value }))
@@ -150,7 +150,7 @@ fn escaped(byte: u8) -> Step {
     }
 }
 
-fn fixed((left, unit, value): (u8, Unit, u32), byte: u8) -> Step {
+fn fixed(left: u8, unit: Unit, value: u32, byte: u8) -> Step {
     // JavaScript's `\u{41}` begins as `\u0041` does.
     if byte == b'{' && left == 4 && unit == (Unit::Code { high: None }) {
         return Step::on(Partial::Braced { value: 0 });

@@ -104,7 +104,7 @@ impl Lanes {
         let sextet = if unit.byte == b',' && self.base64.is_live() { COMMA } else { value_of(&SEXTETS) };
         if sextet != NONE {
             self.line += 1;
-            self.sextet(patterns, (sextet, unit), found);
+            self.sextet(patterns, sextet, unit, found);
         } else if unit.byte != b'\r' && !(unit.byte == b'\n' && self.goes_on()) {
             self.line = 0;
             self.base64.end(patterns, found);
@@ -112,7 +112,7 @@ impl Lanes {
         let digit = value_of(&DIGITS);
         if digit != NONE {
             self.apart = 0;
-            self.digit(patterns, (digit, unit), found);
+            self.digit(patterns, digit, unit, found);
         } else if matches!(unit.byte, b' ' | b':' | b'-' | b',' | b'\n' | b'\r') && self.apart < APART_MAX {
             self.apart += 1;
         } else {
@@ -127,7 +127,7 @@ impl Lanes {
     }
 
     #[inline]
-    fn sextet(&mut self, patterns: &Patterns, (now, unit): (u8, Unit), found: &mut Vec<Match>) {
+    fn sextet(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
         let run = &mut self.base64;
         if let Some((last, from)) = run.last {
             let bytes = [(1, last << 2 | now >> 4), (2, last << 4 | now >> 2), (3, last << 6 | now)];
@@ -143,7 +143,7 @@ impl Lanes {
     }
 
     #[inline]
-    fn digit(&mut self, patterns: &Patterns, (now, unit): (u8, Unit), found: &mut Vec<Match>) {
+    fn digit(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
         let run = &mut self.digits;
         if let Some((last, from)) = run.last
             && let Some(lane) = run.lane(1)

@@ -57,11 +57,11 @@ struct Item {
     start: u64,
     /// The same in the outermost text.
     from: u64,
-    what: What,
+    what: Progress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Progress {
     /// An escape, around escapes of this depth.
     Escape { partial: Partial, depth: u8 },
     /// A value, of which this much was there.
@@ -75,6 +75,22 @@ struct Edge {
     from: u64,
     letter: Letter,
     depth: u8,
+}
+
+/// One byte's scan: the values looked for, its end in the outermost text, and the matches so far.
+struct Scan<'a> {
+    patterns: &'a Patterns,
+    to: u64,
+    found: &'a mut Vec<Match>,
+}
+
+/// A value of which this much was there.
+#[derive(Clone, Copy)]
+struct Begun {
+    pattern: usize,
+    matched: usize,
+    /// Its beginning in the outermost text.
+    from: u64,
 }
 
 /// Reads one text.
@@ -144,56 +160,46 @@ impl Scanner {
             if edge.depth > 0 {
                 self.decide(&edge, unit.to);
             }
-            self.follow(patterns, (&edge, unit.to), (&mut edges, found));
+            self.follow(&mut Scan { patterns, to: unit.to, found }, &edge, &mut edges);
         }
         self.bound(patterns, unit.to, found);
         self.forget();
-        let is_open = |item: &Item| matches!(item.what, What::Escape { .. });
+        let is_open = |item: &Item| matches!(item.what, Progress::Escape { .. });
         if !self.items.iter().any(is_open) || self.undecided.len() as u64 > SPAN_MAX {
             self.settle(patterns, found);
         }
     }
 
     /// Goes on along a letter: with what reached its beginning, and with what begins there.
-    fn follow(
-        &mut self,
-        patterns: &Patterns,
-        (edge, to): (&Edge, u64),
-        (edges, found): (&mut Vec<Edge>, &mut Vec<Match>),
-    ) {
+    fn follow(&mut self, scan: &mut Scan<'_>, edge: &Edge, edges: &mut Vec<Edge>) {
         let first = self.items.partition_point(|item| item.at < edge.start);
         let mut next = first;
         while let Some(item) = self.items.get(next).copied().filter(|item| item.at == edge.start) {
             next += 1;
             match item.what {
-                What::Value { pattern, matched } => {
-                    self.spell(patterns, (pattern, matched), (edge, item.from, to), found);
+                Progress::Value { pattern, matched } => {
+                    self.spell(scan, edge, Begun { pattern, matched, from: item.from });
                 }
-                What::Escape { partial, depth } => edges.extend(self.escape(partial, depth, (&item, edge))),
+                Progress::Escape { partial, depth } => edges.extend(self.escape(partial, depth, &item, edge)),
             }
         }
-        for pattern in patterns.that_begin(edge.letter.bytes(), self.layer > 0) {
-            self.spell(patterns, (pattern, 0), (edge, edge.from, to), found);
+        for pattern in scan.patterns.that_begin(edge.letter.bytes(), self.layer > 0) {
+            self.spell(scan, edge, Begun { pattern, matched: 0, from: edge.from });
         }
         if let Some(partial) = edge.letter.single().and_then(Partial::begin).filter(|_| edge.depth < DEPTH_MAX) {
-            let what = What::Escape { partial, depth: edge.depth };
+            let what = Progress::Escape { partial, depth: edge.depth };
             self.add(Item { at: self.place, start: edge.start, from: edge.from, what }, edge.depth > 0);
         }
     }
 
     /// A value with a letter more: whole, or further than it was.
-    fn spell(
-        &mut self,
-        patterns: &Patterns,
-        (pattern, matched): (usize, usize),
-        (edge, from, to): (&Edge, u64, u64),
-        found: &mut Vec<Match>,
-    ) {
+    fn spell(&mut self, scan: &mut Scan<'_>, edge: &Edge, begun: Begun) {
+        let Begun { pattern, matched, from } = begun;
         let letter = edge.letter.bytes();
-        match patterns.spelled(pattern, matched, letter) {
-            Some(0) => found.push(Match { from, to, value: patterns.value(pattern) }),
+        match scan.patterns.spelled(pattern, matched, letter) {
+            Some(0) => scan.found.push(Match { from, to: scan.to, value: scan.patterns.value(pattern) }),
             Some(_) => {
-                let what = What::Value { pattern, matched: matched + letter.len() };
+                let what = Progress::Value { pattern, matched: matched + letter.len() };
                 self.add(Item { at: self.place, start: edge.start, from, what }, edge.depth > 0);
             }
             None => {}
@@ -201,7 +207,7 @@ impl Scanner {
     }
 
     /// An escape with a letter more: goes on, and perhaps stands for a letter already.
-    fn escape(&mut self, partial: Partial, depth: u8, (item, edge): (&Item, &Edge)) -> Option<Edge> {
+    fn escape(&mut self, partial: Partial, depth: u8, item: &Item, edge: &Edge) -> Option<Edge> {
         let byte = edge.letter.single()?;
         // Of a run of backslashes, only halves of one level make one of the next: other cuts say nothing more.
         if partial == Partial::Backslash && byte == b'\\' && depth != edge.depth {
@@ -210,7 +216,7 @@ impl Scanner {
         let depth = depth.max(edge.depth);
         let step = partial.step(byte);
         if let Some(partial) = step.on.filter(|_| self.place - item.start < SPAN_MAX) {
-            let what = What::Escape { partial, depth };
+            let what = Progress::Escape { partial, depth };
             self.add(Item { at: self.place, start: item.start, from: item.from, what }, edge.depth > 0);
         }
         let letter = step.found.filter(|_| depth < DEPTH_MAX)?;
@@ -247,7 +253,7 @@ impl Scanner {
         begun.sort_unstable();
         let newer = begun.get(begun.len() / 2).copied().unwrap_or_default();
         let value = |item: &Item| match item.what {
-            What::Value { pattern, .. } if item.at == self.place => Some((item.from, patterns.value(pattern))),
+            Progress::Value { pattern, .. } if item.at == self.place => Some((item.from, patterns.value(pattern))),
             _ => None,
         };
         let oldest = self.items.iter().filter_map(value).min();
@@ -265,7 +271,7 @@ impl Scanner {
             else {
                 continue;
             };
-            if let What::Escape { depth, .. } = item.what {
+            if let Progress::Escape { depth, .. } = item.what {
                 let depth = depth.max(least) + 1;
                 if depth > DEPTH_MAX {
                     continue;
@@ -300,5 +306,5 @@ impl Scanner {
 }
 
 const fn is_value(item: &Item) -> bool {
-    matches!(item.what, What::Value { .. })
+    matches!(item.what, Progress::Value { .. })
 }

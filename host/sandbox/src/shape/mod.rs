@@ -20,7 +20,7 @@ use crate::wasi::state::CallState;
 
 pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
 pub(crate) use error::ShapeError;
-pub(crate) use tool_call::{Answer, Ask};
+pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
 /// How a component's exports become tools.
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
@@ -107,8 +107,8 @@ impl Shape {
         &self,
         store: &mut Store<CallState>,
         exports: &Exports,
-        ask: Ask<'_>,
-    ) -> wasmtime::Result<Answer> {
+        ask: ToolCall<'_>,
+    ) -> wasmtime::Result<ToolAnswer> {
         match (self, exports) {
             (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,

@@ -5,7 +5,7 @@ use crate::bindings::contract;
 
 /// One call of one tool.
 #[derive(Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct ToolCall<'a> {
     /// The tool's own name.
     pub(crate) tool: &'a str,
     /// A JSON object.
@@ -18,4 +18,4 @@ pub(crate) struct Ask<'a> {
 }
 
 /// What a tool says: its result, or why there is none.
-pub(crate) type Answer = Result<contract::CallResult, contract::Failure>;
+pub(crate) type ToolAnswer = Result<contract::CallResult, contract::Failure>;

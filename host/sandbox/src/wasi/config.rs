@@ -8,6 +8,6 @@ use crate::wasi::state::CallState;
 /// `wasi:config/store`.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     wasmtime_wasi_config::add_to_linker(linker, |state: &mut CallState| {
-        WasiConfig::from(state.called().reach().config())
+        WasiConfig::from(state.called().capabilities().config())
     })
 }

@@ -12,15 +12,15 @@
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
 //!
-//! `reach.rs` makes a tool's grants ready at load; `state.rs` is what the store of a call holds.
+//! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is what the store of a call holds.
+pub(crate) mod capabilities;
 pub(crate) mod cli;
 pub(crate) mod config;
 pub(crate) mod files;
+pub(crate) mod grant_problem;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod net;
-pub(crate) mod problem;
 pub(crate) mod random;
-pub(crate) mod reach;
 pub(crate) mod sockets;
 pub(crate) mod state;

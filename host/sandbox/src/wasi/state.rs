@@ -14,14 +14,14 @@ use crate::caller::asking::AskBudget;
 use crate::caller::denials::Denials;
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
-use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
 use crate::wasi::keyvalue::{self, KeyvalueView};
 use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
-use crate::wasi::reach::Reach;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -34,7 +34,7 @@ pub(crate) struct CallState {
     pub(crate) denials: Denials,
     pub(crate) keyvalue: keyvalue::Session,
     pub(crate) asking: AskBudget,
-    reach: Arc<Reach>,
+    capabilities: Arc<Capabilities>,
     /// Fuel of the host functions that were called.
     pub(crate) fuel: HostFuel,
     /// Random bytes of one request.
@@ -55,16 +55,16 @@ pub(crate) struct CallState {
 impl CallState {
     /// What the grants do not name is not there: no arguments, environment, preopens, sockets or name look-ups; closed
     /// standard input. Standard output and error go to the call's log.
-    pub(crate) fn new(limits: &Limits, reach: Arc<Reach>, caller: Arc<dyn Caller>) -> Self {
+    pub(crate) fn new(limits: &Limits, capabilities: Arc<Capabilities>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let (wasi, gate) = wasi_context(limits, &reach, &log);
+        let (wasi, gate) = wasi_context(limits, &capabilities, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
         let keyvalue = keyvalue::Session::default();
         let asking = AskBudget::of(limits);
-        let files = Files::new(Arc::clone(reach.files()));
+        let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
         let http_context = http::context(&net_limits);
         Self {
@@ -77,7 +77,7 @@ impl CallState {
             denials,
             keyvalue,
             asking,
-            reach,
+            capabilities,
             fuel: HostFuel::new(limits.fuel()),
             random_bytes: limits.random_bytes(),
             starting: false,
@@ -122,12 +122,12 @@ impl CallState {
         if self.fuel.calls() == 0 {
             self.fuel.count_call();
         }
-        let (limits, sealed) = (Limits::default(), Reach::sealed(""));
+        let (limits, sealed) = (Limits::default(), Capabilities::sealed(""));
         self.files = Files::new(Arc::clone(sealed.files()));
         (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
         (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
         self.keyvalue = keyvalue::Session::default();
-        self.reach = sealed;
+        self.capabilities = sealed;
     }
 
     /// Takes fuel for the work that a host function is about to do.
@@ -139,9 +139,9 @@ impl CallState {
     }
 
     /// A program begins to run, with streams, arguments and variables of this run alone.
-    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: Standard) {
+    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
-        (self.wasi, self.gate) = program_context(limits, &self.reach, standard);
+        (self.wasi, self.gate) = program_context(limits, &self.capabilities, standard);
     }
 
     /// What a program that is stopped said last; nothing of any other guest.
@@ -200,9 +200,9 @@ impl CallState {
     }
 
     /// A call of another tool begins, which reaches the same.
-    pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
-        self.files.set_prepared(reach.files());
-        self.reach = Arc::clone(reach);
+    pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<Capabilities>) {
+        self.files.set_prepared(capabilities.files());
+        self.capabilities = Arc::clone(capabilities);
         self.http = None;
     }
 
@@ -225,26 +225,26 @@ impl CallState {
             session: &mut self.keyvalue,
             table: &mut self.table,
             fuel: &mut self.fuel,
-            grants: self.reach.grants(),
-            granted: self.reach.keyvalue(),
+            grants: self.capabilities.grants(),
+            granted: self.capabilities.keyvalue(),
             denials: &self.denials,
             caller: self.caller.as_ref(),
         }
     }
 
     /// What the tool can reach.
-    pub(crate) fn reach(&self) -> &Arc<Reach> {
-        &self.reach
+    pub(crate) fn capabilities(&self) -> &Arc<Capabilities> {
+        &self.capabilities
     }
 }
 
-fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
-    let (mut builder, gate) = context_of(limits, reach);
+fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
+    let (mut builder, gate) = context_of(limits, capabilities);
     builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
-    for (name, value) in reach.environment() {
+    for (name, value) in capabilities.environment() {
         builder.env(name, value);
     }
-    let grants = reach.grants();
+    let grants = capabilities.grants();
     if !grants.args().is_empty() {
         builder.args(grants.args());
     }
@@ -255,15 +255,15 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Op
 }
 
 /// The context of one run of a program: the component's fixed arguments and variables, and the run's own.
-fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiCtx, Option<Arc<Gate>>) {
-    let Standard { invocation, printed } = standard;
-    let (mut builder, gate) = context_of(limits, reach);
+fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> (WasiCtx, Option<Arc<Gate>>) {
+    let RunStreams { invocation, printed } = standard;
+    let (mut builder, gate) = context_of(limits, capabilities);
     builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
     let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
-    for (name, value) in reach.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
+    for (name, value) in capabilities.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
         builder.env(name, value);
     }
-    let grants = reach.grants();
+    let grants = capabilities.grants();
     // By custom a program's first argument is its name.
     builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
     if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
@@ -273,10 +273,10 @@ fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiC
 }
 
 /// What every guest's context has: bounds, and the rules on sockets.
-fn context_of(limits: &Limits, reach: &Reach) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
+fn context_of(limits: &Limits, capabilities: &Capabilities) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());
-    let gate = Gate::before(&mut builder, reach.grants());
+    let gate = Gate::before(&mut builder, capabilities.grants());
     (builder, gate)
 }
 
@@ -291,8 +291,8 @@ impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.called();
         let net = Arc::clone(self.net());
-        let Self { http, table, http_context, reach, denials, .. } = self;
-        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(reach.http()), net, denials.clone()));
+        let Self { http, table, http_context, capabilities, denials, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(capabilities.http()), net, denials.clone()));
         WasiHttpCtxView { hooks, table, ctx: http_context }
     }
 }

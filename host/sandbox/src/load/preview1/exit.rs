@@ -1,5 +1,7 @@
 //! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as `wasi:cli/exit` once knew no
 //! more. A module's import of `proc_exit` becomes one of `exit-with-code`, so that a 2 stays a 2. Must not hold: adapting.
+use std::ops::Range;
+
 use wasmparser::{BinaryReaderError, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata, metadata};
 
@@ -53,25 +55,25 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
         }
         let Some(found) = found else { return Ok(None) };
         starts.push(end);
-        return Ok(replace(module, (start, end), &starts, found));
+        return Ok(replace(module, start..end, &starts, found));
     }
     Ok(None)
 }
 
 /// Puts the section together again. `starts` are those of its imports, and its end.
-fn replace(module: &[u8], (start, end): (usize, usize), starts: &[usize], found: usize) -> Option<Vec<u8>> {
+fn replace(module: &[u8], section: Range<usize>, starts: &[usize], found: usize) -> Option<Vec<u8>> {
     let (from, to) = (*starts.get(found)?, *starts.get(found + 1)?);
     // A name is its length and its bytes; the type follows both.
     let (_, rest) = name(module.get(from..to)?)?;
     let (_, ty) = name(rest)?;
-    let mut body = module.get(start..from)?.to_vec();
+    let mut body = module.get(section.start..from)?.to_vec();
     for name in [INTERFACE, EXIT_WITH_CODE] {
         body.extend(leb(name.len()));
         body.extend(name.as_bytes());
     }
     body.extend(ty);
-    body.extend(module.get(to..end)?);
-    sections::replace(module, (start, end), IMPORT_SECTION, &body)
+    body.extend(module.get(to..section.end)?);
+    sections::replace(module, section, IMPORT_SECTION, &body)
 }
 
 /// A name and what follows it.

@@ -1,6 +1,6 @@
 //! Programs built for WASI preview 1: core modules, made into components by the official adapter. Must not hold: running.
 mod exit;
-mod room;
+mod memory;
 mod sections;
 
 use wasi_preview1_component_adapter_provider::{
@@ -108,7 +108,7 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
 /// # Errors
 /// Why the module does not fit the adapter.
 pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    let widened = room::with_room(module);
+    let widened = memory::with_room(module);
     let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);

@@ -85,7 +85,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         }),
         Payload::ComponentExportSection(section) => section.into_iter().try_for_each(|export| {
             let export = export?;
-            scopes.export(export.name.name, (export.kind, export.index), export.ty)
+            scopes.export(export.name.name, export.kind, export.index, export.ty)
         }),
         Payload::ComponentAliasSection(section) => section.into_iter().try_for_each(|alias| scopes.alias(&alias?)),
         Payload::ComponentInstanceSection(section) => {

@@ -167,7 +167,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         if count == 0 {
             self.step(Step::Again(kind, index))
         } else if is_component && kind != Kind::Type {
-            let place = self.capture(self.stack.len() - 1, level, (kind, index))?;
+            let place = self.capture(self.stack.len() - 1, level, kind, index)?;
             self.step(Step::Captured(kind, place))
         } else {
             // Types are the same in each instance, and types have no instances.
@@ -179,7 +179,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
 
     /// Has the component at one level, and each between, take something from another one outside of it. Gives its place among
     /// what the inner one takes.
-    fn capture(&mut self, inner: usize, outer: usize, (kind, index): (Kind, u32)) -> Result<usize, Refusal> {
+    fn capture(&mut self, inner: usize, outer: usize, kind: Kind, index: u32) -> Result<usize, Refusal> {
         let offset = self.ledger.offset;
         let none = || missing("what lies outside is not there", offset);
         self.ledger.add(LoadBound::Items, 1)?;
@@ -188,7 +188,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
             let scope = self.stack.get(outer).ok_or_else(none)?;
             (Upvalue::Own(kind, index), scope.frame.get(kind, index, self.ledger)?.clone())
         } else {
-            let place = self.capture(around, outer, (kind, index))?;
+            let place = self.capture(around, outer, kind, index)?;
             let scope = self.stack.get(around).ok_or_else(none)?;
             (Upvalue::Captured(place), scope.frame.captured(place, self.ledger)?)
         };
@@ -208,7 +208,8 @@ impl<'a, 'l> Scopes<'a, 'l> {
     pub(crate) fn export(
         &mut self,
         name: &'a str,
-        (kind, index): (ComponentExternalKind, u32),
+        kind: ComponentExternalKind,
+        index: u32,
         ty: Option<ComponentTypeRef>,
     ) -> Result<(), Refusal> {
         let typed = ty.map(|ty| self.typed(ty)).transpose()?;

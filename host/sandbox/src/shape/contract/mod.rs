@@ -5,7 +5,7 @@ use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::error::ShapeError;
-use super::tool_call::{Answer, Ask};
+use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};
 use crate::wasi::state::CallState;
@@ -29,7 +29,11 @@ pub(super) fn detect(
     indices.map(Some).map_err(|error| ShapeError::Mismatch { reason: one_line(&error) })
 }
 
-pub(super) async fn call(store: &mut Store<CallState>, bindings: &Bindings, ask: Ask<'_>) -> wasmtime::Result<Answer> {
+pub(super) async fn call(
+    store: &mut Store<CallState>,
+    bindings: &Bindings,
+    ask: ToolCall<'_>,
+) -> wasmtime::Result<ToolAnswer> {
     bindings.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await
 }
 

@@ -1,11 +1,11 @@
 //! A run that ended → what the caller gets. Must not hold: running, or limits on what is printed.
 use toolcell_policy::{Output, Program};
 
-use super::Ended;
+use super::FinishedRun;
 use crate::bindings::contract::{
     CallResult, Content, EmbeddedResource, Failure, MediaContent, ResourceBody, TextContent,
 };
-use crate::shape::tool_call::Answer;
+use crate::shape::tool_call::ToolAnswer;
 
 /// Bytes of standard output that are shown of a run that failed, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;
@@ -17,7 +17,7 @@ const EXIT_CODE_KEY: &str = "toolcell/exit_code";
 const STDOUT_URI: &str = "file:///dev/stdout";
 
 /// The answer of a run.
-pub(super) fn of(program: &Program, ended: Ended) -> Answer {
+pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
     if !program.is_fine(ended.exit_code) {
         return Ok(failed(&ended));
     }
@@ -35,7 +35,7 @@ pub(super) fn of(program: &Program, ended: Ended) -> Answer {
 }
 
 /// What a model can make something of: how it ended, why, and what there was.
-fn failed(ended: &Ended) -> CallResult {
+fn failed(ended: &FinishedRun) -> CallResult {
     let mut shown = format!("the program ended with exit code {}", ended.exit_code);
     let mut section = |title: &str, body: &str| {
         if !body.trim().is_empty() {

@@ -13,9 +13,9 @@ use wasmtime::component::{Component, ComponentExportIndex, TypedFunc};
 use wasmtime_wasi::I32Exit;
 
 use super::error::ShapeError;
-use super::tool_call::{Answer, Ask};
+use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::contract;
-use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
 
@@ -34,7 +34,7 @@ const TOO_MUCH: &str =
     "the arguments are larger than the program can be given: 48 KiB for the longest and eight bytes for each";
 
 /// A run that ended by itself.
-pub(crate) struct Ended {
+pub(crate) struct FinishedRun {
     exit_code: u8,
     /// Standard output, where that is the answer; else nothing.
     stdout: Vec<u8>,
@@ -52,8 +52,8 @@ pub(crate) async fn run(
     store: &mut Store<CallState>,
     run: &Run,
     program: &Program,
-    Ask { arguments_json, adapted, limits, .. }: Ask<'_>,
-) -> wasmtime::Result<Answer> {
+    ToolCall { arguments_json, adapted, limits, .. }: ToolCall<'_>,
+) -> wasmtime::Result<ToolAnswer> {
     let invocation = match program.expand(arguments_json) {
         Ok(invocation) if adapted && is_too_much(&invocation) => {
             return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
@@ -82,14 +82,14 @@ pub(crate) async fn run(
         }
         _ => None,
     };
-    let ended = Ended { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
+    let ended = FinishedRun { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
     Ok(answer::of(program, ended))
 }
 
 fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limits: &Limits) -> Printed {
     let answers = !matches!(program.output(), Output::Media { file: Some(_), .. });
     let printed = Printed::new(state.log.clone(), answers.then(|| limits.output_bytes()));
-    state.begin_run(limits, Standard { invocation, printed: printed.clone() });
+    state.begin_run(limits, RunStreams { invocation, printed: printed.clone() });
     printed
 }
 

@@ -15,7 +15,7 @@ use super::{decode, encode, section};
 use crate::bindings::contract;
 use crate::failure::LimitReached;
 use crate::shape::error::ShapeError;
-use crate::shape::tool_call::{Answer, Ask};
+use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
 
 /// Names of one type that are noted: each interface that uses it has one.
@@ -271,8 +271,8 @@ impl Functions {
         &self,
         store: &mut Store<CallState>,
         instance: &Instance,
-        ask: Ask<'_>,
-    ) -> wasmtime::Result<Answer> {
+        ask: ToolCall<'_>,
+    ) -> wasmtime::Result<ToolAnswer> {
         let Some(function) = self.functions.iter().find(|function| function.tool == ask.tool) else {
             return Ok(Err(contract::Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
         };
@@ -297,7 +297,7 @@ impl Functions {
         self.answer(function, results.first(), output_bytes_max)
     }
 
-    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<Answer> {
+    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<ToolAnswer> {
         let (json, is_error) = match (function.returns, value) {
             (Returns::Value(ty), value) => (encode::result(&self.types, ty, value, bytes_max), false),
             (Returns::Result(ok, _), Some(Val::Result(Ok(value)))) => {

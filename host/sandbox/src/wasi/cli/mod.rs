@@ -7,6 +7,6 @@
 //! | `standard.rs` | the streams of one run of a program |
 pub(crate) mod capture;
 pub(crate) mod printing;
-mod standard;
+mod run_streams;
 
-pub(crate) use standard::{Printed, Standard};
+pub(crate) use run_streams::{Printed, RunStreams};

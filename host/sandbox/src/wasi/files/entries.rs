@@ -5,15 +5,15 @@ use toolcell_policy::FilePermit;
 
 use super::bindings::types::ErrorCode;
 use super::ledger::Reservation;
-use super::mount::{PATH_BYTES_MAX, Spot};
+use super::mount::{MountedPath, PATH_BYTES_MAX};
 use super::refused::code;
 
-pub(super) fn create_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     made(spot, 0, || spot.dir.create_dir(&spot.path))
 }
 
 /// A link leads to where its folder is or below: whoever else follows it, before or after it is moved, stays in the mount.
-pub(super) fn create_link(spot: &Spot, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
     if target.is_empty() {
         return Err(ErrorCode::NoEntry);
     }
@@ -29,7 +29,7 @@ pub(super) fn create_link(spot: &Spot, target: &str, _permit: FilePermit) -> Res
     made(spot, target.len() as u64, || spot.dir.symlink(target, &spot.path))
 }
 
-fn made(spot: &Spot, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
     let account = spot.account()?;
     account.with_room(|| {
         let _turn = account.names();
@@ -41,15 +41,15 @@ fn made(spot: &Spot, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Resu
     })
 }
 
-pub(super) fn remove_file(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_file(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     removed(spot, || spot.dir.remove_file(&spot.path))
 }
 
-pub(super) fn remove_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     removed(spot, || spot.dir.remove_dir(&spot.path))
 }
 
-fn removed(spot: &Spot, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn removed(spot: &MountedPath, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
     let account = spot.account()?;
     let turn = account.names();
     let facts = spot.facts_of_name()?;
@@ -62,7 +62,12 @@ fn removed(spot: &Spot, remove: impl FnOnce() -> std::io::Result<()>) -> Result<
 }
 
 /// Both are in the same mount.
-pub(super) fn rename(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+pub(super) fn rename(
+    old: &MountedPath,
+    new: &MountedPath,
+    _gone: FilePermit,
+    _made: FilePermit,
+) -> Result<(), ErrorCode> {
     let turn = old.account()?.names();
     let moved = old.facts_of_name()?;
     let replaced = match new.facts_of_name() {
@@ -82,7 +87,12 @@ pub(super) fn rename(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit))
 }
 
 /// A further name for a file of the same mount. The quota counts a file with each of its names.
-pub(super) fn link(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+pub(super) fn link(
+    old: &MountedPath,
+    new: &MountedPath,
+    _source: FilePermit,
+    _made: FilePermit,
+) -> Result<(), ErrorCode> {
     let account = old.account()?;
     account.with_room(|| {
         let turn = account.names();

@@ -164,7 +164,7 @@ pub(crate) struct HandleSeed {
 
 impl HandleSeed {
     /// Enters it; the caller has the turn of the same account.
-    pub(crate) fn enter(self, turn: &mut super::ledger::Turn<'_>) -> Arc<Handle> {
+    pub(crate) fn enter(self, turn: &mut super::ledger::NamesLock<'_>) -> Arc<Handle> {
         let Self { file, identity, account, permit } = self;
         turn.open(identity, |writing| Handle { file, held: Some(Held { account, identity, writing }), _permit: permit })
     }

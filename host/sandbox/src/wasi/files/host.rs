@@ -14,8 +14,8 @@ use super::entries;
 use super::facts::{self, Facts};
 use super::handle::{PIECE_BYTES_MAX, Position};
 use super::listing::{self, Listing, Step};
-use super::mount::{Place, Spot};
-use super::open::Asked;
+use super::mount::{MountTarget, MountedPath};
+use super::open::OpenRequest;
 use super::refused::{Refused, code};
 use crate::caller::denials::Denials;
 
@@ -66,29 +66,29 @@ impl FilesView<'_> {
         if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Place> {
+    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountTarget> {
         let folder = self.folder(descriptor)?;
         self.files.place(&folder, path)
     }
 
-    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Spot> {
+    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountedPath> {
         self.place(descriptor, path)?.spot()
     }
 
     /// What a path leads to; nothing, for a folder on no disk.
-    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<Looked> {
+    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
         match self.place(descriptor, path)? {
-            Place::Virtual(mount, at) => Ok(Looked::Virtual(mount, at)),
-            Place::Spot(spot) => {
+            MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
+            MountTarget::MountedPath(spot) => {
                 self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
-                Ok(Looked::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
+                Ok(FoundEntry::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
             }
         }
     }
 
-    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<Looked> {
+    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<FoundEntry> {
         if let Descriptor::File(file) = self.table.get(descriptor)? {
-            return Ok(Looked::Real(file.handle.facts()?));
+            return Ok(FoundEntry::Real(file.handle.facts()?));
         }
         self.facts_at(descriptor, PathFlags::empty(), ".")
     }
@@ -104,7 +104,7 @@ impl FilesView<'_> {
             }
             Descriptor::Folder(folder) => folder.clone(),
         };
-        let Place::Spot(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
+        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
         if spot.account.is_none() {
             return Ok(());
         }
@@ -118,12 +118,12 @@ impl FilesView<'_> {
 }
 
 /// What was looked at.
-enum Looked {
+enum FoundEntry {
     Real(Facts),
     Virtual(usize, Vec<String>),
 }
 
-impl Looked {
+impl FoundEntry {
     fn stat(&self) -> DescriptorStat {
         match self {
             Self::Real(facts) => facts.stat(),
@@ -219,8 +219,8 @@ impl FilesView<'_> {
         };
         self.files.permit_to_look(folder.mount, &folder.at)?;
         let entries = match self.files.place(&folder, ".")? {
-            Place::Virtual(..) => None,
-            Place::Spot(spot) => {
+            MountTarget::Virtual(..) => None,
+            MountTarget::MountedPath(spot) => {
                 spot.check()?;
                 let permit = self.files.permits().take(2)?;
                 Some((spot.dir.read_dir(&spot.path)?, permit))
@@ -281,7 +281,7 @@ impl FilesView<'_> {
         if old.mount != new.mount {
             return Err(ErrorCode::CrossDevice.into());
         }
-        Ok(entries::link(&old, &new, (source, name))?)
+        Ok(entries::link(&old, &new, source, name)?)
     }
 
     pub(super) fn open_at(
@@ -292,14 +292,14 @@ impl FilesView<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Resource<Descriptor>> {
-        let asked = Asked::new(path_flags, open_flags, flags)?;
+        let asked = OpenRequest::new(path_flags, open_flags, flags)?;
         let folder = self.folder(fd)?;
         let opened = self.files.open(&folder, path, asked)?;
         Ok(self.table.push(opened)?)
     }
 
     pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
-        let Place::Spot(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
+        let MountTarget::MountedPath(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
         // Refuses what leads to an absolute path: that is the host's own text.
@@ -326,7 +326,7 @@ impl FilesView<'_> {
         if old.mount != new.mount {
             return Err(ErrorCode::CrossDevice.into());
         }
-        Ok(entries::rename(&old, &new, (gone, made))?)
+        Ok(entries::rename(&old, &new, gone, made)?)
     }
 
     pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
@@ -348,8 +348,10 @@ impl FilesView<'_> {
     ) -> wasmtime::Result<bool> {
         // What cannot be looked at any more is nothing else's.
         Ok(match (self.facts(&one), self.facts(&other)) {
-            (Ok(Looked::Real(one)), Ok(Looked::Real(other))) => one.identity == other.identity,
-            (Ok(Looked::Virtual(one, at)), Ok(Looked::Virtual(other, other_at))) => (one, at) == (other, other_at),
+            (Ok(FoundEntry::Real(one)), Ok(FoundEntry::Real(other))) => one.identity == other.identity,
+            (Ok(FoundEntry::Virtual(one, at)), Ok(FoundEntry::Virtual(other, other_at))) => {
+                (one, at) == (other, other_at)
+            }
             (Err(Refused::Trap(error)), _) | (_, Err(Refused::Trap(error))) => return Err(error),
             _ => false,
         })

@@ -43,12 +43,12 @@ pub(crate) struct Ledger {
 
 #[derive(Debug, Default)]
 struct Names {
-    open: HashMap<Identity, Open>,
+    open: HashMap<Identity, OpenFile>,
     counted: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenFile {
     writing: Arc<Mutex<()>>,
     handles: Vec<Weak<Handle>>,
 }
@@ -114,8 +114,8 @@ impl Account {
     }
 
     /// Names change and files are opened one at a time: what is counted is then what happened.
-    pub(crate) fn names(&self) -> Turn<'_> {
-        Turn { account: self, names: self.ledger.names() }
+    pub(crate) fn names(&self) -> NamesLock<'_> {
+        NamesLock { account: self, names: self.ledger.names() }
     }
 
     /// Does something that may need room, and remembers where there was none: whoever asked may have it counted again.
@@ -280,12 +280,12 @@ impl Drop for Reservation {
 }
 
 /// The one who may change names in a folder just now. A handle must not be dropped meanwhile: that takes the same lock.
-pub(crate) struct Turn<'a> {
+pub(crate) struct NamesLock<'a> {
     account: &'a Account,
     names: MutexGuard<'a, Names>,
 }
 
-impl Turn<'_> {
+impl NamesLock<'_> {
     /// The lock under which this file, if it is open, changes its size.
     pub(crate) fn writing(&self, identity: Identity) -> Option<Arc<Mutex<()>>> {
         self.names.open.get(&identity).map(|open| Arc::clone(&open.writing))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use cap_std::fs::{FileType, FileTypeExt, ReadDir};
 
 use super::bindings::types::{DescriptorType, DirectoryEntry, ErrorCode};
-use super::mount::{Mount, Source, What};
+use super::mount::{InnerKind, Mount, Source};
 use super::permits::Permit;
 use super::refused::code;
 
@@ -70,14 +70,16 @@ pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<
     for one in &mount.inner {
         let Some(rest) = one.at.strip_prefix(at) else { continue };
         match (rest, one.what) {
-            ([name], What::Hidden) => inner.insert(name.clone(), None),
-            ([name], What::Mount(number)) => {
+            ([name], InnerKind::Hidden) => inner.insert(name.clone(), None),
+            ([name], InnerKind::Mount(number)) => {
                 let is_file = mounts.get(number).is_some_and(|mount| matches!(mount.source, Source::File { .. }));
                 let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };
                 inner.insert(name.clone(), Some(kind))
             }
             // On the way to something deeper. On a disk, there is such a folder or there is none.
-            ([name, ..], What::Mount(_)) if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) => {
+            ([name, ..], InnerKind::Mount(_))
+                if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) =>
+            {
                 inner.insert(name.clone(), Some(DescriptorType::Directory))
             }
             _ => None,

@@ -48,12 +48,12 @@ pub(crate) enum Source {
 pub(crate) struct Inner {
     /// Names that lead to it from the mount.
     pub(crate) at: Vec<String>,
-    pub(crate) what: What,
+    pub(crate) what: InnerKind,
 }
 
 /// What lies inside a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum InnerKind {
     /// The mount of that number.
     Mount(usize),
     /// The host's own: no guest sees it.
@@ -73,7 +73,7 @@ impl Mount {
     }
 
     /// What lies at these names, and the names that lead on from there.
-    pub(crate) fn inner_at<'n>(&self, names: &'n [String]) -> Option<(What, &'n [String])> {
+    pub(crate) fn inner_at<'n>(&self, names: &'n [String]) -> Option<(InnerKind, &'n [String])> {
         self.inner.iter().find_map(|inner| Some((inner.what, names.strip_prefix(inner.at.as_slice())?)))
     }
 
@@ -85,17 +85,17 @@ impl Mount {
 
 /// A path that a guest named, resolved as far as text goes.
 #[derive(Debug)]
-pub(crate) enum Place {
-    Spot(Spot),
+pub(crate) enum MountTarget {
+    MountedPath(MountedPath),
     /// A folder on no disk, by mount and names.
     Virtual(usize, Vec<String>),
 }
 
-impl Place {
+impl MountTarget {
     /// The place on the disk; what is on none cannot be changed.
-    pub(crate) fn spot(self) -> Result<Spot, Refused> {
+    pub(crate) fn spot(self) -> Result<MountedPath, Refused> {
         match self {
-            Self::Spot(spot) => Ok(spot),
+            Self::MountedPath(spot) => Ok(spot),
             Self::Virtual(..) => Err(ErrorCode::ReadOnly.into()),
         }
     }
@@ -103,7 +103,7 @@ impl Place {
 
 /// A path beneath an open folder.
 #[derive(Debug)]
-pub(crate) struct Spot {
+pub(crate) struct MountedPath {
     pub(crate) mount: usize,
     pub(crate) dir: Arc<Dir>,
     /// Relative to `dir`; never empty.
@@ -117,7 +117,7 @@ pub(crate) struct Spot {
     pub(crate) pinned: bool,
 }
 
-impl Spot {
+impl MountedPath {
     /// What quotas of the mount say; nothing may be written where there are none.
     pub(crate) fn account(&self) -> Result<&Account, ErrorCode> {
         self.account.as_ref().ok_or(ErrorCode::ReadOnly)

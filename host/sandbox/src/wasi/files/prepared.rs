@@ -9,9 +9,9 @@ use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
 
 use super::facts::{Facts, Identity};
 use super::ledger::{Account, Counted};
-use super::mount::{Inner, Mount, Source, What};
-use super::scratch::{self, Home};
-use crate::wasi::problem::{Note, ReachProblem};
+use super::mount::{Inner, InnerKind, Mount, Source};
+use super::scratch::{self, ScratchHome};
+use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 
 /// What mounts are prepared beside.
 pub(crate) struct Surroundings<'a> {
@@ -27,8 +27,8 @@ pub(crate) struct Prepared {
     mounts: Vec<Mount>,
     /// Folders that the guest starts with, by mount and path.
     preopens: Vec<(usize, String)>,
-    home: Option<Arc<Home>>,
-    notes: Vec<Note>,
+    home: Option<Arc<ScratchHome>>,
+    notes: Vec<GrantNote>,
 }
 
 impl Prepared {
@@ -41,7 +41,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Every mount that cannot be given.
-    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut prepared = Self::default();
         let mut problems = Vec::new();
         let mut hidden = Vec::new();
@@ -69,7 +69,7 @@ impl Prepared {
         &self.preopens
     }
 
-    pub(crate) fn home(&self) -> Option<&Arc<Home>> {
+    pub(crate) fn home(&self) -> Option<&Arc<ScratchHome>> {
         self.home.as_ref()
     }
 
@@ -86,18 +86,18 @@ impl Prepared {
     }
 
     /// What the manifest's author may want to know.
-    pub(crate) fn notes(&self) -> &[Note] {
+    pub(crate) fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
 
-    fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<ReachProblem>> {
+    fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<GrantProblem>> {
         match grant.kind() {
             MountKind::Scratch { quota } => {
                 let failed = |error: std::io::Error| {
                     let hint = "set TMPDIR to a folder that the host may write to".to_owned();
                     problem(grant, format!("there is no room for scratch space: {}", plain(&error)), hint)
                 };
-                self.home = Some(Home::obtain().map_err(failed)?);
+                self.home = Some(ScratchHome::obtain().map_err(failed)?);
                 Ok((Source::Scratch(*quota), None, Vec::new()))
             }
             MountKind::Host { path, access, create, quota } => {
@@ -114,12 +114,12 @@ impl Prepared {
         create: bool,
         quota: Option<Quota>,
         around: &Surroundings<'_>,
-    ) -> Result<Made, Box<ReachProblem>> {
+    ) -> Result<Made, Box<GrantProblem>> {
         let real = site.resolve(path, create)?;
         if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
             let message =
                 format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
-            self.notes.push(Note { span: site.grant.span(), message });
+            self.notes.push(GrantNote { span: site.grant.span(), message });
         }
         site.rights(&real)?;
         let data = std::fs::metadata(&real).map_err(|error| site.unusable(&error))?;
@@ -152,12 +152,12 @@ impl Prepared {
         real: &Path,
         quota: Quota,
         counted: Counted,
-    ) -> Result<Account, Box<ReachProblem>> {
+    ) -> Result<Account, Box<GrantProblem>> {
         let account = Account::shared(real, quota, counted).map_err(|error| site.unusable(&error))?;
         let full = account.used().is_none_or(|used| used.bytes > quota.bytes || used.files > quota.files);
         if full {
             let message = format!("{:?} already holds more than its quota, so nothing can be added to it", site.shown);
-            self.notes.push(Note { span: site.grant.span(), message });
+            self.notes.push(GrantNote { span: site.grant.span(), message });
         }
         Ok(account)
     }
@@ -190,11 +190,11 @@ impl Prepared {
                 .filter(|(other, _)| *other != number)
                 .filter_map(|(other, inner)| {
                     let at = inner.strip_prefix(path.as_slice()).filter(|rest| !rest.is_empty())?;
-                    Some(Inner { at: at.to_vec(), what: What::Mount(other) })
+                    Some(Inner { at: at.to_vec(), what: InnerKind::Mount(other) })
                 })
                 .collect();
             let hidden = hidden.get(number).into_iter().flatten();
-            mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: What::Hidden }));
+            mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: InnerKind::Hidden }));
             mount.inner.sort_by(|one, other| other.at.len().cmp(&one.at.len()).then_with(|| one.cmp(other)));
             if !matches!(mount.source, Source::File { .. }) {
                 self.preopens.push((number, format!("/{}", path.join("/"))));
@@ -215,7 +215,7 @@ struct Site<'a> {
 }
 
 impl Site<'_> {
-    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<ReachProblem>> {
+    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<GrantProblem>> {
         match path.canonicalize() {
             Ok(real) => return Ok(real),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -231,7 +231,7 @@ impl Site<'_> {
         })
     }
 
-    fn rights(&self, real: &Path) -> Result<(), Box<ReachProblem>> {
+    fn rights(&self, real: &Path) -> Result<(), Box<GrantProblem>> {
         let mut rights = Rights::READ_OK;
         if self.access == Access::Write {
             rights |= Rights::WRITE_OK;
@@ -240,7 +240,7 @@ impl Site<'_> {
     }
 
     /// Keeps tools from what the host itself relies on.
-    fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<ReachProblem>> {
+    fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<GrantProblem>> {
         let manifest = around.folder.canonicalize().unwrap_or_else(|_| around.folder.to_owned());
         if self.access == Access::Write && manifest.starts_with(real) {
             let message =
@@ -254,7 +254,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn file(&self, real: &Path, data: &std::fs::Metadata) -> Result<Source, Box<ReachProblem>> {
+    fn file(&self, real: &Path, data: &std::fs::Metadata) -> Result<Source, Box<GrantProblem>> {
         use std::os::unix::fs::MetadataExt as _;
         if self.access == Access::Write && data.nlink() > 1 {
             let message = format!("{:?} has several names (hard links), so it would never be written", self.shown);
@@ -271,7 +271,7 @@ impl Site<'_> {
         Ok(Source::File { folder: Arc::new(dir), name: name.to_owned() })
     }
 
-    fn unusable(&self, error: &std::io::Error) -> Box<ReachProblem> {
+    fn unusable(&self, error: &std::io::Error) -> Box<GrantProblem> {
         let what = match self.access {
             Access::Read => "read",
             Access::Write => "written",
@@ -281,8 +281,8 @@ impl Site<'_> {
     }
 }
 
-fn problem(grant: &Grant, message: String, hint: String) -> Box<ReachProblem> {
-    Box::new(ReachProblem { span: grant.span(), message, hint })
+fn problem(grant: &Grant, message: String, hint: String) -> Box<GrantProblem> {
+    Box::new(GrantProblem { span: grant.span(), message, hint })
 }
 
 /// The operating system's words without its number.

@@ -34,7 +34,7 @@ pub(crate) fn place() -> PathBuf {
 
 /// Where this process has its scratch space.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct ScratchHome {
     users: Dir,
     dir: Dir,
     name: String,
@@ -43,10 +43,10 @@ pub(crate) struct Home {
     next: AtomicU64,
 }
 
-impl Home {
+impl ScratchHome {
     /// The home of this process, made where there is none yet.
     pub(crate) fn obtain() -> Result<Arc<Self>> {
-        static HOME: Mutex<Weak<Home>> = Mutex::new(Weak::new());
+        static HOME: Mutex<Weak<ScratchHome>> = Mutex::new(Weak::new());
         let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(home) = home.upgrade() {
             return Ok(home);
@@ -71,7 +71,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for ScratchHome {
     fn drop(&mut self) {
         // Calls hold the home, so it is empty but for the lock. What cannot be removed is swept by a later process.
         let _ = self.dir.remove_file(LOCK);
@@ -84,13 +84,13 @@ impl Drop for Home {
 pub(crate) struct Scratch {
     pub(crate) dir: Arc<Dir>,
     pub(crate) account: Account,
-    home: Arc<Home>,
+    home: Arc<ScratchHome>,
     name: String,
 }
 
 impl Scratch {
     /// Empty space with this quota.
-    pub(crate) fn make(home: &Arc<Home>, quota: Quota) -> Result<Self> {
+    pub(crate) fn make(home: &Arc<ScratchHome>, quota: Quota) -> Result<Self> {
         let name = home.next.fetch_add(1, Ordering::Relaxed).to_string();
         home.dir.create_dir_with(&name, &private())?;
         let dir = Arc::new(home.dir.open_dir(&name)?);
@@ -195,7 +195,7 @@ mod tests {
     fn what_a_call_leaves_is_gone_with_it_however_deep() {
         let base = tempfile::tempdir().unwrap();
         let place = base.path().join("toolcell-test");
-        let home = Arc::new(Home::make(&place).unwrap());
+        let home = Arc::new(ScratchHome::make(&place).unwrap());
         let scratch = Scratch::make(&home, quota()).unwrap();
         let mut dir = scratch.dir.try_clone().unwrap();
         for depth in 0..2_000 {
@@ -216,12 +216,12 @@ mod tests {
     fn a_home_whose_process_is_gone_is_swept_and_one_in_use_is_not() {
         let base = tempfile::tempdir().unwrap();
         let place = base.path().join("toolcell-test");
-        let used = Home::make(&place).unwrap();
+        let used = ScratchHome::make(&place).unwrap();
         let users = users_folder(&place).unwrap();
         users.create_dir_with("stale", &private()).unwrap();
         users.create_dir("stale/7").unwrap();
         users.write("stale/7/data", b"left behind").unwrap();
-        let _next = Home::make(&place).unwrap();
+        let _next = ScratchHome::make(&place).unwrap();
         assert!(!users.exists("stale"));
         assert!(users.exists(&used.name));
     }
@@ -233,9 +233,9 @@ mod tests {
         let place = base.path().join("toolcell-test");
         std::fs::create_dir(&place).unwrap();
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(Home::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(ScratchHome::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
         let link = base.path().join("toolcell-link");
         std::os::unix::fs::symlink(base.path(), &link).unwrap();
-        assert!(Home::make(&link).is_err());
+        assert!(ScratchHome::make(&link).is_err());
     }
 }

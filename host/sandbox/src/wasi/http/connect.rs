@@ -16,9 +16,9 @@ use tokio_rustls::client::TlsStream;
 use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
 use wasmtime_wasi_http::Error;
 
+use super::client::HttpClient;
 use super::framing::{Expected, Heads};
 use super::links::{Link, Sender};
-use super::reach::HttpReach;
 use super::{fault, fields, proxy, tls};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
@@ -45,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 /// Makes the connections of one call.
 #[derive(Clone)]
 pub(super) struct Connector {
-    pub(super) reach: Arc<HttpReach>,
+    pub(super) client: Arc<HttpClient>,
     pub(super) net: Arc<CallNet>,
     pub(super) denials: Denials,
 }
@@ -66,7 +66,7 @@ impl Connector {
     ///
     /// Dropping the future gives everything up that it began.
     pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Link, Error> {
-        let proxy = self.reach.grants().network().proxy();
+        let proxy = self.client.grants().network().proxy();
         let stream: Stream = match proxy {
             Some(proxy) => proxy::connect(proxy, permit, self).await?,
             None => Box::new(self.dial(self.addresses(permit).await?).await?),
@@ -105,7 +105,7 @@ impl Connector {
     }
 
     pub(super) async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Error> {
-        let found = self.reach.resolver().addresses(name, self.net.limits().connect).await;
+        let found = self.client.resolver().addresses(name, self.net.limits().connect).await;
         found.map_err(|error| fault::of_lookup(&error))
     }
 
@@ -113,7 +113,7 @@ impl Connector {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        self.reach.tls().connect(stream, host, protocols).await.map_err(|error| fault::of_tls(&error))
+        self.client.tls().connect(stream, host, protocols).await.map_err(|error| fault::of_tls(&error))
     }
 
     pub(super) async fn dial(&self, permits: Vec<AddressPermit>) -> Result<TcpStream, Error> {

@@ -14,7 +14,7 @@ use toolcell_policy::{HttpAsk, HttpPermit};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::connect::Connector;
-use super::incoming::{self, Incoming, Terms};
+use super::incoming::{self, BodyTerms, Incoming};
 use super::links::{Lease, Link, Links, Sender, Server};
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields, framing};
@@ -25,7 +25,7 @@ use crate::wasi::net::{CallNet, NetLimits};
 
 /// How long the parts of a request may take: the limits, or less where the guest wants less.
 #[derive(Clone, Copy)]
-pub(super) struct Waits {
+pub(super) struct PhaseLimits {
     connect: Duration,
     first_byte: Duration,
     between_bytes: Option<Duration>,
@@ -37,7 +37,7 @@ pub(super) struct Exchange {
     pub(super) connector: Connector,
     pub(super) links: Arc<Links>,
     pub(super) permit: HttpPermit,
-    pub(super) waits: Waits,
+    pub(super) waits: PhaseLimits,
 }
 
 /// What runs beside a response until its body is dropped.
@@ -69,7 +69,7 @@ struct Head {
     confidential: bool,
 }
 
-impl Waits {
+impl PhaseLimits {
     pub(super) fn new(limits: &NetLimits, options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         Self {
@@ -109,7 +109,7 @@ impl Exchange {
         let limits = *net.limits();
         let (parts, body) = request.into_parts();
         let head = self.head(parts.method, parts.headers)?;
-        let body = Outgoing::new(body, declared_bytes(&head.fields), (limits.headers, limits.header_bytes));
+        let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;
         let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
         let turn = turn.ok_or(Error::ConnectionTerminated)?;
@@ -120,7 +120,7 @@ impl Exchange {
     /// The request's head, with the secrets that go with it.
     fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
         let mut target = self.permit.ask().target();
-        let confidential = self.connector.reach.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
+        let confidential = self.connector.client.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
         Ok(Head { method, target, fields, confidential })
     }
 
@@ -206,7 +206,7 @@ impl Exchange {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
         let lease = Lease { links: Arc::clone(&self.links), server: self.server(), link, sent };
-        let redactor = self.connector.reach.injector().redactor().clone();
+        let redactor = self.connector.client.injector().redactor().clone();
         let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
         if let Err(error) = checked {
             lease.close();
@@ -217,9 +217,9 @@ impl Exchange {
             // It may not be true any more.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
-        let Waits { deadline, between_bytes, .. } = self.waits;
+        let PhaseLimits { deadline, between_bytes, .. } = self.waits;
         let closes = worker(&lease.link, deadline);
-        let terms = Terms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
+        let terms = BodyTerms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
         let body = Incoming::new(body, terms).with_ahead().await;
         // What was received whole has given its connection back, which others may use by then.
         let worker = if body.is_received() { Box::new(std::future::ready(Ok(()))) } else { closes };

@@ -6,7 +6,7 @@ use std::io;
 
 use wasmtime_wasi_http::Error;
 
-use crate::wasi::net::{CallNet, LookupError, Over};
+use crate::wasi::net::{CallNet, LookupError, OverDirection};
 
 /// Why sending a guest's body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,8 +43,8 @@ fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Opti
 /// What a limit of the call's bytes says, where one was reached.
 pub(super) fn over(net: &CallNet) -> Option<Error> {
     Some(match net.over()? {
-        Over::Egress => Error::HttpRequestBodySize(Some(net.limits().egress_bytes)),
-        Over::Ingress => Error::HttpResponseBodySize(Some(net.limits().ingress_bytes)),
+        OverDirection::Egress => Error::HttpRequestBodySize(Some(net.limits().egress_bytes)),
+        OverDirection::Ingress => Error::HttpResponseBodySize(Some(net.limits().ingress_bytes)),
     })
 }
 

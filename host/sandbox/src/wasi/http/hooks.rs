@@ -8,10 +8,10 @@ use http::uri::Scheme;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks};
 
+use super::client::HttpClient;
 use super::connect::Connector;
-use super::exchange::{Exchange, Waits, Worker};
+use super::exchange::{Exchange, PhaseLimits, Worker};
 use super::links::Links;
-use super::reach::HttpReach;
 use super::{fault, fields};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
@@ -41,13 +41,13 @@ pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
 type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send>;
 
 impl HttpHooks {
-    pub(crate) fn new(reach: Arc<HttpReach>, net: Arc<CallNet>, denials: Denials) -> Self {
-        Self { connector: Connector { reach, net, denials }, links: Arc::default() }
+    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
+        Self { connector: Connector { client, net, denials }, links: Arc::default() }
     }
 
     /// Whether the request may be made, and everything for making it.
     fn begin(&self, request: &Request<WasiBody>, options: Option<RequestOptions>) -> Result<Exchange, Error> {
-        let Connector { reach, net, denials } = &self.connector;
+        let Connector { client, net, denials } = &self.connector;
         if !net.request() {
             return Err(Error::ConnectionLimitReached);
         }
@@ -55,7 +55,7 @@ impl HttpHooks {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let scheme = uri.scheme_str().unwrap_or_default();
-        let decision = reach.grants().network().http_request(request.method().as_str(), scheme, authority, target);
+        let decision = client.grants().network().http_request(request.method().as_str(), scheme, authority, target);
         let permit = decision.map_err(|denial| {
             denials.add(denial);
             Error::HttpRequestDenied
@@ -67,7 +67,7 @@ impl HttpHooks {
         }
         fields::check(request.headers(), limits.headers, limits.header_bytes)
             .map_err(|bytes| Error::HttpRequestHeaderSectionSize(Some(fault::clamped(bytes))))?;
-        let waits = Waits::new(limits, options);
+        let waits = PhaseLimits::new(limits, options);
         Ok(Exchange { connector: self.connector.clone(), links: Arc::clone(&self.links), permit, waits })
     }
 }

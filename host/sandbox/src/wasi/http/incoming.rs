@@ -46,7 +46,7 @@ pub(super) struct Incoming {
 }
 
 /// What a response's body is read under.
-pub(super) struct Terms {
+pub(super) struct BodyTerms {
     pub(super) net: Arc<CallNet>,
     /// Replaces the values that a server may send back.
     pub(super) redactor: Redactor,
@@ -59,8 +59,8 @@ pub(super) struct Terms {
 }
 
 impl Incoming {
-    pub(super) fn new(body: hyper::body::Incoming, terms: Terms) -> Self {
-        let Terms { net, redactor, deadline, between_bytes, lease, turn } = terms;
+    pub(super) fn new(body: hyper::body::Incoming, terms: BodyTerms) -> Self {
+        let BodyTerms { net, redactor, deadline, between_bytes, lease, turn } = terms;
         let redacted = (!redactor.is_empty()).then(|| redactor.stream());
         let between = between_bytes.map(|wait| (wait, Box::pin(tokio::time::sleep(wait))));
         let mut incoming = Self {

@@ -16,6 +16,7 @@
 //! Never done here: redirects are not followed, bodies are not decompressed, nothing is remembered from one call to the
 //! next, and the environment's proxies are not looked at.
 
+mod client;
 mod connect;
 mod exchange;
 mod fault;
@@ -27,10 +28,9 @@ mod inject;
 mod links;
 mod outgoing;
 mod proxy;
-mod reach;
 #[cfg(test)]
 mod tests;
 mod tls;
 
+pub(crate) use client::HttpClient;
 pub(crate) use hooks::{HttpHooks, context};
-pub(crate) use reach::HttpReach;

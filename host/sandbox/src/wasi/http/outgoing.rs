@@ -37,11 +37,7 @@ impl Sent {
 
 impl Outgoing {
     /// A body of the declared length, if one is declared, with trailers of at most so many fields and bytes.
-    pub(super) fn new(
-        body: WasiBody,
-        declared_bytes: Option<u64>,
-        (fields_max, fields_bytes_max): (usize, usize),
-    ) -> Self {
+    pub(super) fn new(body: WasiBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
         let sent = Sent::default();
         // What has no body at all is not even asked for it.
         sent.0.store(body.is_end_stream(), Ordering::Release);
@@ -51,7 +47,7 @@ impl Outgoing {
     /// No body.
     pub(super) fn none() -> Self {
         let body = Empty::new().map_err(|never: Infallible| match never {}).boxed_unsync();
-        Self::new(body, None, (0, 0))
+        Self::new(body, None, 0, 0)
     }
 
     /// Tells later whether it was sent.

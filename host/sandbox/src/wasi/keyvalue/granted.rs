@@ -10,7 +10,7 @@ use toolcell_policy::{Grants, KeyValue};
 use super::error::OpenError;
 use super::file;
 use super::store::{Bounds, Store};
-use crate::wasi::problem::ReachProblem;
+use crate::wasi::grant_problem::GrantProblem;
 
 /// Bytes of a caller's name that is kept as it is; a longer one is told from others by its digest.
 const CALLER_BYTES_MAX: usize = 128;
@@ -51,13 +51,13 @@ fn grant(policy: &KeyValue, folder: &Path, component: &str) -> Result<GrantedSta
 }
 
 /// The state that these grants give, made ready; a problem where its file cannot be used.
-pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<ReachProblem>) -> Option<GrantedState> {
+pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<GrantProblem>) -> Option<GrantedState> {
     let policy = grants.keyvalue()?;
     match grant(policy, folder, grants.subject().component()) {
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();
-            problems.push(ReachProblem { span: policy.span(), message: error.to_string(), hint });
+            problems.push(GrantProblem { span: policy.span(), message: error.to_string(), hint });
             None
         }
     }

@@ -10,7 +10,7 @@ use super::database::Mark;
 use super::error::Refusal;
 use super::granted::GrantedState;
 use super::session::Session;
-use super::store::{Bounds, Change, Place, Stop, Store, check_count};
+use super::store::{Bounds, BucketPath, Change, Stop, Store, check_count};
 use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::engine::duties;
@@ -30,7 +30,7 @@ const DEFAULT_BUCKET: &str = "default";
 pub struct Bucket {
     store: Arc<Store>,
     bounds: Bounds,
-    place: Arc<Place>,
+    place: Arc<BucketPath>,
 }
 
 /// What an operation ends with when it is not done.
@@ -101,6 +101,19 @@ const KEYS_HERE_MAX: usize = 16;
 /// Bytes of a value up to which it is read without going aside.
 const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
+/// The size of a write: its keys, and the bytes of keys and values.
+struct WriteCost {
+    keys: usize,
+    bytes: usize,
+}
+
+impl WriteCost {
+    fn fuel(&self) -> u64 {
+        let keys = (self.keys as u64).saturating_mul(WRITE_FUEL);
+        keys.saturating_add((self.bytes as u64).saturating_mul(BYTE_FUEL))
+    }
+}
+
 impl KeyvalueView<'_> {
     /// The bucket, with its file kept open from here to the end of the call. What is done with it may take long, so the call is
     /// on no thread of the protocol's any more.
@@ -145,11 +158,10 @@ impl KeyvalueView<'_> {
     async fn write<T: Send + 'static>(
         &mut self,
         bucket: &Resource<Bucket>,
-        (keys, bytes): (usize, usize),
+        cost: WriteCost,
         write: impl FnOnce(&Bucket, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
     ) -> Result<T, Trouble> {
-        let fuel = (keys as u64).saturating_mul(WRITE_FUEL).saturating_add((bytes as u64).saturating_mul(BYTE_FUEL));
-        self.fuel.spend(fuel).map_err(Trouble::Trap)?;
+        self.fuel.spend(cost.fuel()).map_err(Trouble::Trap)?;
         let bucket = self.bucket(bucket).await?;
         let turn = bucket.store.turn().await;
         let stop = Stop::default();
@@ -194,7 +206,7 @@ impl store::Host for KeyvalueView<'_> {
         }
         duties::leave().await;
         self.enter(granted.store()).await?;
-        let place = Place { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
+        let place = BucketPath { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
         let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place: Arc::new(place) };
         Ok(self.table.push(bucket)?)
     }
@@ -244,7 +256,10 @@ impl store::HostBucket for KeyvalueView<'_> {
 
 impl atomics::Host for KeyvalueView<'_> {
     async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
-        self.write(&bucket, (1, key.len()), move |bucket, change| bucket.store.add(change, &key, delta)).await
+        self.write(&bucket, WriteCost { keys: 1, bytes: key.len() }, move |bucket, change| {
+            bucket.store.add(change, &key, delta)
+        })
+        .await
     }
 }
 
@@ -260,7 +275,7 @@ impl batch::Host for KeyvalueView<'_> {
         let found = self.read(&bucket, short, move |bucket, stop| {
             // The same large value, asked for many times, would fill the host's memory.
             let bytes_max = bucket.bounds.bytes.min(ANSWER_BYTES_MAX);
-            bucket.store.get_all(&bucket.place, keys, (bytes_max, stop))
+            bucket.store.get_all(&bucket.place, keys, bytes_max, stop)
         });
         let found = found.await?;
         self.spend_read(found.iter().flatten().map(|(_, value)| value.len()).sum());
@@ -269,14 +284,15 @@ impl batch::Host for KeyvalueView<'_> {
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, pairs: Vec<(String, Vec<u8>)>) -> Result<(), Trouble> {
         check_count(pairs.len())?;
-        let cost = (pairs.len(), pairs.iter().map(|(key, value)| key.len() + value.len()).sum());
+        let bytes = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let cost = WriteCost { keys: pairs.len(), bytes };
         let set = move |bucket: &Bucket, change: Change<'_>| Ok(((), bucket.store.set_all(change, &pairs)?));
         self.write(&bucket, cost, set).await
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Result<(), Trouble> {
         check_count(keys.len())?;
-        let cost = (keys.len(), keys.iter().map(String::len).sum());
+        let cost = WriteCost { keys: keys.len(), bytes: keys.iter().map(String::len).sum() };
         self.write(&bucket, cost, move |bucket, change| Ok(((), bucket.store.delete_all(change, &keys)?))).await
     }
 }

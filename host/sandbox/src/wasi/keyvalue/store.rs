@@ -46,7 +46,7 @@ pub(crate) struct Bounds {
 
 /// A bucket of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BucketPath {
     /// Whose state it is: nobody's in particular (empty), or one caller's.
     pub(crate) namespace: String,
     /// The bucket's name.
@@ -83,13 +83,13 @@ impl Drop for Waiter {
 /// Where something is written, within which bounds, and as long as somebody waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a BucketPath,
     pub(crate) bounds: &'a Bounds,
     pub(crate) stop: &'a Stop,
 }
 
 /// The right to write, which one has at a time.
-pub(crate) type Turn = OwnedSemaphorePermit;
+pub(crate) type WriteTurn = OwnedSemaphorePermit;
 
 /// One answer to a listing.
 #[derive(Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl Store {
     }
 
     /// Waits until nobody else writes.
-    pub(crate) async fn turn(&self) -> Option<Turn> {
+    pub(crate) async fn turn(&self) -> Option<WriteTurn> {
         // It is never closed.
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// The value of `key`.
-    pub(crate) fn get(&self, place: &Place, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
+    pub(crate) fn get(&self, place: &BucketPath, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Whether there is an entry of this key.
-    pub(crate) fn exists(&self, place: &Place, key: &str) -> Result<bool, Refusal> {
+    pub(crate) fn exists(&self, place: &BucketPath, key: &str) -> Result<bool, Refusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -165,9 +165,10 @@ impl Store {
     /// more than `bytes_max`.
     pub(crate) fn get_all(
         &self,
-        place: &Place,
+        place: &BucketPath,
         keys: Vec<String>,
-        (bytes_max, stop): (u64, &Stop),
+        bytes_max: u64,
+        stop: &Stop,
     ) -> Result<Vec<Option<Pair>>, Refusal> {
         check_keys(keys.iter())?;
         self.file.read(|transaction| {
@@ -244,7 +245,7 @@ impl Store {
     }
 
     /// The keys that were first set after the one at `cursor`; all of them, where there is no cursor.
-    pub(crate) fn keys(&self, place: &Place, cursor: Option<u64>) -> Result<Page, Refusal> {
+    pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<Page, Refusal> {
         let (namespace, bucket) = (place.namespace.as_str(), place.bucket.as_str());
         let Some(first) = cursor.unwrap_or(0).checked_add(1) else {
             return Ok(Page { keys: Vec::new(), cursor: None });
@@ -285,7 +286,7 @@ struct Writer<'t> {
     transaction: &'t WriteTransaction,
     entries: Table<'t, (&'static str, &'static str, &'static str), (u64, &'static [u8])>,
     usage: Table<'t, &'static str, (u64, u64)>,
-    place: &'t Place,
+    place: &'t BucketPath,
     bounds: &'t Bounds,
     stop: &'t Stop,
     before: Held,

@@ -37,7 +37,7 @@ pub(crate) struct NetLimits {
 
 /// Which direction ran over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum OverDirection {
     Egress,
     Ingress,
 }
@@ -162,10 +162,10 @@ impl CallNet {
     }
 
     /// Which direction ran over, if one did.
-    pub(crate) fn over(&self) -> Option<Over> {
+    pub(crate) fn over(&self) -> Option<OverDirection> {
         match (self.egress.is_over(), self.ingress.is_over()) {
-            (true, _) => Some(Over::Egress),
-            (_, true) => Some(Over::Ingress),
+            (true, _) => Some(OverDirection::Egress),
+            (_, true) => Some(OverDirection::Ingress),
             _ => None,
         }
     }

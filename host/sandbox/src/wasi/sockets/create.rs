@@ -10,7 +10,7 @@ use crate::wasi::state::CallState;
 
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        if self.reach().grants().network().tcp_rules().is_empty() {
+        if self.capabilities().grants().network().tcp_rules().is_empty() {
             return Err(denied());
         }
         self.count_socket()?;
@@ -20,7 +20,7 @@ impl tcp_create_socket::Host for CallState {
 
 impl udp_create_socket::Host for CallState {
     async fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
-        if self.reach().grants().network().udp_rules().is_empty() {
+        if self.capabilities().grants().network().udp_rules().is_empty() {
             return Err(denied());
         }
         self.count_socket()?;

@@ -99,7 +99,7 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        let permit = self.reach().grants().network().lookup(&name).map_err(|denial| {
+        let permit = self.capabilities().grants().network().lookup(&name).map_err(|denial| {
             self.deny(denial);
             denied()
         })?;
@@ -107,8 +107,12 @@ impl Host for CallState {
         if !net.lookup() {
             return Err(ErrorCode::PermanentResolverFailure.into());
         }
-        let lookup =
-            Lookup { permit, resolver: Arc::clone(self.reach().http().resolver()), net, denials: self.denials.clone() };
+        let lookup = Lookup {
+            permit,
+            resolver: Arc::clone(self.capabilities().http().resolver()),
+            net,
+            denials: self.denials.clone(),
+        };
         let answers = Answers::Waiting(spawn(lookup.run()));
         Ok(self.table().push(answers)?)
     }

@@ -39,13 +39,13 @@ use crate::wasi::state::CallState;
 /// Everything of `wasi:sockets`.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type State = CallState;
-    type Own = HasSelf<CallState>;
+    type HasState = HasSelf<CallState>;
     // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
-    wasi::tcp::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::udp::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
-    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, State::called)?;
+    wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();
     wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
@@ -84,21 +84,21 @@ impl CallState {
             self.socket_net();
             return Ok(());
         }
-        self.deny(self.reach().grants().network().never_listens(capability, "bind", address));
+        self.deny(self.capabilities().grants().network().never_listens(capability, "bind", address));
         Err(denied())
     }
 
     /// A TCP connection to this address, or the denial of it.
     fn may_connect(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.reach().grants().network().tcp(address, &net.resolved());
+        let decision = self.capabilities().grants().network().tcp(address, &net.resolved());
         self.record(decision)
     }
 
     /// UDP packets to and from this address, or the denial of it.
     fn may_send(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.reach().grants().network().udp(address, &net.resolved());
+        let decision = self.capabilities().grants().network().udp(address, &net.resolved());
         self.record(decision)
     }
 

@@ -37,7 +37,7 @@ impl CallState {
     fn never_listens(&mut self, socket: &Socket) -> SocketResult<()> {
         let local = self.sockets().local_address(Resource::new_borrow(socket.rep())).map(SocketAddr::from);
         let local = local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        self.deny(self.reach().grants().network().never_listens(Capability::Tcp, "listen", local));
+        self.deny(self.capabilities().grants().network().never_listens(Capability::Tcp, "listen", local));
         Err(denied())
     }
 }

@@ -10,7 +10,7 @@ use super::super::ty::{Int, Ty, TyId, Types};
 use super::super::{Descriptions, encode};
 use super::generate::{any_type, any_value, spoil};
 use super::{Dice, Random};
-use crate::{CallInput, Failure, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
+use crate::{CallInput, Capabilities, Failure, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
@@ -158,11 +158,12 @@ impl Loaded {
     }
 
     async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
-        let (limits, reach) = (Limits::default(), Reach::sealed(""));
+        let (limits, capabilities) = (Limits::default(), Capabilities::sealed(""));
         let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
-        let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
+        let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
         let program = None;
-        let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
+        let input =
+            CallInput { tool, arguments_json, program, limits: &limits, capabilities: &capabilities, caller, source };
         self.component.call_tool(input).await.outcome.map(|result| result.structured_json.unwrap())
     }
 }

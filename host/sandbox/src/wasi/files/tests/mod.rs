@@ -19,7 +19,7 @@ use super::listing::Step;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
-use crate::wasi::problem::ReachProblem;
+use crate::wasi::grant_problem::GrantProblem;
 
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
@@ -35,7 +35,7 @@ fn grants(table: &str) -> Vec<Mount> {
 }
 
 /// Makes a table's mounts ready for a manifest in `folder`.
-fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<ReachProblem>> {
+fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<GrantProblem>> {
     let state = folder.join(".toolcell");
     Prepared::new(&grants(table), &Surroundings { folder, hidden: &[&state] })
 }

@@ -15,7 +15,7 @@ use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
 use crate::secrets::{SecretValue, Secrets};
 use crate::wasi::http::exchange::Worker;
-use crate::wasi::http::{HttpHooks, HttpReach};
+use crate::wasi::http::{HttpClient, HttpHooks};
 use crate::wasi::net::{NetGuard, NetLimits, Resolver};
 
 /// What a call is granted and limited to.
@@ -90,11 +90,11 @@ impl Granted {
         let value = |name: &str| SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap();
         let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
         let secrets = Arc::new(Secrets::new(secrets));
-        let reach = HttpReach::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
-        let reach = reach.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let client = HttpClient::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
+        let client = client.unwrap_or_else(|problems| panic!("{problems:?}"));
         let guard = NetGuard::new(NetLimits::from(&limits));
         let denials = Denials::new(Arc::new(NoCaller));
-        let hooks = HttpHooks::new(reach, Arc::clone(guard.net()), denials.clone());
+        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone());
         Call { hooks, guard, denials, workers: JoinSet::new() }
     }
 }

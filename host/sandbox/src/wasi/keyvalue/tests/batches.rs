@@ -34,7 +34,7 @@ fn a_batch_that_nobody_waits_for_any_more_is_not_done() {
     assert!(matches!(store.set_all(change, &pairs), Err(Refusal::Stopped)));
     assert!(matches!(store.delete_all(change, &["a".to_owned()]), Err(Refusal::Stopped)));
     assert!(matches!(store.add(change, "n", 1), Err(Refusal::Stopped)));
-    assert!(matches!(store.get_all(&place, vec!["a".to_owned()], (1000, &stop)), Err(Refusal::Stopped)));
+    assert!(matches!(store.get_all(&place, vec!["a".to_owned()], 1000, &stop), Err(Refusal::Stopped)));
     assert_eq!(all_keys(&store, &shared()), ["a"]);
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::database::Mark;
 use super::error::{OpenError, Refusal};
 use super::store::{
-    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair,
-    Place, Stop, Store,
+    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, BucketPath, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX,
+    PAGE_KEYS_MAX, Pair, Stop, Store,
 };
 
 const ROOMY: Bounds = Bounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };
@@ -26,42 +26,42 @@ fn store(folder: &Path) -> Store {
     open(folder, "notes").unwrap()
 }
 
-fn place(namespace: &str, bucket: &str) -> Place {
-    Place { namespace: namespace.to_owned(), bucket: bucket.to_owned() }
+fn place(namespace: &str, bucket: &str) -> BucketPath {
+    BucketPath { namespace: namespace.to_owned(), bucket: bucket.to_owned() }
 }
 
-fn shared() -> Place {
+fn shared() -> BucketPath {
     place("", "default")
 }
 
 /// What nobody stops.
 impl Store {
-    fn set_many(&self, place: &Place, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
+    fn set_many(&self, place: &BucketPath, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
         self.set_all(Change { place, bounds, stop: &Stop::default() }, pairs)
     }
 
-    fn delete_many(&self, place: &Place, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
+    fn delete_many(&self, place: &BucketPath, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
         self.delete_all(Change { place, bounds, stop: &Stop::default() }, keys)
     }
 
-    fn increment(&self, place: &Place, bounds: &Bounds, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
+    fn increment(&self, place: &BucketPath, bounds: &Bounds, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
         self.add(Change { place, bounds, stop: &Stop::default() }, key, delta)
     }
 
-    fn get_many(&self, place: &Place, keys: Vec<String>, bytes_max: u64) -> Result<Vec<Option<Pair>>, Refusal> {
-        self.get_all(place, keys, (bytes_max, &Stop::default()))
+    fn get_many(&self, place: &BucketPath, keys: Vec<String>, bytes_max: u64) -> Result<Vec<Option<Pair>>, Refusal> {
+        self.get_all(place, keys, bytes_max, &Stop::default())
     }
 }
 
-fn set(store: &Store, place: &Place, bounds: &Bounds, key: &str, value: &str) -> Result<(), Refusal> {
+fn set(store: &Store, place: &BucketPath, bounds: &Bounds, key: &str, value: &str) -> Result<(), Refusal> {
     store.set_many(place, bounds, &[(key.to_owned(), value.as_bytes().to_vec())]).map(drop)
 }
 
-fn get(store: &Store, place: &Place, key: &str) -> Option<String> {
+fn get(store: &Store, place: &BucketPath, key: &str) -> Option<String> {
     store.get(place, key).unwrap().map(|value| String::from_utf8(value).unwrap())
 }
 
-fn all_keys(store: &Store, place: &Place) -> Vec<String> {
+fn all_keys(store: &Store, place: &BucketPath) -> Vec<String> {
     let mut keys = Vec::new();
     let mut cursor = None;
     loop {

@@ -9,21 +9,21 @@ use toolcell_policy::Grants;
 use super::inject::Injector;
 use super::tls::Tls;
 use crate::secrets::Secrets;
+use crate::wasi::grant_problem::GrantProblem;
 use crate::wasi::net::Resolver;
-use crate::wasi::problem::ReachProblem;
 
 /// Bytes of one `ca` file: all public authorities together take a quarter.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
 /// What a tool's HTTP requests are made with.
-pub(crate) struct HttpReach {
+pub(crate) struct HttpClient {
     grants: Arc<Grants>,
     resolver: Arc<Resolver>,
     tls: Tls,
     injector: Injector,
 }
 
-impl HttpReach {
+impl HttpClient {
     /// Reads the certificates that the grants name, relative to `folder`.
     ///
     /// # Errors
@@ -33,11 +33,11 @@ impl HttpReach {
         folder: &Path,
         resolver: Arc<Resolver>,
         secrets: Arc<Secrets>,
-    ) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    ) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut pems = Vec::new();
         for file in grants.network().ca() {
-            let problem = |message: String| ReachProblem {
+            let problem = |message: String| GrantProblem {
                 span: file.span(),
                 message,
                 hint: "`ca` names files of certificates in PEM form".to_owned(),

@@ -9,16 +9,16 @@ use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
 use crate::wasi::files::{Identity, Prepared, Surroundings};
-use crate::wasi::http::HttpReach;
+use crate::wasi::grant_problem::{GrantNote, GrantProblem};
+use crate::wasi::http::HttpClient;
 use crate::wasi::keyvalue::{self, GrantedState};
 use crate::wasi::net::Resolver;
-use crate::wasi::problem::{Note, ReachProblem};
 
 /// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
 pub type SecretProblem = (String, String);
 
 /// What a tool's grants are made ready with.
-pub struct Setting<'a> {
+pub struct GrantSources<'a> {
     /// Where the manifest's relative paths start.
     pub folder: &'a Path,
     /// A variable of the host's environment, for values that the manifest takes `from` it.
@@ -32,23 +32,23 @@ pub struct Setting<'a> {
 }
 
 /// What one tool can reach. Immutable; shared by its calls.
-pub struct Reach {
+pub struct Capabilities {
     grants: Arc<Grants>,
     environment: Vec<(String, String)>,
     config: WasiConfigVariables,
     keyvalue: Option<GrantedState>,
     files: Arc<Prepared>,
     secrets: Arc<Secrets>,
-    http: Arc<HttpReach>,
-    notes: Vec<Note>,
+    http: Arc<HttpClient>,
+    notes: Vec<GrantNote>,
 }
 
-impl Reach {
+impl Capabilities {
     /// Makes the grants ready: opens, reads and checks what they name.
     ///
     /// # Errors
     /// Every grant that cannot be given.
-    pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    pub fn prepare(grants: &Arc<Grants>, setting: &GrantSources<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut environment = environment(grants, setting, &mut problems);
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
@@ -62,7 +62,7 @@ impl Reach {
         });
         let notes = files.notes().iter().cloned().chain(secrets.short().map(short)).collect();
         let resolver = Resolver::new(setting.name_servers);
-        let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
+        let http = HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
         match http {
             Ok(http) if problems.is_empty() => {
                 let grants = Arc::clone(grants);
@@ -81,7 +81,7 @@ impl Reach {
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = variables(&grants, []);
-        let http = HttpReach::plain(&grants);
+        let http = HttpClient::plain(&grants);
         let secrets = Arc::default();
         let (environment, files) = (Vec::new(), Arc::default());
         Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
@@ -105,7 +105,7 @@ impl Reach {
 
     /// What is as the manifest says, but may not be what its author meant.
     #[must_use]
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
 
@@ -126,7 +126,7 @@ impl Reach {
     }
 
     /// What HTTP requests are made with.
-    pub(crate) fn http(&self) -> &Arc<HttpReach> {
+    pub(crate) fn http(&self) -> &Arc<HttpClient> {
         &self.http
     }
 
@@ -136,14 +136,14 @@ impl Reach {
     }
 }
 
-fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Vec<(String, String)> {
+fn environment(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Vec<(String, String)> {
     let mut environment = Vec::new();
     for variable in grants.env() {
         match variable.source() {
             EnvSource::Text(value) => environment.push((variable.name().to_owned(), value.clone())),
             EnvSource::Host(name) => match (setting.variable)(name) {
                 Some(value) => environment.push((variable.name().to_owned(), value)),
-                None => problems.push(ReachProblem {
+                None => problems.push(GrantProblem {
                     span: variable.span(),
                     message: format!("the host's environment has no variable {name:?}"),
                     hint: format!("set {name} before the host starts, or give the value here"),
@@ -154,26 +154,26 @@ fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachP
     environment
 }
 
-fn secrets(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Secrets {
+fn secrets(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Secrets {
     let mut held = Vec::new();
     for secret in grants.secrets() {
         match (setting.secret)(secret.source()) {
             Ok(value) => held.push((secret.clone(), value)),
             Err((message, hint)) => {
                 let message = format!("the secret {:?}: {message}", secret.name());
-                problems.push(ReachProblem { span: secret.span(), message, hint });
+                problems.push(GrantProblem { span: secret.span(), message, hint });
             }
         }
     }
     Secrets::new(held)
 }
 
-fn short(secret: &Secret) -> Note {
+fn short(secret: &Secret) -> GrantNote {
     let message = format!(
         "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
         secret.name()
     );
-    Note { span: secret.span(), message }
+    GrantNote { span: secret.span(), message }
 }
 
 /// What a tool with these grants is told. An exposed secret goes by its name, which no setting has.

@@ -3,7 +3,7 @@ use toolcell_policy::Span;
 
 /// A grant that cannot be made ready: the host's side of it is missing or wrong.
 #[derive(Debug)]
-pub struct ReachProblem {
+pub struct GrantProblem {
     /// Where the manifest says it.
     pub span: Span,
     /// What is wrong, in one sentence without a full stop.
@@ -14,7 +14,7 @@ pub struct ReachProblem {
 
 /// Something that is as the manifest says, but that its author may not have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct GrantNote {
     /// Where the manifest says it.
     pub span: Span,
     /// What it is, in one sentence without a full stop.

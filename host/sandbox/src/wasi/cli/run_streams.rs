@@ -13,7 +13,7 @@ use crate::wasi::cli::printing::Print;
 const LAST_WORDS_BYTES: usize = 4 << 10;
 
 /// What one run has for standard streams, arguments and variables.
-pub(crate) struct Standard {
+pub(crate) struct RunStreams {
     pub(crate) invocation: Invocation,
     pub(crate) printed: Printed,
 }
@@ -21,14 +21,14 @@ pub(crate) struct Standard {
 /// What a program prints.
 #[derive(Clone, Debug)]
 pub(crate) struct Printed {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptOutput>>,
     log: LogBudget,
     /// Bytes that standard output may have where it is the answer; `None` where it goes the way of standard error.
     stdout_bytes_max: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptOutput {
     stdout: Vec<u8>,
     end: VecDeque<u8>,
 }
@@ -83,7 +83,7 @@ impl Printed {
     }
 
     /// A panic while printing leaves what was kept as it was.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, KeptOutput> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<ReachPr
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();
-            problems.push(ReachProblem { span: policy.span(), message: error.to_string(), hint });
+            problems.push(ReachProblem { span: grants.keyvalue_span(), message: error.to_string(), hint });
             None
         }
     }

@@ -71,7 +71,7 @@ impl Grants {
         rows.extend(self.keyvalue().map(|state| {
             let each = if state.per_caller() { " for each caller" } else { "" };
             let (bytes, entries) = (show_bytes(state.quota_bytes()), show_count(state.entries()));
-            row(Capability::KeyValue, format!("{bytes} in {entries} entries{each}"), Some(state.span()))
+            row(Capability::KeyValue, format!("{bytes} in {entries} entries{each}"), self.places.keyvalue.clone())
         }));
         rows.extend(
             self.secrets().iter().map(|secret| row(Capability::Secret, secret_words(secret), Some(secret.span()))),

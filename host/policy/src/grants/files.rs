@@ -16,6 +16,7 @@ use super::Subject;
 use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};
+use crate::quantity::{GIB, KIB};
 use crate::text::toml_string;
 
 /// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
@@ -24,9 +25,6 @@ pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// The same of files and folders.
 pub const FILES_DEFAULT: u64 = 1_000;
-
-const KIB: u64 = 1 << 10;
-const GIB: u64 = 1 << 30;
 
 /// Bytes of a writable mount.
 pub(crate) const MOUNT_QUOTA: Spec = Spec {
@@ -164,9 +162,6 @@ impl fmt::Display for FileAccess {
 }
 
 impl Mount {
-    /// The numbers of a writable mount, in the order of reports.
-    pub const LIMITS: [&'static Spec; 2] = [&MOUNT_QUOTA, &MOUNT_FILES];
-
     /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
     #[must_use]
     pub fn guest(&self) -> &str {

@@ -90,9 +90,6 @@ pub struct Rights<'c> {
 }
 
 impl Callers {
-    /// The bounds of a caller, in the order of reports.
-    pub const LIMITS: [&'static Spec; 2] = [&RATE, &CONCURRENCY];
-
     pub(crate) fn new(rules: Vec<CallerRule>) -> Self {
         let numbered = rules.iter().enumerate();
         let named = numbered.flat_map(|(number, rule)| rule.names.iter().map(move |name| (name.clone(), number)));

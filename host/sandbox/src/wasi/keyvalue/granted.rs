@@ -57,7 +57,7 @@ pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<GrantPr
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();
-            problems.push(GrantProblem { span: policy.span(), message: error.to_string(), hint });
+            problems.push(GrantProblem { span: grants.keyvalue_span(), message: error.to_string(), hint });
             None
         }
     }

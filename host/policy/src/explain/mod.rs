@@ -89,7 +89,7 @@ impl Grants {
             Ask::Secret(name) => self.explain_secret(name, &mut notes),
             Ask::KeyValue => {
                 let open = self.open_keyvalue();
-                open.map(|state| RuleRef::new(&format!("[{}]", self.subject().section("keyvalue")), state.span()))
+                open.map(|_| RuleRef::new(&format!("[{}]", self.subject().section("keyvalue")), self.keyvalue_span()))
             }
         };
         Explanation { asked: ask.to_string(), verdict, notes }

@@ -41,7 +41,7 @@ pub use variable::{EnvSource, EnvVar};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
 pub(crate) use http::{is_token, split_port};
-pub(crate) use keyvalue::{ENTRIES, QUOTA, VALUE};
+pub(crate) use keyvalue::KEYVALUE;
 pub(crate) use private::check as check_address;
 
 /// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach nothing.
@@ -78,6 +78,7 @@ pub(crate) struct Places {
     pub(crate) args: Option<Span>,
     pub(crate) stdin: Option<Span>,
     pub(crate) config: Option<Span>,
+    pub(crate) keyvalue: Option<Span>,
 }
 
 impl Subject {
@@ -210,7 +211,13 @@ impl Grants {
         self.keyvalue.as_ref()
     }
 
-    /// The same, or the denial of opening a store.
+    /// The place where the manifest grants state between calls; at its start where nothing grants it.
+    #[must_use]
+    pub fn keyvalue_span(&self) -> Span {
+        self.places.keyvalue.clone().unwrap_or_default()
+    }
+
+    /// State between calls, or the denial of opening a store.
     ///
     /// # Errors
     /// [`Denial`] where nothing grants it.

@@ -1,5 +1,5 @@
-//! `wasi:filesystem` itself: on which thread each of its functions runs. What asks the disk leaves the protocol's threads first;
-//! what waits for it, or counts a folder, is done aside.
+//! `wasi:filesystem` itself, with the thread of each function. Functions that ask the disk leave
+//! the protocol's threads first. Those that wait for the disk, or count a folder, run aside.
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -24,7 +24,8 @@ type Result<T> = std::result::Result<T, Refused>;
 type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
-    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being counted that it may ask about.
+    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being
+    /// counted that it may ask about.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         duties::leave().await;
         let prepared = Arc::clone(self.files.prepared());
@@ -40,7 +41,8 @@ impl FilesView<'_> {
         work(self)
     }
 
-    /// Does something that may need room; where there is none, has what is there counted again, and tries once more.
+    /// Does something that may need room. Where there is none, it has the folder counted again, and
+    /// tries once more.
     async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let done = self.away(&mut attempt).await;
         let full = matches!(done, Err(Refused::Code(ErrorCode::InsufficientSpace)));
@@ -78,14 +80,15 @@ impl HostDescriptor for FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Advice is taken and not followed: what is read ahead or forgotten is other programs' memory too.
+    /// Advice is taken and not followed: reading ahead and forgetting also use other programs'
+    /// memory.
     fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
         self.file(&fd)?;
         Ok(())
     }
 
-    /// What can be done with a folder is what its mount allows, however it was opened: the C library opens folders to read
-    /// and then changes what is in them, as POSIX lets it.
+    /// A folder's mount decides what may be done with it, however it was opened. The C library
+    /// opens folders to read and then changes their entries, as POSIX lets it.
     fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
         let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
         Ok(match self.table.get(&fd)? {
@@ -205,7 +208,8 @@ impl HostDescriptor for FilesView<'_> {
         self.away(|view| view.metadata_hash_at(fd, flags, path)).await
     }
 
-    /// Closing the last handle of a file without a name gives its room back, on the disk and in the book.
+    /// Closing the last handle of a file without a name gives its room back, on the disk and in the
+    /// book.
     async fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
         self.away(|view| view.table.delete(fd).map(drop)).await?;
         Ok(())
@@ -213,7 +217,8 @@ impl HostDescriptor for FilesView<'_> {
 }
 
 impl HostDirectoryEntryStream for FilesView<'_> {
-    /// A folder may hold any number of names that no guest can see: others get their turn in between.
+    /// A folder may hold any number of names that no guest can see: others get their turn in
+    /// between.
     async fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
         loop {
             match self.away(|view| view.step(&listing)).await? {

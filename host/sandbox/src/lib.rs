@@ -1,13 +1,14 @@
-//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of its
-//! own, with fuel, memory, output and time limits.
+//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of
+//! its own, with fuel, memory, output and time limits.
 //!
-//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest text, or
-//! of command lines. It takes bytes and [`toolcell_policy::Limits`], and returns values.
+//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest
+//! text, or of command lines. It takes bytes and [`toolcell_policy::Limits`], and returns values.
 //!
 //! - [`Sandbox`] holds the engine; one per process.
 //! - [`ToolComponent`] is one loaded component, ready to be instantiated.
-//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error. A guest's
-//!   misbehaviour ends in a [`Failure`] with a text for the model and another for the operator.
+//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error. A
+//!   guest's misbehaviour ends in a [`Failure`] with a text for the model and another for the
+//!   operator.
 //!
 //! Imports run in one direction only, from the top of this table to its end:
 //!

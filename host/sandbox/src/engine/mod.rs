@@ -1,9 +1,9 @@
-//! The engine of WebAssembly: its settings, its clock, its pool of slots, the memory limit of a store,
-//! and the threads that compile and run guests. Must not hold: WASI, components, or calls.
+//! The engine of WebAssembly: its settings, its clock, its pool of slots, the memory limit of a
+//! store, and the threads that compile and run guests. Must not hold: WASI, components, or calls.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `background.rs`, `duties.rs` | threads that give way, and threads that must not run guests for long |
+//! | `background.rs`, `duties.rs` | threads that give way, and threads with other duties |
 //! | `epoch.rs` | the clock that makes computing guests yield |
 //! | `fuel.rs` | fuel of host functions |
 //! | `limiter.rs` | the memory limit of one store |

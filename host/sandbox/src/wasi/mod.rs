@@ -12,8 +12,9 @@
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
 //!
-//! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is the data of a call's store. A new
-//! interface has a file or a folder here, with its own `bindings.rs`, and two lines in `load/imports.rs`.
+//! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is the data of a call's store.
+//! A new interface has a file or a folder here, with its own `bindings.rs`, and two lines in
+//! `load/imports.rs`.
 pub(crate) mod capabilities;
 pub(crate) mod cli;
 pub(crate) mod files;

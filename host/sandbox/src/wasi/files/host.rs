@@ -6,9 +6,7 @@ use toolcell_policy::FileAccess;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 
 use super::bindings::preopens;
-use super::bindings::types::{
-    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
-};
+use super::bindings::types::{self, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::entries;
 use super::facts::{self, Facts};
@@ -24,6 +22,12 @@ pub(crate) struct FilesView<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) denials: &'a Denials,
+}
+
+/// The times that a guest sets.
+pub(super) struct NewTimes {
+    pub(super) accessed: NewTimestamp,
+    pub(super) modified: NewTimestamp,
 }
 
 /// Marks [`FilesView`] for the linker.
@@ -256,26 +260,21 @@ impl FilesView<'_> {
         fd: Resource<Descriptor>,
         flags: PathFlags,
         path: String,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
+        new: NewTimes,
     ) -> Result<()> {
         let spot = self.spot(&fd, &path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Write, &spot.at)?;
-        let times = facts::times(accessed, modified)?;
+        let times = facts::times(new.accessed, new.modified)?;
         Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
     }
 
     pub(super) fn link_at(
         &mut self,
         fd: &Resource<Descriptor>,
-        flags: PathFlags,
         old: &str,
         to: &Resource<Descriptor>,
         new: &str,
     ) -> Result<()> {
-        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
-            return Err(ErrorCode::Invalid.into());
-        }
         let (old, new) = (self.spot(fd, old)?, self.spot(to, new)?);
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
         let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
@@ -288,14 +287,11 @@ impl FilesView<'_> {
     pub(super) fn open_at(
         &mut self,
         fd: &Resource<Descriptor>,
-        path_flags: PathFlags,
         path: &str,
-        open_flags: OpenFlags,
-        flags: DescriptorFlags,
+        request: OpenRequest,
     ) -> Result<Resource<Descriptor>> {
-        let asked = OpenRequest::new(path_flags, open_flags, flags)?;
         let folder = self.folder(fd)?;
-        let opened = self.files.open(&folder, path, asked)?;
+        let opened = self.files.open(&folder, path, request)?;
         Ok(self.table.push(opened)?)
     }
 

@@ -11,10 +11,11 @@ use super::bindings::types::{
 };
 use super::call::Descriptor;
 use super::handle::Position;
-use super::host::{FilesView, aside};
+use super::host::{FilesView, NewTimes, aside};
 use super::ledger::Account;
 use super::listing::{Listing, Step};
 use super::mount::Source;
+use super::open::OpenRequest;
 use super::prepared::Prepared;
 use super::refused::Refused;
 use super::streams::{Reader, Writer};
@@ -158,11 +159,14 @@ impl HostDescriptor for FilesView<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> Result<()> {
-        self.away(|view| view.set_times_at(fd, flags, path, accessed, modified)).await
+        self.away(|view| view.set_times_at(fd, flags, path, NewTimes { accessed, modified })).await
     }
 
     async fn link_at(&mut self, fd: Fd, flags: PathFlags, old: String, to: Fd, new: String) -> Result<()> {
-        self.with_room(|view| view.link_at(&fd, flags, &old, &to, &new)).await
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        self.with_room(|view| view.link_at(&fd, &old, &to, &new)).await
     }
 
     async fn open_at(
@@ -173,7 +177,8 @@ impl HostDescriptor for FilesView<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Fd> {
-        self.with_room(|view| view.open_at(&fd, path_flags, &path, open_flags, flags)).await
+        let request = OpenRequest::new(path_flags, open_flags, flags)?;
+        self.with_room(|view| view.open_at(&fd, &path, request)).await
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> Result<String> {

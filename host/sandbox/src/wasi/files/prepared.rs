@@ -102,8 +102,8 @@ impl Prepared {
                 Ok((Source::Scratch(*quota), None, Vec::new()))
             }
             MountKind::Host { path, access, create, quota } => {
-                let site = Site { grant, shown: path, access: *access };
-                self.host(&site, &around.folder.join(path), *create, *quota, around)
+                let site = Site { grant, shown: path, access: *access, create: *create };
+                self.host(&site, &around.folder.join(path), *quota, around)
             }
         }
     }
@@ -112,11 +112,10 @@ impl Prepared {
         &mut self,
         site: &Site<'_>,
         path: &Path,
-        create: bool,
         quota: Option<Quota>,
         around: &Surroundings<'_>,
     ) -> Result<Made, Box<GrantProblem>> {
-        let real = site.resolve(path, create)?;
+        let real = site.resolve(path)?;
         if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
             let message =
                 format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
@@ -213,16 +212,18 @@ struct Site<'a> {
     /// The path as the manifest has it.
     shown: &'a str,
     access: Access,
+    /// The host makes the folder where it is missing.
+    create: bool,
 }
 
 impl Site<'_> {
-    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<GrantProblem>> {
+    fn resolve(&self, path: &Path) -> Result<PathBuf, Box<GrantProblem>> {
         match path.canonicalize() {
             Ok(real) => return Ok(real),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(self.unusable(&error)),
         }
-        if !create {
+        if !self.create {
             let hint = "make it, or let the host make it as a folder with `create = true`".to_owned();
             return Err(problem(self.grant, format!("there is no {:?}", self.shown), hint));
         }

@@ -35,7 +35,8 @@ const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 pub(super) enum Trust {
     /// Verified: nothing is known about the file's last use.
     Verify,
-    /// Verified only after a crash: this process verified it, and it was closed in good order since.
+    /// Verified only after a crash: this process verified the file, and closed it in good order
+    /// since.
     AsClosed,
 }
 

@@ -9,7 +9,7 @@
 //! | asked for | what happens |
 //! |---|---|
 //! | a socket | given where there is a rule of its protocol; counted |
-//! | bind to the unspecified address and port 0 | done; packets come from permitted addresses only |
+//! | bind to the unspecified address, port 0 | done; packets come from permitted addresses only |
 //! | bind to anything else, listen, accept | denied, always |
 //! | TCP connect, UDP connect, each UDP packet out | the address is decided on |
 //! | each UDP packet in | dropped if the guest may not send to its sender |

@@ -1,13 +1,27 @@
-//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of its own,
-//! with fuel, memory, output and time limits.
+//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of
+//! its own, with fuel, memory, output and time limits.
 //!
-//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest text, or of
-//! command lines: it is handed bytes and [`toolcell_policy::Limits`], and gives back values.
+//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest
+//! text, or of command lines. It takes bytes and [`toolcell_policy::Limits`], and returns values.
 //!
 //! - [`Sandbox`] holds the engine; one per process.
 //! - [`ToolComponent`] is one loaded component, ready to be instantiated.
-//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error: whatever a guest
-//!   does ends in a [`Failure`] with a text for the model and another for the operator.
+//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error. A
+//!   guest's misbehaviour ends in a [`Failure`] with a text for the model and another for the
+//!   operator.
+//!
+//! Imports run in one direction only, from the top of this table to its end:
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `run/` | one call: instance, export, deadline, report; instances made ahead or used again |
+//! | `load/` | from bytes to a component: survey, compiling, cache, linking |
+//! | `shape/` | a component's exports as tools: contract, typed, program |
+//! | `wasi/` | the state of a store, and the WASI interfaces over it |
+//! | `caller/` | the sender of a call: questions to it, denials told to it |
+//! | `secrets/` | secret values, and their redaction |
+//! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
+//! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;

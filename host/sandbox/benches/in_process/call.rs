@@ -1,4 +1,5 @@
-//! A whole call as the host makes it: slot, fresh store and instance under every limit, export, answer, all given back.
+//! A whole call as the host makes it: slot, fresh store and instance under every limit, export,
+//! answer, all given back.
 use std::sync::Arc;
 
 use criterion::Criterion;
@@ -7,7 +8,8 @@ use toolcell_sandbox::{CallInput, Capabilities, InstanceSource, NoCaller, Sandbo
 
 use crate::guest::{ARGUMENTS, built, runtime};
 
-/// Measures calls of a component of 5 KB without imports, and of one written in Rust with its standard library.
+/// Measures calls of a component of 5 KB without imports, and of one written in Rust with its
+/// standard library.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, limits, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), Limits::default(), runtime());
     let capabilities = Capabilities::sealed("bench");

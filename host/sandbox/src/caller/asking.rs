@@ -1,5 +1,5 @@
-//! The contract's `asking`: what a guest may ask of whoever is behind its caller, and what asking may cost. Must not hold:
-//! how anybody is asked.
+//! The contract's `asking`: a guest's questions to the person behind its caller, and their budget.
+//! Must not hold: how anybody is asked.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,13 @@ use crate::engine::epoch::{Resting, Running, RunningAt};
 use crate::failure::Failure;
 use crate::secrets::Redactor;
 
-/// What asking came to.
+/// The result of asking.
 #[derive(Debug)]
 pub enum Asked {
-    /// The answers in the order of the questions, or why there are none.
+    /// The answers in the order of the questions, or the refusal.
     Answered(Result<Vec<Answer>, Refusal>),
-    /// The call ends here: its caller has the questions, and calls again with the answers; or is refused, and this is why.
+    /// The call ends here: its caller has the questions, and calls again with the answers; or is
+    /// refused, and this is why.
     Ended(Option<String>),
 }
 
@@ -35,7 +36,7 @@ impl From<&EndedByAsking> for Failure {
 }
 
 impl Question {
-    /// What is asked.
+    /// The kind of question.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -55,7 +56,7 @@ impl Question {
         }
     }
 
-    /// Without the values of secrets: what is asked leaves the host.
+    /// The question without the values of secrets: it leaves the host.
     pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
@@ -67,12 +68,12 @@ impl Question {
     }
 }
 
-/// What is left of what one call may ask.
+/// The remaining budget of questions of one call.
 pub(crate) struct AskBudget {
     asks: u64,
     asked: u64,
     ask_bytes: u64,
-    /// How long the call may still wait.
+    /// Time that the call may still wait.
     wait_left: Duration,
     waits: Option<Arc<AskWaits>>,
 }
@@ -83,7 +84,7 @@ impl AskBudget {
         Self { asks, asked: 0, ask_bytes, wait_left: limits.ask_wait(), waits: None }
     }
 
-    /// The times in which the call waits for somebody, for whoever watches its deadline.
+    /// The times in which the call waits for a person, for the call's deadline.
     pub(crate) fn waits(&mut self, running: &Running) -> Arc<AskWaits> {
         let waits = Arc::new(AskWaits {
             running: running.place(),
@@ -100,7 +101,8 @@ impl AskBudget {
         self.asks > 0
     }
 
-    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time left to wait.
+    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time
+    /// left to wait.
     pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
         let began = Instant::now();
         let waiting = self.waits.as_ref().map(AskWaits::wait);
@@ -129,7 +131,7 @@ impl AskBudget {
     }
 }
 
-/// When a call waits for somebody: its deadline stands still meanwhile.
+/// The time that a call waits for a person: its deadline stands still during it.
 pub(crate) struct AskWaits {
     running: RunningAt,
     began: Instant,
@@ -144,7 +146,7 @@ struct WaitState {
 }
 
 impl AskWaits {
-    /// For how long the call has run, the times in which it waited not counted.
+    /// The time that the call has run, without the times in which it waited.
     pub(crate) fn ran(&self) -> Duration {
         let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
         self.began.elapsed().saturating_sub(waited)

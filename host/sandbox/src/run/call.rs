@@ -1,4 +1,5 @@
-//! Running a guest once: slot, store, instance, export, and whichever comes first of answer, deadline and cancellation.
+//! Running a guest once: slot, store, instance, export, and whichever comes first of answer,
+//! deadline and cancellation.
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,48 +33,50 @@ pub struct CallInput<'a> {
     pub tool: &'a str,
     /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
-    /// How a program is run for it; nothing for a tool of any other shape.
+    /// The manifest's settings for running a program; none for a tool of any other shape.
     pub program: Option<&'a Program>,
     /// The limits of this tool.
     pub limits: &'a Limits,
-    /// What this tool can reach. An instance made ahead or kept was made with it.
+    /// The capabilities of this tool. An instance that was made ahead or is used again was made
+    /// with them.
     pub capabilities: &'a Arc<Capabilities>,
-    /// Whoever sent it.
+    /// The sender of the call.
     pub caller: Arc<dyn Caller>,
-    /// Where its instance comes from.
+    /// The source of its instance.
     pub source: InstanceSource<'a>,
 }
 
-/// Where a call's instance comes from.
+/// The source of a call's instance.
 #[derive(Clone, Copy)]
 pub enum InstanceSource<'a> {
     /// Made for this call.
     Fresh,
     /// Made ahead for one call of this tool, with its limits; made now where none waits.
     Warm(&'a Arc<WarmInstances>),
-    /// The caller's own, with what earlier calls left in it; made now where there is none.
+    /// The caller's own, with the state of earlier calls in it; made now where there is none.
     Reused(&'a ReusedInstance),
 }
 
-/// Where an instance goes after its call.
+/// The destination of an instance after its call.
 enum InstanceReturn<'a> {
     Nowhere,
     Warm(&'a WarmInstances),
     Reused(InstanceLease),
 }
 
-/// What a call came to: always a report, whatever the guest did.
+/// The outcome of a call. There is always a report, even where the guest fails.
 #[derive(Debug)]
 pub struct CallReport<T> {
-    /// The answer, or why there is none.
+    /// The answer, or the failure.
     pub outcome: Result<T, Failure>,
-    /// What it took.
+    /// The resources that it used.
     pub usage: Usage,
-    /// What the guest printed.
+    /// The guest's prints.
     pub captured: Captured,
-    /// What it asked for and did not get: the first of it.
+    /// The first denials of the call.
     pub denials: Vec<Denial>,
-    /// Its instance, where that is small and no later call has it. Dropping it takes as long as making it: best done once the answer is out.
+    /// Its instance, where that is small and no later call has it. Dropping it takes as long as
+    /// making it: best done once the answer is out.
     pub spent: SpentInstance,
 }
 
@@ -84,7 +87,7 @@ impl<T> CallReport<T> {
         Self { outcome, usage, captured, denials, spent: SpentInstance::default() }
     }
 
-    /// What is known without running anything.
+    /// A value that is known without running anything.
     pub(crate) fn without_running(value: T) -> Self {
         Self::of(Ok(value))
     }
@@ -95,7 +98,8 @@ impl<T> CallReport<T> {
     }
 }
 
-/// What a call leaves behind. It keeps its memory and its share of the pool until it is dropped, but no call from running.
+/// The instance that a call leaves behind. It keeps its memory and its share of the pool until it
+/// is dropped. It keeps no call from running.
 #[must_use]
 #[derive(Default)]
 pub struct SpentInstance(Option<Box<Instance>>);
@@ -108,7 +112,7 @@ impl std::fmt::Debug for SpentInstance {
 
 impl SpentInstance {
     fn of(mut instance: Instance) -> Self {
-        // What took much gives it back before anything follows.
+        // A large instance gives its memory back before anything follows.
         if !instance.is_small() {
             return Self(None);
         }
@@ -118,10 +122,15 @@ impl SpentInstance {
 }
 
 impl ToolComponent {
-    /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
-    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs: a typed one's
-    /// are its functions, with the descriptions added to what it carries itself, and those of a program are the manifest's.
-    /// What a typed one's definitions come to is counted before any is made: they take no more than a list of the contract's may.
+    /// The component's tools.
+    ///
+    /// A component that keeps the contract is asked for them, in a sandbox with these limits and
+    /// nothing granted: its list does not depend on its capabilities. No other component runs. A
+    /// typed component's tools are its functions, with these descriptions added to its own. A
+    /// program's tools are the manifest's.
+    ///
+    /// The size of a typed component's definitions is counted before any is made. They take no more
+    /// than a list of the contract's may.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed(functions) = self.tools() {
             return match functions.tools(descriptions, limits.host_data_bytes()) {
@@ -189,7 +198,7 @@ async fn run<T>(
     let started = Instant::now();
     let deadline = Deadline { started, limits, waits: waits.as_deref() };
     let answer = if caller.is_cancelled() {
-        // Nobody waits for it any more, or its rights were taken away while it waited: nothing of it runs.
+        // The caller stopped waiting, or lost its rights while it waited: nothing of the call runs.
         Err(Failure::Cancelled)
     } else {
         let work = async {
@@ -198,7 +207,8 @@ async fn run<T>(
             }
             instance.instantiate(component).await?;
             if deadline.is_past() {
-                // Instantiation cannot be interrupted. The deadline ends the call now, before anything else of it runs.
+                // Instantiation cannot be interrupted. The deadline ends the call now, before
+                // anything else of it runs.
                 std::future::pending::<()>().await;
             }
             caller.instantiated();
@@ -219,20 +229,21 @@ async fn run<T>(
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
-    // An answer never speaks of what the disk does not have.
+    // An answer is given only once the disk has the call's writes.
     let outcome = match outcome {
         Ok(value) => match instance.store.data_mut().keyvalue.settle().await {
             Ok(()) => Ok(value),
             Err(fault) => Err(Failure::from(&fault)),
         },
         failed => {
-            // It keeps what it wrote; nobody waits for that.
+            // The call's writes are kept; nobody waits for the disk.
             instance.store.data_mut().keyvalue.abandon();
             failed
         }
     };
     let mut usage = instance.usage(limits, started.elapsed());
-    // An answer that cost too much is none, or the same call would pass or not by where a tick fell.
+    // An answer that cost too much is refused, or the same call would pass or not depending on the
+    // last tick.
     let outcome =
         if outcome.is_ok() && usage.fuel > limits.fuel() { Err(Failure::over(Limit::Fuel, limits)) } else { outcome };
     usage.fuel = usage.fuel.min(limits.fuel());
@@ -291,12 +302,13 @@ async fn obtain<'a>(
     Ok((instance, back))
 }
 
-/// The deadline of a call. It counts from when the call was started, which may be long before this is first looked at.
+/// The deadline of a call. It counts from when the call was started, which may be long before this
+/// is first looked at.
 #[derive(Clone, Copy)]
 struct Deadline<'a> {
     started: Instant,
     limits: &'a Limits,
-    /// The times in which the call waits for a person: its deadline stands still meanwhile.
+    /// The times in which the call waits for a person: its deadline stands still during them.
     waits: Option<&'a AskWaits>,
 }
 

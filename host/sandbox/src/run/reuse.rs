@@ -8,8 +8,8 @@ use crate::run::instance::Instance;
 
 /// At most one instance, for one caller. Its calls run one after the other.
 ///
-/// It is given up when it was idle for long, when it is old, and whenever a call of it ends in any other way than with
-/// an answer: what a guest was stopped in the middle of is in no known state.
+/// It is given up when it was idle for long, when it is old, and when a call ends without an
+/// answer: a guest that was stopped half-way is in no known state.
 pub struct ReusedInstance {
     live: Arc<Mutex<Option<ReusableInstance>>>,
     idle: Duration,
@@ -30,13 +30,15 @@ pub(crate) struct InstanceLease {
 }
 
 impl ReusedInstance {
-    /// None yet. `idle` after its last call, and `lifetime` after it was made, an instance is given up.
+    /// None yet. `idle` after its last call, and `lifetime` after it was made, an instance is given
+    /// up.
     #[must_use]
     pub fn new(idle: Duration, lifetime: Duration) -> Self {
         Self { live: Arc::default(), idle, lifetime }
     }
 
-    /// Waits until no other call uses the instance; gives it where there is one that may still be used.
+    /// Waits until no other call uses the instance; gives it where there is one that may still be
+    /// used.
     pub(crate) async fn turn(&self, wait: Duration) -> Option<(InstanceLease, Option<Instance>)> {
         let mut live = tokio::time::timeout(wait, Arc::clone(&self.live).lock_owned()).await.ok()?;
         let now = Instant::now();
@@ -60,7 +62,7 @@ impl InstanceLease {
 async fn give_up_when_idle(live: Weak<Mutex<Option<ReusableInstance>>>, idle: Duration) {
     tokio::time::sleep(idle).await;
     let Some(live) = live.upgrade() else { return };
-    // One that is in use is not idle; whoever uses it comes by here again.
+    // An instance in use is not idle; its user comes back here.
     let Ok(mut live) = live.try_lock() else { return };
     if live.as_ref().is_some_and(|live| live.used.elapsed() >= idle) {
         *live = None;

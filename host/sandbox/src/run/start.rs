@@ -1,5 +1,6 @@
-//! Start code: what a component does when it is instantiated, before any function of it is called. For an instance made ahead that
-//! is before there is a call, so none is recorded or approved: host functions are errors there that name them.
+//! Start code: it runs when a component is instantiated, before any of its functions is called. For
+//! an instance made ahead, that is before there is a call, so none is recorded or approved. Host
+//! functions are errors there that name them.
 use std::sync::Arc;
 
 use toolcell_policy::Limits;
@@ -12,8 +13,8 @@ use crate::run::store::{self, Terms};
 use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
 
-/// Runs the start code of one instance, whose every import is an error. Code that ends without one always does the same: it has
-/// nothing to learn anything from.
+/// Runs the start code of one instance, whose every import is an error. Code that ends without one
+/// always does the same: it has nothing to learn anything from.
 ///
 /// # Errors
 /// It did not end well for another reason.
@@ -37,7 +38,8 @@ pub(crate) async fn try_alone(
     }
 }
 
-/// An import by its name in the linker, and by its full name, such as `wasi:cli/environment@0.2.6#get-arguments`.
+/// An import by its name in the linker, and by its full name, such as
+/// `wasi:cli/environment@0.2.6#get-arguments`.
 #[derive(Clone, Copy)]
 struct ImportName<'a> {
     name: &'a str,
@@ -149,7 +151,7 @@ mod tests {
         }
     }
 
-    /// How many instances are made ahead, and what is told.
+    /// Makes instances ahead; returns true if one waits, and the notices that were given.
     async fn made((interface, function, ty, call): (&str, &str, &str, &str)) -> (bool, Vec<String>) {
         let component = component((interface, function, ty, call));
         let said: Arc<Mutex<Vec<String>>> = Arc::default();

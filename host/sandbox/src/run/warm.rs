@@ -1,4 +1,5 @@
-//! Instances made ahead for a tool in use, so that a call does not wait for its instantiation. Each serves one call.
+//! Instances made ahead for a tool in use, so that a call does not wait for its instantiation. Each
+//! serves one call.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,8 +19,8 @@ use crate::wasi::capabilities::Capabilities;
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long instances are made without giving the thread back: the reader may be the one that makes them. Eight small ones take as
-/// long.
+/// Time for which instances are made without giving the thread back: it may be the reader's. Eight
+/// small ones take as long.
 const STRETCH: Duration = Duration::from_micros(100);
 
 /// Runs a piece of work on the threads of guests, when these have nothing else to do.
@@ -28,14 +29,14 @@ pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + S
 /// Is told once of a component that nothing is made ahead of, by its name in the manifest, and why.
 pub type StartCodeNotice = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
 
-/// With what instances are made ahead.
+/// The settings for making instances ahead.
 #[derive(Clone)]
 pub struct WarmSetup {
     /// The memory that they have, with those of all other tools.
     pub budget: Arc<WarmBudget>,
-    /// Where they are made.
+    /// The threads that make them.
     pub spawn: Spawn,
-    /// Whoever hears that there are none.
+    /// Receives the notice that nothing is made ahead.
     pub tell: StartCodeNotice,
 }
 
@@ -47,7 +48,7 @@ pub struct WarmBudget {
 }
 
 impl WarmBudget {
-    /// A budget of so many bytes of memories and tables.
+    /// A budget of this many bytes of memories and tables.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes: AtomicU64::new(0) })
@@ -95,11 +96,12 @@ pub struct WarmInstances {
     tool: WarmTool,
     setup: WarmSetup,
     ready: Mutex<Vec<(Instance, Charge)>>,
-    /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
+    /// Used instances, given up away from the path of a call. They count against the budget as
+    /// those that wait do.
     spent: Mutex<Vec<(Instance, Charge)>>,
-    /// Whether instances are being made, or about to be.
+    /// True while instances are being made, or about to be.
     refilling: AtomicBool,
-    /// Whether somebody looks from time to time if the tool is still used.
+    /// True while somebody looks from time to time if the tool is still used.
     watched: AtomicBool,
     calls: AtomicUsize,
 }
@@ -125,16 +127,18 @@ impl WarmInstances {
             let mut ready = lock(&self.ready);
             (ready.pop(), ready.len())
         };
-        // Making one costs as much as it saves the next call, on a CPU that client and host share. So they are made at once
-        // when the last is gone, and most calls find one without anything being made beside them.
+        // Making one costs as much as it saves the next call, on a CPU that client and host share.
+        // So they are made at once when the last is gone, and most calls find one without anything
+        // being made beside them.
         if left <= self.tool.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
             (self.setup.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
 
-    /// Takes an instance whose call has ended, to drop it when others are made. Gives back one that grew, and any where nobody
-    /// looks after them: nothing that a call used stays for longer than the next look.
+    /// Takes an instance whose call has ended, to drop it when others are made. Gives back an
+    /// instance that grew, and any where nobody watches the tool: memory that a call used stays no
+    /// longer than the next look.
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
@@ -179,7 +183,8 @@ impl WarmInstances {
         let terms =
             Terms { limits: &self.tool.limits, capabilities: &self.tool.capabilities, caller: Arc::new(NoCaller) };
         let mut instance = Instance::empty(&self.tool.component, &terms, slot).ok()?;
-        // Whatever was found when it was tried: this code runs with nothing granted, and an instance that asked the host serves no call.
+        // Even after a good try, this code runs with nothing granted, and an instance that asked
+        // the host serves no call.
         instance.store.data_mut().starting();
         let made = tokio::time::timeout(self.tool.limits.deadline(), instance.instantiate(&self.tool.component)).await;
         let alone = instance.store.data_mut().started();
@@ -192,8 +197,9 @@ impl WarmInstances {
         Some((instance, charge))
     }
 
-    /// Tries it once for each component. Its start code must not reach anything for a call that is not recorded yet, nor may what
-    /// it learned without its grants serve a call that has them. An instance made for the call does it with the call's rights.
+    /// Tries it once for each component. Start code must not reach anything for a call that is not
+    /// recorded yet. Nor may its findings without grants serve a call that has them. An instance
+    /// made for the call runs it with the call's rights.
     async fn starts_alone(&self) -> bool {
         if let Some(alone) = self.tool.component.start().is_alone() {
             return alone;

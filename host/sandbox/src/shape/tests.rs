@@ -102,7 +102,8 @@ fn a_component_that_exports_nothing_is_no_tool() {
     assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
 }
 
-/// A component that imports four interfaces of WASI in one minor version, and gives a random number.
+/// A component that imports four interfaces of WASI in one minor version, and gives a random
+/// number.
 fn of_wasi(version: &str) -> String {
     let import = |name: &str, functions: &str| format!("(import \"wasi:{name}@{version}\" (instance {functions}))");
     format!(

@@ -1,5 +1,6 @@
-//! What one tool can reach, made ready at load: opened folders, resolved values, connections' settings. Each call of the
-//! tool borrows it. No decisions: those are the policy's.
+//! The capabilities of one tool: its grants made ready at load, as opened folders, resolved values
+//! and settings of connections. Each call of the tool borrows them. No decisions: those are the
+//! policy's.
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,16 +15,16 @@ use crate::wasi::http::HttpClient;
 use crate::wasi::keyvalue::{self, GrantedState};
 use crate::wasi::net::Resolver;
 
-/// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
+/// The fault of a secret, in one sentence without a full stop, and a hint on how to fix it.
 pub type SecretProblem = (String, String);
 
-/// What a tool's grants are made ready with.
+/// The host's side of a tool's grants.
 pub struct GrantSources<'a> {
-    /// Where the manifest's relative paths start.
+    /// The folder in which the manifest's relative paths start.
     pub folder: &'a Path,
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The value of a secret, or what is wrong and what to do about it.
+    /// The value of a secret, or its fault and a hint on how to fix it.
     pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, SecretProblem>,
     /// The folder of state that tools keep; made when first needed.
     pub state_folder: &'a Path,
@@ -31,7 +32,7 @@ pub struct GrantSources<'a> {
     pub name_servers: &'a [SocketAddr],
 }
 
-/// What one tool can reach. Immutable; shared by its calls.
+/// The capabilities of one tool. Immutable; shared by its calls.
 pub struct Capabilities {
     grants: Arc<Grants>,
     environment: Vec<(String, String)>,
@@ -44,7 +45,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Makes the grants ready: opens, reads and checks what they name.
+    /// Makes the grants ready: opens, reads and checks the files, folders and values that they
+    /// name.
     ///
     /// # Errors
     /// Every grant that cannot be given.
@@ -87,13 +89,13 @@ impl Capabilities {
         Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
     }
 
-    /// What the manifest grants.
+    /// The manifest's grants.
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
     }
 
-    /// What `wasi:config` tells the guest.
+    /// The values that `wasi:config` tells the guest.
     pub(crate) fn config(&self) -> &WasiConfigVariables {
         &self.config
     }
@@ -103,13 +105,13 @@ impl Capabilities {
         self.keyvalue.as_ref()
     }
 
-    /// What is as the manifest says, but may not be what its author meant.
+    /// Grants that are as the manifest says, but may not be as its author meant.
     #[must_use]
     pub fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
 
-    /// Which file or folder each mount of the host is, as it was opened at load.
+    /// The file or folder of each mount of the host, as it was opened at load.
     pub fn mounted(&self) -> impl Iterator<Item = (&Mount, Identity)> {
         self.files.mounted()
     }
@@ -119,13 +121,14 @@ impl Capabilities {
         &self.files
     }
 
-    /// Replaces the values of the tool's secrets by their names, in whatever leaves the host.
+    /// Replaces the values of the tool's secrets by their names, in everything that leaves the
+    /// host.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         self.secrets.redactor()
     }
 
-    /// What HTTP requests are made with.
+    /// The client for HTTP requests.
     pub(crate) fn http(&self) -> &Arc<HttpClient> {
         &self.http
     }
@@ -176,7 +179,8 @@ fn short(secret: &Secret) -> GrantNote {
     GrantNote { span: secret.span(), message }
 }
 
-/// What a tool with these grants is told. An exposed secret goes by its name, which no setting has.
+/// The values for a tool with these grants. An exposed secret goes by its name, which no setting
+/// has.
 fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> WasiConfigVariables {
     let mut variables = WasiConfigVariables::new();
     for (name, value) in exposed {

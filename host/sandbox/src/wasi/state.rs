@@ -1,6 +1,8 @@
-//! What one call's store holds: the WASI context with what is granted, the resource table, the limiter, the log.
+//! The data of one call's store: the WASI context with its grants, the resource table, the limiter,
+//! the log.
 //!
-//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI function.
+//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI
+//! function.
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
@@ -48,13 +50,13 @@ pub(crate) struct CallState {
     net: Option<NetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
-    /// What the program prints that runs, where one does.
+    /// The output of the program that runs, where one does.
     last_words: Option<Printed>,
 }
 
 impl CallState {
-    /// What the grants do not name is not there: no arguments, environment, preopens, sockets or name look-ups; closed
-    /// standard input. Standard output and error go to the call's log.
+    /// Anything that the grants do not name is absent: arguments, environment, preopens, sockets,
+    /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
     pub(crate) fn new(limits: &Limits, capabilities: Arc<Capabilities>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
         let (wasi, gate) = wasi_context(limits, &capabilities, &log);
@@ -90,13 +92,13 @@ impl CallState {
         }
     }
 
-    /// Every host function comes by here for its state, once for each call of it.
+    /// The state for a host function; each call of one comes here once.
     pub(crate) fn called(&mut self) -> &mut Self {
         self.fuel.count_call();
         self.reached()
     }
 
-    /// The same for functions that are counted further down.
+    /// The state for functions that are counted further down.
     pub(crate) fn reached(&mut self) -> &mut Self {
         if self.starting {
             self.seal();
@@ -104,13 +106,14 @@ impl CallState {
         self
     }
 
-    /// From now on, and until [`CallState::started`], code runs that no call was recorded or approved for.
+    /// From now on, and until [`CallState::started`], code runs that no call was recorded or
+    /// approved for.
     pub(crate) fn starting(&mut self) {
         self.starting = true;
     }
 
-    /// That code has ended. False where it called a host function: nothing came of that, and what the guest made of it must not
-    /// serve a call.
+    /// The start code has ended. False where it called a host function: it got nothing, and its
+    /// instance must not serve a call.
     pub(crate) fn started(&mut self) -> bool {
         self.starting = false;
         self.fuel.calls() == 0
@@ -144,12 +147,13 @@ impl CallState {
         (self.wasi, self.gate) = program_context(limits, &self.capabilities, standard);
     }
 
-    /// What a program that is stopped said last; nothing of any other guest.
+    /// The last words of a program that was stopped; nothing of any other guest.
     pub(crate) fn last_words(&self) -> String {
         self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
     }
 
-    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on why there are none.
+    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on
+    /// the reason.
     pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         self.files.read_own(path, bytes_max)
     }
@@ -159,12 +163,12 @@ impl CallState {
         self.files.write_own(path, bytes)
     }
 
-    /// From now on, this is whom the guest's progress, log and denials reach.
+    /// From now on, the guest's progress, log and denials go to this caller.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
         self.files.end_call();
         self.denials.hand_to(Arc::clone(&caller));
         self.caller = caller;
-        // What the last call left open on the network ends here.
+        // Connections that the last call left open end here.
         self.http = None;
         self.net = None;
     }
@@ -174,7 +178,7 @@ impl CallState {
         self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
     }
 
-    /// What stands before the sockets.
+    /// The check before the sockets.
     pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
     }
@@ -184,7 +188,7 @@ impl CallState {
         self.random_bytes
     }
 
-    /// What the guest has handles of. For host functions of this crate, which have been counted.
+    /// The guest's handles. For host functions of this crate, which have been counted.
     pub(crate) fn table(&mut self) -> &mut ResourceTable {
         &mut self.table
     }
@@ -206,7 +210,7 @@ impl CallState {
         self.http = None;
     }
 
-    /// What it may use of the network is another tool's.
+    /// Sets the network limits of another tool.
     pub(crate) fn set_net_limits(&mut self, limits: &Limits) {
         self.net_limits = NetLimits::from(limits);
         self.http_context = http::context(&self.net_limits);
@@ -232,7 +236,7 @@ impl CallState {
         }
     }
 
-    /// What the tool can reach.
+    /// The capabilities of the tool.
     pub(crate) fn capabilities(&self) -> &Arc<Capabilities> {
         &self.capabilities
     }
@@ -254,7 +258,8 @@ fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -
     (builder.build(), gate)
 }
 
-/// The context of one run of a program: the component's fixed arguments and variables, and the run's own.
+/// The context of one run of a program: the component's fixed arguments and variables, and the
+/// run's own.
 fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> (WasiCtx, Option<Arc<Gate>>) {
     let RunStreams { invocation, printed } = standard;
     let (mut builder, gate) = context_of(limits, capabilities);
@@ -272,7 +277,7 @@ fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunSt
     (builder.build(), gate)
 }
 
-/// What every guest's context has: bounds, and the rules on sockets.
+/// The common part of every guest's context: bounds, and the rules on sockets.
 fn context_of(limits: &Limits, capabilities: &Capabilities) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());

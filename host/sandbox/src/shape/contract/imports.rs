@@ -1,4 +1,5 @@
-//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No WASI, no policy.
+//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No
+//! WASI, no policy.
 use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types};
 use crate::caller::asking::{Answer, Asked, EndedByAsking, Inquiry, Kind, Refusal};
 use crate::engine::duties;

@@ -1,4 +1,4 @@
-//! Components that keep the tool contract. Must not hold: what the contract's values are.
+//! Components that keep the tool contract. Must not hold: the contract's values.
 mod imports;
 
 use wasmtime::Store;
@@ -13,10 +13,11 @@ use crate::wasi::state::CallState;
 /// The contract's export, up to its version.
 pub(crate) const EXPORT: &str = "toolcell:mcp/tools@";
 
-/// Where the contract's functions are in a component that exports it.
+/// Finds the contract's functions in a component that exports it.
 ///
 /// # Errors
-/// It is a version of the contract that this host does not speak, or has other types than the contract.
+/// It is a version of the contract that this host does not speak, or has other types than the
+/// contract.
 pub(super) fn detect(
     pre: &InstancePre<CallState>,
     exports: &[String],

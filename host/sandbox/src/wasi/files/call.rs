@@ -1,4 +1,5 @@
-//! The files of one call: its mounts, its scratch space, and what it has open. Made with the call's store and dropped with it.
+//! The files of one call: its mounts, its scratch space, and its open handles. Made with the call's
+//! store and dropped with it.
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use super::prepared::Prepared;
 use super::refused::{Refused, code};
 use super::scratch::Scratch;
 
-/// What one call can do with files.
+/// The files of one call.
 pub(crate) struct Files {
     prepared: Arc<Prepared>,
     /// Scratch space by the number of its mount, made when first used.
@@ -23,7 +24,7 @@ pub(crate) struct Files {
     permits: Permits,
 }
 
-/// What a guest holds of a file or folder.
+/// A guest's handle of a file or folder.
 pub enum Descriptor {
     /// A folder.
     Folder(Folder),
@@ -56,7 +57,7 @@ impl Files {
         Self { prepared, scratch: Vec::new(), permits: Permits::default() }
     }
 
-    /// The call ended though its store stays: what is private to it goes now.
+    /// The call ended though its store stays: its private files go now.
     pub(crate) fn end_call(&mut self) {
         self.scratch.clear();
     }
@@ -74,7 +75,8 @@ impl Files {
         &self.permits
     }
 
-    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on why there are none.
+    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on
+    /// the reason.
     pub(crate) fn read_own(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         let bytes = self.open_own(path).and_then(|file| {
             let mut bytes = Vec::new();
@@ -91,7 +93,8 @@ impl Files {
         }
     }
 
-    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on why it cannot be.
+    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on
+    /// why it cannot be.
     pub(crate) fn write_own(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
         let written =
             self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, OpenRequest::to_make())? {
@@ -133,12 +136,12 @@ impl Files {
         self.prepared.mounts().get(number).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// Whether the manifest allows it at this place.
+    /// Asks the manifest for this access at this place.
     pub(super) fn permit(&self, mount: usize, want: FileAccess, at: &[String]) -> Result<FilePermit, Refused> {
         self.mount(mount)?.permit(want, at)
     }
 
-    /// Whether a folder may be listed; what is on no disk may.
+    /// Asks the manifest for listing a folder; a folder on no disk may always be listed.
     pub(super) fn permit_to_look(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
         let mount = self.mount(mount)?;
         if mount.grant.is_some() {
@@ -147,7 +150,8 @@ impl Files {
         Ok(())
     }
 
-    /// Sets times of a file or folder. Those of links are not set: that takes a way around what opens things.
+    /// Sets times of a file or folder. Times of links are not set: that would go around the checks
+    /// of opening.
     pub(super) fn set_times(
         &self,
         spot: &MountedPath,
@@ -175,7 +179,8 @@ impl Files {
             let names = names(&folder.at, path)?;
             return self.place_of_names(folder.mount, names, path.ends_with('/'));
         }
-        // For a denial and for the folders opened from here; nothing is decided by it, as links may lead elsewhere.
+        // For a denial and for the folders opened from here; nothing is decided by it, as links may
+        // lead elsewhere.
         let at = names(&folder.at, path).unwrap_or_default();
         let account = mount.account.clone();
         if let Some((dir, _)) = &folder.open {
@@ -252,7 +257,7 @@ impl Files {
         Ok(MountTarget::MountedPath(MountedPath { mount: number, dir, path, account, at: rest, plain, pinned }))
     }
 
-    /// The folder of a mount, and what is written to it is charged to.
+    /// The folder of a mount, and the account that its writes are charged to.
     pub(super) fn root(&mut self, number: usize) -> Result<(Arc<Dir>, Option<Account>), Refused> {
         let mount = self.mount(number)?;
         match &mount.source {

@@ -1,4 +1,5 @@
-//! Names in folders: made, removed, renamed, linked. Each changes what the mount's quota counts, and does so in its turn.
+//! Names in folders: made, removed, renamed, linked. Each changes the count of the mount's quota,
+//! under the account's lock.
 use std::sync::PoisonError;
 
 use toolcell_policy::FilePermit;
@@ -12,7 +13,8 @@ pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(
     made(spot, 0, || spot.dir.create_dir(&spot.path))
 }
 
-/// A link leads to where its folder is or below: whoever else follows it, before or after it is moved, stays in the mount.
+/// A link leads to its own folder or below: anyone who follows it, before or after it is moved,
+/// stays in the mount.
 pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
     if target.is_empty() {
         return Err(ErrorCode::NoEntry);
@@ -101,7 +103,7 @@ pub(super) fn link(
         if !seen.is_file() {
             return Err(ErrorCode::NotPermitted);
         }
-        // Its size stays as it is from here on: a file of two names is not written.
+        // Its size stays the same from here on: a file of two names is not written.
         let writing = turn.writing(seen.identity).unwrap_or_default();
         let _alone = writing.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = old.facts_of_name()?;

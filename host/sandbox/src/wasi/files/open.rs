@@ -1,5 +1,5 @@
-//! Opening: what a guest may hold is a regular file or a folder, and nothing else is ever opened for longer than it takes
-//! to see what it is.
+//! Opening. A guest may hold a regular file or a folder. Anything else is open only as long as it
+//! takes to see its kind.
 use std::sync::Arc;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
@@ -15,7 +15,7 @@ use super::mount::{MountTarget, MountedPath};
 use super::permits::{Permit, Permits};
 use super::refused::{Refused, code};
 
-/// What a guest asks for when it opens.
+/// A guest's request to open a file or folder.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of the interface")]
 pub(super) struct OpenRequest {
@@ -53,7 +53,7 @@ impl OpenRequest {
         })
     }
 
-    /// To set something of what is there.
+    /// To set the facts of an existing entry.
     pub(super) fn to_look(follow: bool) -> Self {
         let read = true;
         let (create, directory, exclusive, truncate, write, mutate) = (false, false, false, false, false, false);
@@ -77,7 +77,7 @@ impl OpenRequest {
         }
     }
 
-    /// Whether what is there is something that may be opened so.
+    /// Checks that this entry may be opened so.
     fn fits(self, facts: &Facts) -> Result<(), ErrorCode> {
         if facts.is_link() {
             return Err(ErrorCode::Loop);
@@ -112,7 +112,7 @@ impl OpenRequest {
     }
 }
 
-/// What was opened: a folder, or a file that is in its account's book already where it has one.
+/// An opened entry: a folder, or a file that is in its account's book already where it has one.
 enum OpenedEntry {
     Folder(std::fs::File, Permit),
     File(Arc<Handle>),
@@ -197,7 +197,7 @@ fn open_held(
     Ok(OpenedEntry::File(Handle::held(file, &facts, account, permit).enter(&mut turn)))
 }
 
-/// Opens what was seen there, and looks again at what it is now that it is open.
+/// Opens the entry that was seen, and looks again at it once it is open.
 pub(super) fn open_seen(
     spot: &MountedPath,
     asked: OpenRequest,

@@ -1,4 +1,5 @@
-//! Mounts made ready at load: host paths resolved and opened, quotas counted, and who lies inside whom.
+//! Mounts made ready at load: host paths resolved and opened, quotas counted, and mounts inside
+//! others found.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::mount::{Inner, InnerKind, Mount, Source};
 use super::scratch::{self, ScratchHome};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 
-/// What mounts are prepared beside.
+/// The host's folders that bear on mounts.
 pub(crate) struct Surroundings<'a> {
     /// The manifest's folder: paths are relative to it, and a tool must not write there.
     pub(crate) folder: &'a Path,
@@ -32,12 +33,12 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// What is written to the mounts is charged to these, scratch space apart.
+    /// The accounts that writes to the mounts are charged to, scratch space apart.
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
         self.mounts.iter().filter_map(|mount| mount.account.as_ref())
     }
 
-    /// Opens what the grants name.
+    /// Opens the files and folders that the grants name.
     ///
     /// # Errors
     /// Every mount that cannot be given.
@@ -73,7 +74,7 @@ impl Prepared {
         self.home.as_ref()
     }
 
-    /// Which file or folder each mount of the host is, as it was opened.
+    /// The file or folder of each mount of the host, as it was opened.
     pub(crate) fn mounted(&self) -> impl Iterator<Item = (&Grant, Identity)> {
         self.mounts.iter().filter_map(|mount| {
             let data = match &mount.source {
@@ -85,7 +86,7 @@ impl Prepared {
         })
     }
 
-    /// What the manifest's author may want to know.
+    /// Notes for the manifest's author.
     pub(crate) fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
@@ -101,8 +102,8 @@ impl Prepared {
                 Ok((Source::Scratch(*quota), None, Vec::new()))
             }
             MountKind::Host { path, access, create, quota } => {
-                let site = Site { grant, shown: path, access: *access };
-                self.host(&site, &around.folder.join(path), *create, *quota, around)
+                let site = Site { grant, shown: path, access: *access, create: *create };
+                self.host(&site, &around.folder.join(path), *quota, around)
             }
         }
     }
@@ -111,11 +112,10 @@ impl Prepared {
         &mut self,
         site: &Site<'_>,
         path: &Path,
-        create: bool,
         quota: Option<Quota>,
         around: &Surroundings<'_>,
     ) -> Result<Made, Box<GrantProblem>> {
-        let real = site.resolve(path, create)?;
+        let real = site.resolve(path)?;
         if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
             let message =
                 format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
@@ -162,7 +162,7 @@ impl Prepared {
         Ok(account)
     }
 
-    /// Says who lies inside whom, and what the guest starts with.
+    /// Finds the mounts inside others, and the guest's preopens.
     fn arrange(&mut self, grants: &[Grant], hidden: Vec<Vec<Vec<String>>>) {
         let mut paths: Vec<Vec<String>> = grants.iter().map(|grant| names(grant.guest())).collect();
         let files: Vec<Vec<String>> = self
@@ -203,7 +203,7 @@ impl Prepared {
     }
 }
 
-/// What is mounted, its account, and where below it the host's own lies.
+/// A mount's source, its account, and the places below it that are the host's own.
 type Made = (Source, Option<Account>, Vec<Vec<String>>);
 
 /// A mount of the host while it is looked at.
@@ -212,16 +212,18 @@ struct Site<'a> {
     /// The path as the manifest has it.
     shown: &'a str,
     access: Access,
+    /// The host makes the folder where it is missing.
+    create: bool,
 }
 
 impl Site<'_> {
-    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<GrantProblem>> {
+    fn resolve(&self, path: &Path) -> Result<PathBuf, Box<GrantProblem>> {
         match path.canonicalize() {
             Ok(real) => return Ok(real),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(self.unusable(&error)),
         }
-        if !create {
+        if !self.create {
             let hint = "make it, or let the host make it as a folder with `create = true`".to_owned();
             return Err(problem(self.grant, format!("there is no {:?}", self.shown), hint));
         }
@@ -239,7 +241,7 @@ impl Site<'_> {
         rustix::fs::access(real, rights).map_err(|error| self.unusable(&error.into()))
     }
 
-    /// Keeps tools from what the host itself relies on.
+    /// Keeps tools from files that the host itself relies on.
     fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<GrantProblem>> {
         let manifest = around.folder.canonicalize().unwrap_or_else(|_| around.folder.to_owned());
         if self.access == Access::Write && manifest.starts_with(real) {
@@ -301,7 +303,7 @@ fn hidden(around: &Surroundings<'_>) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Where below a folder the host's own lies.
+/// The places below a folder that are the host's own.
 fn below(real: &Path, around: &Surroundings<'_>) -> Vec<Vec<String>> {
     let rest = |own: &PathBuf| {
         let rest = own.strip_prefix(real).ok()?;

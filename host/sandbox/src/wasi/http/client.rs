@@ -1,4 +1,5 @@
-//! What a tool's HTTP requests are made with, prepared once at load. Must not hold: anything of a single call.
+//! The client for a tool's HTTP requests, prepared once at load. Must not hold: anything of a
+//! single call.
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::wasi::net::Resolver;
 /// Bytes of one `ca` file: all public authorities together take a quarter.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// What a tool's HTTP requests are made with.
+/// The client for a tool's HTTP requests: rules, resolver, TLS settings and secrets.
 pub(crate) struct HttpClient {
     grants: Arc<Grants>,
     resolver: Arc<Resolver>,
@@ -82,7 +83,8 @@ impl HttpClient {
     }
 }
 
-/// Reads a file of certificates, and waits for nothing that is none: a FIFO, a file of the kernel's without anything to say.
+/// Reads a file of certificates. It never waits for other things, such as a FIFO or an empty file
+/// of the kernel's.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);

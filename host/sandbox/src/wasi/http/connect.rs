@@ -1,9 +1,10 @@
-//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol. Must not hold: which requests are
-//! permitted, or what is sent.
+//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol. Must not
+//! hold: which requests are permitted, or their content.
 //!
-//! Of a name's addresses, those that policy refuses are left out, and the request is denied where none is left. One
-//! refused address among others is no reason to refuse the rest: networks with address translation (DNS64) and hosts with
-//! a private address beside the public one answer so, and nothing but a checked address is ever connected to.
+//! Refused addresses of a name are left out, and the request is denied where none is left. One
+//! refused address among others is no reason to refuse the rest. Networks with address translation
+//! (DNS64) and hosts with a private address beside the public one answer so. Only a checked address
+//! is ever connected to.
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -23,18 +24,20 @@ use super::{fault, fields, proxy, tls};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
 
-/// Bytes that a connection of HTTP/1.1 holds of what was received and not read yet. Headers must fit as well.
+/// Bytes that a connection of HTTP/1.1 has received and not read yet, at the most. Headers must fit
+/// as well.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Bytes of a status line, beside the headers.
 const STATUS_LINE_BYTES: usize = 1 << 10;
-/// The same of one response of HTTP/2: what a server sends ahead of the guest's reading.
+/// Window of one response of HTTP/2, in bytes: the most that a server sends ahead of the guest's
+/// reading.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// And of all responses on a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 /// Header fields that hyper takes without being told.
 const FIELDS_DEFAULT: usize = 100;
 
-/// A connection below HTTP, whatever it is made of.
+/// A connection below HTTP, of any kind.
 pub(super) type Stream = Box<dyn Duplex>;
 
 /// Both directions in one.
@@ -50,7 +53,7 @@ pub(super) struct Connector {
     pub(super) denials: Denials,
 }
 
-/// Runs what HTTP/2 does in the background as tasks of the call.
+/// Runs HTTP/2's background work as tasks of the call.
 #[derive(Clone)]
 struct CallTasks(Arc<CallNet>);
 
@@ -159,7 +162,7 @@ impl Connector {
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
-        // How a connection ended shows in its requests.
+        // The end of a connection shows in its requests.
         let driver = self.net.spawn(async move { drop(connection.await) });
         driver.map(|driver| Link { sender, driver, proxied }).ok_or(Error::ConnectionTerminated)
     }

@@ -12,16 +12,18 @@ use super::file;
 use super::store::{Bounds, Store};
 use crate::wasi::grant_problem::GrantProblem;
 
-/// Bytes of a caller's name that is kept as it is; a longer one is told from others by its digest.
+/// Bytes of a caller's name that is kept whole; a longer one is replaced by its digest.
 const CALLER_BYTES_MAX: usize = 128;
 
-/// How long to wait for another host that has the file open: ten times as long as one keeps it after its last call.
+/// Time to wait for another host that has the file open: ten times as long as one keeps it after
+/// its last call.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// What this process has open. A file is one process's at a time, so its generations of tools share it.
+/// The files that this process has open. A file is one process's at a time, so its generations of
+/// tools share it.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// What one tool may keep, and where.
+/// The state that one tool may keep: its store and its bounds.
 #[derive(Debug)]
 pub(crate) struct GrantedState {
     store: Arc<Store>,
@@ -38,7 +40,7 @@ impl GrantedState {
         self.bounds
     }
 
-    /// Whose state this caller's calls see.
+    /// The namespace that this caller's calls see.
     pub(super) fn namespace(&self, caller: &str) -> String {
         if self.per_caller { namespace_of(caller) } else { String::new() }
     }

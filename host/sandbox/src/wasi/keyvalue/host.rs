@@ -1,4 +1,5 @@
-//! The host's side of `wasi:keyvalue`: what a guest calls, on the state that its tool was granted. No files, no quotas.
+//! The host's side of `wasi:keyvalue`: the guest's functions, on the state that its tool was
+//! granted. No files, no quotas.
 use std::sync::Arc;
 
 use toolcell_policy::Grants;
@@ -19,10 +20,11 @@ use crate::engine::fuel::HostFuel;
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
 
-/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest value there can be.
+/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest
+/// value there can be.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// The bucket of those who name none.
+/// The bucket of guests that name none.
 const DEFAULT_BUCKET: &str = "default";
 
 /// A bucket that a guest opened.
@@ -33,7 +35,7 @@ pub struct Bucket {
     place: Arc<BucketPath>,
 }
 
-/// What an operation ends with when it is not done.
+/// The end of an operation that was not done.
 #[derive(Debug)]
 pub enum Trouble {
     /// The guest is told.
@@ -57,7 +59,7 @@ impl From<ResourceTableError> for Trouble {
     }
 }
 
-/// The kept state of a call with what else of its store the interface needs.
+/// The kept state of a call with the other parts of its store that the interface needs.
 pub(crate) struct KeyvalueView<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) table: &'a mut ResourceTable,
@@ -85,7 +87,8 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     batch::add_to_linker::<T, WasiKeyvalue>(linker, view)
 }
 
-/// Fuel of each key that is read, and of each that is written: about what a guest computes in as long (1.4 and 10 µs).
+/// Fuel of each key that is read, and of each that is written: about a guest's computing in the
+/// same time (1.4 and 10 µs).
 const READ_FUEL: u64 = 10_000;
 const WRITE_FUEL: u64 = 80_000;
 
@@ -115,8 +118,8 @@ impl WriteCost {
 }
 
 impl KeyvalueView<'_> {
-    /// The bucket, with its file kept open from here to the end of the call. What is done with it may take long, so the call is
-    /// on no thread of the protocol's any more.
+    /// The bucket, with its file kept open from here to the end of the call. Work on it may take
+    /// long, so the call leaves the protocol's threads.
     async fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<Bucket, Trouble> {
         duties::leave().await;
         let bucket = self.table.get(bucket)?.clone();
@@ -134,7 +137,7 @@ impl KeyvalueView<'_> {
         Ok(())
     }
 
-    /// Reads: here, where it is short and waits for nobody, else aside.
+    /// Reads on this thread where the read is short and waits for nobody, else aside.
     async fn read<T: Send + 'static>(
         &mut self,
         bucket: &Resource<Bucket>,
@@ -175,7 +178,7 @@ impl KeyvalueView<'_> {
         Ok(value)
     }
 
-    /// Takes fuel for what was read. Where that was too much the next tick ends the call.
+    /// Takes fuel for a read. Past the budget, the next tick ends the call.
     fn spend_read(&mut self, bytes: usize) {
         let _ = self.fuel.spend((bytes as u64).saturating_mul(BYTE_FUEL));
     }
@@ -243,7 +246,7 @@ impl store::HostBucket for KeyvalueView<'_> {
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
         self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let page = self.read(&bucket, true, move |bucket, _| bucket.store.keys(&bucket.place, cursor)).await?;
-        // Where that was too much the next tick ends the call.
+        // Past the budget, the next tick ends the call.
         let _ = self.fuel.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys: page.keys, cursor: page.cursor })
     }
@@ -273,7 +276,7 @@ impl batch::Host for KeyvalueView<'_> {
         self.fuel.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
         let short = keys.len() <= KEYS_HERE_MAX;
         let found = self.read(&bucket, short, move |bucket, stop| {
-            // The same large value, asked for many times, would fill the host's memory.
+            // One large value, asked for many times, would fill the host's memory.
             let bytes_max = bucket.bounds.bytes.min(ANSWER_BYTES_MAX);
             bucket.store.get_all(&bucket.place, keys, bytes_max, stop)
         });
@@ -297,7 +300,7 @@ impl batch::Host for KeyvalueView<'_> {
     }
 }
 
-/// Letters, digits, and `.`, `_`, `-`: what an identifier of a store looks like elsewhere.
+/// Letters, digits, and `.`, `_`, `-`: the usual form of a store's identifier elsewhere.
 fn is_bucket(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=BUCKET_BYTES_MAX).contains(&name.len()) && name.bytes().all(allowed)

@@ -1,5 +1,6 @@
-//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver. What an answer says is
-//! checked before the guest is told, and remembered: nothing else can be connected to by its name.
+//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver.
+//! An answer is checked before the guest is told, and remembered: only these addresses can be
+//! connected to by their name.
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,11 +20,11 @@ use crate::wasi::state::CallState;
 
 type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
-/// A look-up under way, or what it found. Dropping it gives the look-up up.
+/// A look-up under way, or its result. Dropping it gives the look-up up.
 pub enum Answers {
     /// Nothing yet.
     Waiting(AbortOnDropJoinHandle<Found>),
-    /// What it found.
+    /// The addresses that it found.
     Ready(Found),
 }
 
@@ -55,7 +56,7 @@ impl Pollable for Answers {
     }
 }
 
-/// What one look-up needs, wherever it runs.
+/// The parts of one look-up, which runs anywhere.
 struct Lookup {
     permit: LookupPermit,
     resolver: Arc<Resolver>,

@@ -1,4 +1,5 @@
-//! What a guest does with sockets, without the guest: allowed, denied and at the boundary, on loopback.
+//! A guest's operations on sockets, without the guest: allowed, denied and at the boundary, on
+//! loopback.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket as Peer};

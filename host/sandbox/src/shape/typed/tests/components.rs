@@ -1,5 +1,5 @@
-//! Properties over generated components: each exports functions that give back what they are given, over generated types,
-//! and is loaded, listed and called as any other.
+//! Properties over generated components: each exports functions that give back what they are given,
+//! over generated types, and is loaded, listed and called as any other.
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,11 +15,12 @@ use crate::{CallInput, Capabilities, Failure, InstanceSource, NoCaller, Sandbox,
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
 
-/// Numbers that follow the value: so many that all arguments are passed in memory, where the value stands first.
+/// Numbers that follow the value: so many that all arguments are passed in memory, where the value
+/// stands first.
 const PADDING: usize = 17;
 
-/// What every component is made of beside its types. Arguments passed in memory are a tuple there, and so is the result,
-/// which begins like it: the function gives back where its arguments are.
+/// The parts of every component beside its types. Arguments passed in memory are a tuple there. The
+/// result is one too, and begins alike: the function gives back the place of its arguments.
 const CORE: &str = r#"
   (core module $m
     (memory (export "memory") 16)

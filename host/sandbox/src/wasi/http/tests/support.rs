@@ -18,7 +18,7 @@ use crate::wasi::http::exchange::Worker;
 use crate::wasi::http::{HttpClient, HttpHooks};
 use crate::wasi::net::{NetGuard, NetLimits, Resolver};
 
-/// What a call is granted and limited to.
+/// The grants and limits of a call.
 #[derive(Default)]
 pub(super) struct Granted {
     /// Lines of the component's tables: `[network]`'s first, then whatever other tables.
@@ -26,7 +26,7 @@ pub(super) struct Granted {
     /// Lines of its limits.
     pub(super) limits: String,
     pub(super) name_servers: Vec<SocketAddr>,
-    /// What a `ca` file named `ca.pem` holds.
+    /// The content of a `ca` file named `ca.pem`.
     pub(super) ca_pem: String,
     /// The values of its secrets, by name.
     pub(super) secrets: Vec<(&'static str, &'static str)>,
@@ -132,7 +132,7 @@ impl Call {
         self.fetch(get(url)).await
     }
 
-    /// What it was denied.
+    /// The denials of the call.
     pub(super) fn denied(&self) -> Vec<String> {
         self.denials.take().0.iter().map(ToString::to_string).collect()
     }

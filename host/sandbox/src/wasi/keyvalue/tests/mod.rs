@@ -1,4 +1,5 @@
-//! The state of tools, against real files: bounds, listings, isolation, concurrency, crashes and damage.
+//! The state of tools, against real files: bounds, listings, isolation, concurrency, crashes and
+//! damage.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 mod batches;
 
@@ -34,7 +35,7 @@ fn shared() -> BucketPath {
     place("", "default")
 }
 
-/// What nobody stops.
+/// Operations that nobody stops.
 impl Store {
     fn set_many(&self, place: &BucketPath, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
         self.set_all(Change { place, bounds, stop: &Stop::default() }, pairs)
@@ -236,7 +237,8 @@ fn a_listing_pages_in_the_order_of_first_setting_and_neither_skips_nor_repeats()
     assert_eq!(all_keys(&store, &shared()), names);
     let first = store.keys(&shared(), None).unwrap();
     assert_eq!(first.keys.len(), PAGE_KEYS_MAX);
-    // Between two pages, what was listed goes, what was not goes, something new comes, and something is set again.
+    // Between two pages, what was listed goes, what was not goes, something new comes, and
+    // something is set again.
     store.delete_many(&shared(), &ROOMY, &[names[0].clone(), names[PAGE_KEYS_MAX].clone()]).unwrap();
     set(&store, &shared(), &ROOMY, "new", "").unwrap();
     set(&store, &shared(), &ROOMY, &names[1], "again").unwrap();
@@ -329,7 +331,7 @@ fn what_was_settled_is_there_after_the_host_is_killed_in_the_middle_of_writing()
     }
 }
 
-/// What the test above runs and kills.
+/// The process that the test above runs and kills.
 #[test]
 #[ignore = "runs until it is killed"]
 fn writes_until_it_is_killed() {
@@ -353,7 +355,8 @@ fn writes_until_it_is_killed() {
 #[test]
 fn a_disk_that_was_full_is_written_again_once_it_has_room() {
     let folder = tempfile::tempdir().unwrap();
-    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal that says so is ignored.
+    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal that
+    // says so is ignored.
     let script = "trap '' XFSZ; ulimit -f 8192; exec \"$0\" \"$@\"";
     let status = Command::new("sh")
         .args(["-c", script])
@@ -369,7 +372,7 @@ fn a_disk_that_was_full_is_written_again_once_it_has_room() {
     assert_eq!(get(&store, &shared(), "before").as_deref(), Some("kept"));
 }
 
-/// What the test above runs.
+/// The process that the test above runs.
 #[test]
 #[ignore = "needs a limit on the size of files"]
 fn writes_until_the_disk_is_full() {

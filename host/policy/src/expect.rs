@@ -14,6 +14,7 @@ use crate::explain::{Ask, Explanation};
 use crate::grants::Grants;
 use crate::parse::{MANIFEST_BYTES_MAX, parse_toml};
 use crate::read::{Entry, Problems, Section};
+use crate::settings::accessors;
 use crate::table::table;
 
 /// The most expectations in one file.
@@ -51,11 +52,15 @@ pub struct Expectation {
     allowed: (bool, Span),
 }
 
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectationResult {
-    explanation: Option<Explanation>,
-    problem: Option<Diagnostic>,
+accessors! {
+    /// What came of it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ExpectationResult {
+        /// The answer; `None` where there is no such tool.
+        explanation: Option<Explanation> => Option<&Explanation>,
+        /// What differs, with its place in the file of expectations.
+        problem: Option<Diagnostic> => Option<&Diagnostic>,
+    }
 }
 
 /// Reads a file of expectations, at most [`MANIFEST_BYTES_MAX`] long.
@@ -163,17 +168,5 @@ impl ExpectationResult {
     #[must_use]
     pub const fn is_met(&self) -> bool {
         self.problem.is_none()
-    }
-
-    /// The answer; `None` where there is no such tool.
-    #[must_use]
-    pub const fn explanation(&self) -> Option<&Explanation> {
-        self.explanation.as_ref()
-    }
-
-    /// What differs, with its place in the file of expectations.
-    #[must_use]
-    pub const fn problem(&self) -> Option<&Diagnostic> {
-        self.problem.as_ref()
     }
 }

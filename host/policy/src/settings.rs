@@ -1,5 +1,6 @@
 //! The form in which a plain section is declared: one row gives the key, its JSON Schema, the field, its accessor, its
-//! default and the way it is read. Must not hold: any section.
+//! default and the way it is read. Beside it, a shorter form for structs that are no section: fields with accessors.
+//! Must not hold: any section.
 //!
 //! ```text
 //! settings! {
@@ -18,7 +19,9 @@
 //! A row is: field, its type, the accessor's type, the key, its value in parentheses, and its facts for the JSON Schema.
 //! [`crate::table`] explains the shapes and the facts.
 
-/// An accessor's view of a field: texts and lists are lent, everything else is copied.
+use std::sync::Arc;
+
+/// An accessor's view of a field: a reference, or a copy.
 pub(crate) trait Lend<'a, T> {
     fn lend(&'a self) -> T;
 }
@@ -47,11 +50,52 @@ impl<'a, T> Lend<'a, &'a [T]> for Vec<T> {
     }
 }
 
-impl<T: Copy> Lend<'_, T> for T {
-    fn lend(&self) -> T {
-        *self
+impl<'a, T> Lend<'a, &'a [T]> for Arc<[T]> {
+    fn lend(&'a self) -> &'a [T] {
+        self
     }
 }
+
+impl<'a, T> Lend<'a, &'a T> for T {
+    fn lend(&'a self) -> &'a T {
+        self
+    }
+}
+
+impl<T: Clone> Lend<'_, T> for T {
+    fn lend(&self) -> T {
+        self.clone()
+    }
+}
+
+/// Declares a struct whose private fields are read through accessors of the same names. `field: String => &str` has one
+/// that gives a `&str`; a field without an arrow has none. The accessor has the field's documentation.
+macro_rules! accessors {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $($(#[$doc:meta])* $vis:vis $field:ident: $type:ty $(=> $given:ty)?,)+
+        }
+    ) => {
+        $(#[$about])*
+        pub struct $name {
+            $($vis $field: $type,)+
+        }
+
+        impl $name {
+            $($crate::settings::accessors! { @one [$(#[$doc])*] $field $(=> $given)? })+
+        }
+    };
+    (@one [$($doc:tt)*] $field:ident => $given:ty) => {
+        $($doc)*
+        #[must_use]
+        pub fn $field(&self) -> $given {
+            $crate::settings::Lend::lend(&self.$field)
+        }
+    };
+    (@one [$($doc:tt)*] $field:ident) => {};
+}
+pub(crate) use accessors;
 
 macro_rules! settings {
     (

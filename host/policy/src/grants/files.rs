@@ -17,6 +17,7 @@ use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};
 use crate::quantity::{GIB, KIB};
+use crate::settings::accessors;
 use crate::text::toml_string;
 
 /// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
@@ -56,15 +57,20 @@ pub(crate) const SCRATCH: Spec = Spec {
     reason: "What a call's own space may hold. It is gone after the call.",
 };
 
-/// A folder or a file of the host, or space of the call's own, at a path of the guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    pub(crate) guest: String,
-    pub(crate) span: Span,
-    pub(crate) kind: MountKind,
-    pub(crate) subject: Arc<Subject>,
-    /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
-    pub(crate) narrowed: bool,
+accessors! {
+    /// A folder or a file of the host, or space of the call's own, at a path of the guest.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Mount {
+        /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
+        pub(crate) guest: String => &str,
+        /// Where the manifest mounts it.
+        pub(crate) span: Span => Span,
+        /// What is mounted.
+        pub(crate) kind: MountKind => &MountKind,
+        pub(crate) subject: Arc<Subject>,
+        /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
+        pub(crate) narrowed: bool,
+    }
 }
 
 /// What is mounted.
@@ -162,24 +168,6 @@ impl fmt::Display for FileAccess {
 }
 
 impl Mount {
-    /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
-    #[must_use]
-    pub fn guest(&self) -> &str {
-        &self.guest
-    }
-
-    /// Where the manifest mounts it.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
-    }
-
-    /// What is mounted.
-    #[must_use]
-    pub const fn kind(&self) -> &MountKind {
-        &self.kind
-    }
-
     /// What may be done in it.
     #[must_use]
     pub const fn access(&self) -> Access {

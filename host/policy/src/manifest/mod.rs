@@ -20,6 +20,7 @@ use crate::grants::{Grants, Subject};
 use crate::limits::{Limits, LoadLimits};
 use crate::names::{self, NameError};
 use crate::program::Program;
+use crate::settings::accessors;
 
 pub use approval::{Approval, ApprovalPolicy};
 pub use audit::{AuditArguments, AuditPolicy, Fsync};
@@ -33,36 +34,62 @@ pub use server::Server;
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 
-/// A checked manifest. Only [`crate::parse`] makes one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Manifest {
-    pub(crate) server: Server,
-    pub(crate) http: Option<HttpPolicy>,
-    pub(crate) metrics: Option<MetricsPolicy>,
-    pub(crate) traces: Option<TracesPolicy>,
-    pub(crate) audit: AuditPolicy,
-    pub(crate) callers: Callers,
-    pub(crate) defaults: Limits,
-    pub(crate) components: Vec<ComponentPolicy>,
+accessors! {
+    /// A checked manifest. Only [`crate::parse`] makes one.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Manifest {
+        /// What the server says of itself, and the bounds of a connection.
+        pub(crate) server: Server => &Server,
+        /// How the server is reached over HTTP; `None` where the manifest says nothing of it.
+        pub(crate) http: Option<HttpPolicy> => Option<&HttpPolicy>,
+        /// Where the server's figures are read; `None` where the manifest says nothing of it.
+        pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
+        /// Where traces of calls are sent; `None`: nowhere.
+        pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
+        /// How calls, denials and loads are recorded.
+        pub(crate) audit: AuditPolicy => &AuditPolicy,
+        /// Who may see and call which tools.
+        pub(crate) callers: Callers => &Callers,
+        pub(crate) defaults: Limits,
+        /// The components, in the order of the file. Names are unique.
+        pub(crate) components: Vec<ComponentPolicy> => &[ComponentPolicy],
+    }
 }
 
-/// What one component is, where it comes from, and what its tools may use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ComponentPolicy {
-    pub(crate) name: String,
-    pub(crate) name_span: Span,
-    pub(crate) source: SourceRef,
-    pub(crate) source_span: Span,
-    pub(crate) prefix: Option<(String, Span)>,
-    pub(crate) typed: TypedPolicy,
-    pub(crate) limits: Limits,
-    pub(crate) load: LoadLimits,
-    pub(crate) instance: InstancePolicy,
-    pub(crate) prewarm: usize,
-    pub(crate) grants: Arc<Grants>,
-    pub(crate) approval: Approval,
-    pub(crate) resources: Vec<ResourceRule>,
-    pub(crate) tools: Vec<ToolPolicy>,
+accessors! {
+    /// What one component is, where it comes from, and what its tools may use.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ComponentPolicy {
+        /// The component's name: [`names::check_component`] holds.
+        pub(crate) name: String => &str,
+        /// Where the manifest names it.
+        pub(crate) name_span: Span => Span,
+        /// Where its bytes come from.
+        pub(crate) source: SourceRef => &SourceRef,
+        /// Where the manifest says so.
+        pub(crate) source_span: Span => Span,
+        pub(crate) prefix: Option<(String, Span)>,
+        /// What is said of its functions, where these are its tools.
+        pub(crate) typed: TypedPolicy => &TypedPolicy,
+        /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.
+        pub(crate) limits: Limits => &Limits,
+        /// The limits of loading it.
+        pub(crate) load: LoadLimits => &LoadLimits,
+        /// Which calls of one of its tools share an instance; [`InstancePolicy::PerCall`] by default.
+        pub(crate) instance: InstancePolicy => InstancePolicy,
+        /// Instances kept ready for each of its tools that is in use, so that a call does not wait for instantiation: 0 to
+        /// 64, 4 by default, none where calls share instances. A tool's are given up after ten seconds without a call.
+        pub(crate) prewarm: usize => usize,
+        /// What the component may reach; its tools may reach no more.
+        pub(crate) grants: Arc<Grants> => &Arc<Grants>,
+        /// Which calls a person confirms of tools that the manifest says nothing of.
+        pub(crate) approval: Approval => Approval,
+        /// Resources that its tools read, in the order of the file.
+        pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
+        /// The tools the manifest says something of, in the order of the file. The component may have others, and may
+        /// lack some of these: whoever knows what it exports reports that at [`ToolPolicy::name_span`].
+        pub(crate) tools: Vec<ToolPolicy> => &[ToolPolicy],
+    }
 }
 
 /// Where a component's bytes come from.
@@ -73,67 +100,36 @@ pub enum SourceRef {
     File(String),
 }
 
-/// What the manifest says of one tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolPolicy {
-    pub(crate) name: String,
-    pub(crate) name_span: Span,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) hints: Hints,
-    pub(crate) program: Option<Arc<Program>>,
-    pub(crate) limits: Limits,
-    pub(crate) grants: Arc<Grants>,
-    pub(crate) approval: Approval,
+accessors! {
+    /// What the manifest says of one tool.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ToolPolicy {
+        /// The tool's own name, without prefix.
+        pub(crate) name: String => &str,
+        /// Where the manifest names it.
+        pub(crate) name_span: Span => Span,
+        /// A name for people; wins over the one that the component gives.
+        pub(crate) title: Option<String> => Option<&str>,
+        /// What the tool does, for models; wins over what the component says.
+        pub(crate) description: Option<String> => Option<&str>,
+        /// What the tool does; what is said here wins over what the component says.
+        pub(crate) hints: Hints => &Hints,
+        /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.
+        pub(crate) program: Option<Arc<Program>> => Option<&Arc<Program>>,
+        /// The tool's limits.
+        pub(crate) limits: Limits => &Limits,
+        /// What the tool may reach.
+        pub(crate) grants: Arc<Grants> => &Arc<Grants>,
+        /// Which of its calls a person confirms.
+        pub(crate) approval: Approval => Approval,
+    }
 }
 
 impl Manifest {
-    /// What the server says of itself, and the bounds of a connection.
-    #[must_use]
-    pub const fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// How the server is reached over HTTP; `None` where the manifest says nothing of it.
-    #[must_use]
-    pub const fn http(&self) -> Option<&HttpPolicy> {
-        self.http.as_ref()
-    }
-
-    /// Where the server's figures are read; `None` where the manifest says nothing of it.
-    #[must_use]
-    pub const fn metrics(&self) -> Option<&MetricsPolicy> {
-        self.metrics.as_ref()
-    }
-
-    /// Where traces of calls are sent; `None`: nowhere.
-    #[must_use]
-    pub const fn traces(&self) -> Option<&TracesPolicy> {
-        self.traces.as_ref()
-    }
-
-    /// Who may see and call which tools.
-    #[must_use]
-    pub const fn callers(&self) -> &Callers {
-        &self.callers
-    }
-
-    /// How calls, denials and loads are recorded.
-    #[must_use]
-    pub const fn audit(&self) -> &AuditPolicy {
-        &self.audit
-    }
-
     /// The limits of components that say nothing of their own: built-in defaults under `[defaults.limits]`.
     #[must_use]
     pub const fn default_limits(&self) -> &Limits {
         &self.defaults
-    }
-
-    /// The components, in the order of the file. Names are unique.
-    #[must_use]
-    pub fn components(&self) -> &[ComponentPolicy] {
-        &self.components
     }
 
     /// The grants of what a person calls a component or a tool: `weather` for a component, `weather/forecast` for its
@@ -161,30 +157,6 @@ impl Manifest {
 }
 
 impl ComponentPolicy {
-    /// The component's name: [`names::check_component`] holds.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where the manifest names it.
-    #[must_use]
-    pub fn name_span(&self) -> Span {
-        self.name_span.clone()
-    }
-
-    /// Where its bytes come from.
-    #[must_use]
-    pub const fn source(&self) -> &SourceRef {
-        &self.source
-    }
-
-    /// Where the manifest says so.
-    #[must_use]
-    pub fn source_span(&self) -> Span {
-        self.source_span.clone()
-    }
-
     /// What stands before the name of each of its tools.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
@@ -197,65 +169,16 @@ impl ComponentPolicy {
         self.prefix.as_ref().map(|(_, span)| span.clone())
     }
 
-    /// What is said of its functions, where these are its tools.
-    #[must_use]
-    pub const fn typed(&self) -> &TypedPolicy {
-        &self.typed
-    }
-
-    /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.
-    #[must_use]
-    pub const fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// The limits of loading it.
-    #[must_use]
-    pub const fn load(&self) -> &LoadLimits {
-        &self.load
-    }
-
-    /// Which calls of one of its tools share an instance; [`InstancePolicy::PerCall`] by default.
-    #[must_use]
-    pub const fn instance(&self) -> InstancePolicy {
-        self.instance
-    }
-
-    /// Instances kept ready for each of its tools that is in use, so that a call does not wait for instantiation: 0 to
-    /// 64, 4 by default, none where calls share instances. A tool's are given up after ten seconds without a call.
-    #[must_use]
-    pub const fn prewarm(&self) -> usize {
-        self.prewarm
-    }
-
     /// The limits of one tool, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool_limits(&self, tool: &str) -> &Limits {
         self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
     }
 
-    /// Which calls a person confirms of tools that the manifest says nothing of.
-    #[must_use]
-    pub const fn approval(&self) -> Approval {
-        self.approval
-    }
-
     /// Which calls of one tool a person confirms, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool_approval(&self, tool: &str) -> Approval {
         self.tool(tool).map_or(self.approval, |tool| tool.approval)
-    }
-
-    /// Resources that its tools read, in the order of the file.
-    #[must_use]
-    pub fn resources(&self) -> &[ResourceRule] {
-        &self.resources
-    }
-
-    /// What the component may reach; its tools may reach no more.
-    #[must_use]
-    pub const fn grants(&self) -> &Arc<Grants> {
-        &self.grants
     }
 
     /// What one tool may reach, by the tool's own name, without prefix: the component's grants, less what the manifest
@@ -274,75 +197,12 @@ impl ComponentPolicy {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// The tools the manifest says something of, in the order of the file. The component may have others, and may
-    /// lack some of these: whoever knows what it exports reports that at [`ToolPolicy::name_span`].
-    #[must_use]
-    pub fn tools(&self) -> &[ToolPolicy] {
-        &self.tools
-    }
-
     /// The name a client sees for one of the component's tools.
     ///
     /// # Errors
     /// [`NameError`] where the prefix and the name together are no tool name.
     pub fn exposed_name(&self, tool: &str) -> Result<String, NameError> {
         names::exposed(self.prefix(), tool)
-    }
-}
-
-impl ToolPolicy {
-    /// The tool's own name, without prefix.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where the manifest names it.
-    #[must_use]
-    pub fn name_span(&self) -> Span {
-        self.name_span.clone()
-    }
-
-    /// A name for people; wins over the one that the component gives.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// What the tool does, for models; wins over what the component says.
-    #[must_use]
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// What the tool does; what is said here wins over what the component says.
-    #[must_use]
-    pub const fn hints(&self) -> &Hints {
-        &self.hints
-    }
-
-    /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.
-    #[must_use]
-    pub const fn program(&self) -> Option<&Arc<Program>> {
-        self.program.as_ref()
-    }
-
-    /// The tool's limits.
-    #[must_use]
-    pub const fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// Which of its calls a person confirms.
-    #[must_use]
-    pub const fn approval(&self) -> Approval {
-        self.approval
-    }
-
-    /// What the tool may reach.
-    #[must_use]
-    pub const fn grants(&self) -> &Arc<Grants> {
-        &self.grants
     }
 }
 

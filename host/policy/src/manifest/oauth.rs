@@ -10,6 +10,7 @@ use crate::limits::limits;
 use crate::names::{check_component, did_you_mean};
 use crate::quantity::{DAY, HOUR, MINUTE, SECOND};
 use crate::read::{Entry, Problems};
+use crate::settings::accessors;
 use crate::table::{Definition, ONE_OR_SEVERAL, Shape, table};
 
 /// The algorithms of signatures that are known, by their names in tokens (RFC 7518, RFC 8037). None has a shared key.
@@ -86,80 +87,35 @@ limits! {
         "After it, callers are told to come again (503).";
 }
 
-/// The server as a resource of OAuth 2.1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OauthPolicy {
-    pub(crate) resource: String,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) issuers: Vec<IssuerPolicy>,
-}
-
-/// One authorization server whose tokens are taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IssuerPolicy {
-    pub(crate) name: String,
-    pub(crate) issuer: String,
-    pub(crate) jwks: Option<String>,
-    pub(crate) audiences: Vec<String>,
-    pub(crate) algorithms: Vec<&'static str>,
-    pub(crate) limits: IssuerLimits,
-}
-
-impl OauthPolicy {
-    /// The server's own address, as clients know it.
-    #[must_use]
-    pub fn resource(&self) -> &str {
-        &self.resource
-    }
-
-    /// The scopes that every caller with a token of an issuer needs, all of them.
-    #[must_use]
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
-    }
-
-    /// The issuers, in the order of the file; at least one.
-    #[must_use]
-    pub fn issuers(&self) -> &[IssuerPolicy] {
-        &self.issuers
+accessors! {
+    /// The server as a resource of OAuth 2.1.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct OauthPolicy {
+        /// The server's own address, as clients know it.
+        pub(crate) resource: String => &str,
+        /// The scopes that every caller with a token of an issuer needs, all of them.
+        pub(crate) scopes: Vec<String> => &[String],
+        /// The issuers, in the order of the file; at least one.
+        pub(crate) issuers: Vec<IssuerPolicy> => &[IssuerPolicy],
     }
 }
 
-impl IssuerPolicy {
-    /// Its name in the manifest, which stands before the names of its callers: `NAME:SUBJECT`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What its tokens say as `iss`.
-    #[must_use]
-    pub fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    /// Where its keys are; `None`: where its metadata says.
-    #[must_use]
-    pub fn jwks(&self) -> Option<&str> {
-        self.jwks.as_deref()
-    }
-
-    /// What its tokens must say as `aud`, one of these.
-    #[must_use]
-    pub fn audiences(&self) -> &[String] {
-        &self.audiences
-    }
-
-    /// How its tokens may be signed, by the names of RFC 7518 and RFC 8037.
-    #[must_use]
-    pub fn algorithms(&self) -> &[&'static str] {
-        &self.algorithms
-    }
-
-    /// Its times.
-    #[must_use]
-    pub const fn limits(&self) -> &IssuerLimits {
-        &self.limits
+accessors! {
+    /// One authorization server whose tokens are taken.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct IssuerPolicy {
+        /// Its name in the manifest, which stands before the names of its callers: `NAME:SUBJECT`.
+        pub(crate) name: String => &str,
+        /// What its tokens say as `iss`.
+        pub(crate) issuer: String => &str,
+        /// Where its keys are; `None`: where its metadata says.
+        pub(crate) jwks: Option<String> => Option<&str>,
+        /// What its tokens must say as `aud`, one of these.
+        pub(crate) audiences: Vec<String> => &[String],
+        /// How its tokens may be signed, by the names of RFC 7518 and RFC 8037.
+        pub(crate) algorithms: Vec<&'static str> => &[&'static str],
+        /// Its times.
+        pub(crate) limits: IssuerLimits => &IssuerLimits,
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use super::http::{HOSTS, ListenAddress, is_host, named};
 use crate::read::{Entry, Problems, Section, texts};
+use crate::settings::accessors;
 use crate::settings::settings;
 use crate::table::table;
 
@@ -44,32 +45,24 @@ table! {
     other names { "url" => "endpoint", "address" => "endpoint", "ratio" => "sample", "name" => "service" }
 }
 
-/// The collector that gets traces, and the part of the calls that is traced.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TracesPolicy {
-    endpoint: String,
-    sample_parts: u32,
-    service: String,
+accessors! {
+    /// The collector that gets traces, and the part of the calls that is traced.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct TracesPolicy {
+        /// The URL to which traces are sent by OTLP over HTTP, with the path of traces: `/v1/traces` where the manifest has
+        /// none.
+        endpoint: String => &str,
+        sample_parts: u32,
+        /// The name that tells these traces from those of other services; `toolcell` by default.
+        service: String => &str,
+    }
 }
 
 impl TracesPolicy {
-    /// The URL to which traces are sent by OTLP over HTTP, with the path of traces: `/v1/traces` where the manifest has
-    /// none.
-    #[must_use]
-    pub fn endpoint(&self) -> &str {
-        &self.endpoint
-    }
-
     /// The part of the calls that is traced where the client has not decided it: 0 to 1; 1 by default.
     #[must_use]
     pub fn sample(&self) -> f64 {
         f64::from(self.sample_parts) / f64::from(PARTS)
-    }
-
-    /// The name that tells these traces from those of other services; `toolcell` by default.
-    #[must_use]
-    pub fn service(&self) -> &str {
-        &self.service
     }
 
     /// The settings of `[traces]`; `None` where there is no such table, or where it names no collector.

@@ -1,4 +1,4 @@
-//! What can happen, and what is recorded of it. Must not hold: where records go.
+//! Events and their records. Must not hold: where records go.
 //!
 //! Events borrow what they name: making one allocates nothing.
 

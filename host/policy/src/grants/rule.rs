@@ -1,4 +1,5 @@
-//! A reference to a rule of the manifest, and why a text is no rule. Must not hold: what rules mean.
+//! A reference to a rule of the manifest, and why a text is no rule. Must not hold: what rules
+//! mean.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ impl RuleRef {
         &self.0.0
     }
 
-    /// Where the manifest says so.
+    /// Its place in the manifest.
     #[must_use]
     pub fn span(&self) -> Span {
         self.0.1.clone()
@@ -40,9 +41,9 @@ pub enum RuleError {
     /// Longer than any rule needs to be.
     #[error("has {bytes} bytes, {max} are allowed")]
     TooLong {
-        /// How many there are.
+        /// The number there is.
         bytes: usize,
-        /// How many there may be.
+        /// The number there may be.
         max: usize,
     },
     /// Nothing before `://`, or no `://` at all.

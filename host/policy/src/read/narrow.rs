@@ -1,4 +1,5 @@
-//! Reads what a tool's table takes away from its component's grants. Must not hold: any way to add to them.
+//! Reads what a tool's table takes away from its component's grants. Must not hold: any way to add
+//! to them.
 
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ const NAMES_MAX: usize = 256;
 table! {
     /// A mount of the component as a tool has it: with less, or as it is.
     pub(crate) MOUNT_OF_TOOL "ToolMount" {
-        /// What the tool may do.
+        /// The tool's access.
         "access": Words(&["read", "write"]), {"examples": ["read"]};
-        /// What the mount may hold: at most the component's quota.
+        /// Bytes that the mount may hold: at most the component's quota.
         "quota": Within(&MOUNT_QUOTA), {"examples": ["1MiB"]};
         /// Files and folders that the mount may hold: at most as many as the component's.
         "files": Within(&MOUNT_FILES), {"examples": [10]};
@@ -189,17 +190,15 @@ fn narrowed_kind(mount: &Mount, section: &Section<'_>, problems: &mut Problems) 
             let scratch = matches!(mount.kind, MountKind::Scratch { .. });
             if write && mount.access() == Access::Read {
                 let message = format!("the component may only read {:?}", mount.guest);
-                problems.add(wider(
+                return problems.refuse(wider(
                     &message,
                     entry.span,
                     "a tool narrows what its component is granted, and adds nothing",
                 ));
-                return None;
             }
             if scratch && !write {
                 let message = "scratch space that cannot be written stays empty";
-                problems.add(Diagnostic::error("grants::mount", message).at(entry.span).hint("leave the mount out"));
-                return None;
+                return problems.refuse(entry.error("grants::mount", message).hint("leave the mount out"));
             }
             if write { Access::Write } else { Access::Read }
         }

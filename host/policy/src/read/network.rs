@@ -55,11 +55,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
     if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
         for entry in ["ca", "proxy"].iter().filter_map(|key| section.get(key)) {
             let message = format!("{} without http rules can never apply", entry.key);
-            problems.add(
-                Diagnostic::error("grants::unreachable", message)
-                    .at(entry.key_span)
-                    .hint("add http = [...], or remove it"),
-            );
+            problems.add(entry.key_error("grants::unreachable", message).hint("add http = [...], or remove it"));
         }
     }
     network

@@ -22,10 +22,10 @@ settings! {
     Server SERVER "Server" {
         /// The server's name, for clients.
         name: String => &str = "name" (Text, line, else "toolcell".to_owned()),
-            {"minLength": 1, "maxLength": 128, "default": "toolcell", "examples": ["acme-tools"]};
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
         /// A name for people.
         title: Option<String> => Option<&str> = "title" (Text, line, else None),
-            {"minLength": 1, "maxLength": 128, "examples": ["Tools of Acme"]};
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Tools of Acme"]};
         /// A text that the model reads before it uses the tools.
         instructions: Option<String> => Option<&str> = "instructions" (Text, lines, else None),
             {"examples": ["Ask for the weather before planning a trip."]};
@@ -73,7 +73,7 @@ settings! {
         /// The name servers that look names up for tools, with port 53 where none is named; the
         /// system's by default.
         dns: Vec<SocketAddr> => &[SocketAddr] = "dns" (List(&Text), dns, else Vec::new()),
-            {"maxItems": 8, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
+            {"maxItems": DNS_MAX, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
         /// The folder of what tools keep between calls, relative to this file. Made when it is
         /// first needed.
         state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),

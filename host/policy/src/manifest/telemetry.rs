@@ -3,8 +3,9 @@
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, ListenAddress, is_host, named};
-use crate::read::{Entry, Problems, Section, texts};
+use super::http::{HOSTS, ListenAddress, NAMES_MAX, is_host, named};
+use crate::read::texts::{self, LINE_CHARS_MAX};
+use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
 use crate::settings::settings;
 use crate::table::table;
@@ -27,7 +28,7 @@ settings! {
             {"minLength": 1, "examples": ["127.0.0.1:9464"]};
         /// Names that the address goes by, beside itself; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
-            {"maxItems": 64, "examples": [["toolcell.internal"]]};
+            {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
     }
     other names { "address" => "listen", "bind" => "listen", "port" => "listen" }
 }
@@ -37,12 +38,12 @@ table! {
     pub(crate) TRACES "Traces" {
         /// The collector, which takes OTLP over HTTP: a URL, with a path where that is not
         /// `/v1/traces`.
-        "endpoint" required: Text, {"minLength": 1, "maxLength": 2048, "examples": ["http://127.0.0.1:4318"]};
+        "endpoint" required: Text, {"minLength": 1, "maxLength": ENDPOINT_BYTES_MAX, "examples": ["http://127.0.0.1:4318"]};
         /// The part of the calls that is traced, 0 to 1. A client's decision for its own trace
         /// wins.
         "sample": Fraction, {"minimum": 0, "maximum": 1, "default": 1, "examples": [0.1]};
         /// The name that tells these traces from those of other services.
-        "service": Text, {"minLength": 1, "maxLength": 128, "default": "toolcell", "examples": ["acme-tools"]};
+        "service": Text, {"minLength": 1, "maxLength": LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
     }
     other names { "url" => "endpoint", "address" => "endpoint", "ratio" => "sample", "name" => "service" }
 }

@@ -10,7 +10,7 @@ use crate::names::{check_component, check_tool, did_you_mean};
 use crate::table::table;
 
 /// Rules of one manifest: one for each team and program, not for each person, who has scopes.
-const RULES_MAX: usize = 200;
+pub(crate) const RULES_MAX: usize = 200;
 
 /// Names, scopes or tools of one rule.
 const LISTED_MAX: usize = 1_000;
@@ -30,12 +30,12 @@ table! {
         /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
         /// where nobody has to say who they are. The rule's own name where neither this nor
         /// `scopes` is there.
-        "names": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["ci", "corp:248289761001"]]};
+        "names": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
         /// Scopes: it is for whoever has one of them.
-        "scopes": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["tools:read"]]};
+        "scopes": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["tools:read"]]};
         /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,
         /// or a tool's name as clients see it. Others are unknown to them.
-        "tools" required: List(&Text), {"maxItems": 1000, "examples": [["weather/*", "echo"]]};
+        "tools" required: List(&Text), {"maxItems": LISTED_MAX, "examples": [["weather/*", "echo"]]};
         /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
         /// Calls of one caller that run at once, all tools together. Those past it wait as for

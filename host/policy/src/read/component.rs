@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use super::files::MOUNT;
-use super::grants::ENV_VAR;
+use super::files::{MOUNT, MOUNTS_MAX};
+use super::grants::{ENTRIES_MAX, ENV_VAR};
 use super::narrow::{MOUNT_OF_TOOL, NETWORK_OF_TOOL};
 use super::network::NETWORK;
-use super::program::OUTPUT;
-use super::secrets::SECRET;
+use super::program::{OUTPUT, TEMPLATES_MAX};
+use super::scratch::FILES_MAX;
+use super::secrets::{SECRET, SECRETS_MAX};
 use super::{Entry, Problems, Section, grants, limits, narrow, program, texts};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
@@ -17,7 +18,7 @@ use crate::limits::{LIMITS, LOAD, Limits, LoadLimits};
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
-use crate::manifest::{Approval, ComponentPolicy, SourceRef, ToolPolicy};
+use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
 use crate::manifest::{approval, hints, instance, resources, typed};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
@@ -39,7 +40,7 @@ table! {
         /// Descriptions of functions and types, by their names as in WIT: `get-forecast`,
         /// `get-forecast.city` (a parameter), `place`, `place.lat` (a field, a case or a label).
         /// These texts win over those in `.wit` files and in the component.
-        "describe": Named(&Text), {"maxProperties": 4096};
+        "describe": Named(&Text), {"maxProperties": DESCRIPTIONS_MAX};
         /// Limits of each call of the component's tools; they win over `defaults.limits`.
         "limits": Table(&LIMITS), {};
         /// Limits of loading the component; they win over `defaults.load`.
@@ -57,22 +58,22 @@ table! {
         /// The greatest age of a caller's instance. Only with `instance = "per-caller"`.
         "instance_lifetime": Limit(&INSTANCE_LIFETIME), {"examples": ["10m"]};
         /// Command-line arguments; none by default.
-        "args": List(&Text), {"maxItems": 256, "examples": [["--fast"]]};
+        "args": List(&Text), {"maxItems": ENTRIES_MAX, "examples": [["--fast"]]};
         /// Standard input; closed by default.
         "stdin": Text, {"examples": ["text"]};
         /// Folders and files, by their path in the guest's tree. The longest path that leads to a
         /// file is its mount.
-        "filesystem": Named(&Table(&MOUNT)), {"propertyNames": {"pattern": "^/"}, "maxProperties": 64};
+        "filesystem": Named(&Table(&MOUNT)), {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
         /// Hosts and addresses.
         "network": Table(&NETWORK), {};
         /// Environment variables, by name.
-        "env": Named(&Definition(&ENV_VAR)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        "env": Named(&Definition(&ENV_VAR)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// Settings (`wasi:config`), by name.
-        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// State between calls (`wasi:keyvalue`); the table alone grants it.
         "keyvalue": Table(&KEYVALUE), {};
         /// Secrets, by name.
-        "secrets": Named(&Table(&SECRET)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 64};
+        "secrets": Named(&Table(&SECRET)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
         /// Calls of its tools that a person confirms through the client before they run: none,
         /// those that may destroy something as far as the tool says, or each.
         "approval": Words(&["never", "destructive", "always"]), {"default": "never", "examples": ["destructive"]};
@@ -81,7 +82,7 @@ table! {
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
         /// Resources that clients may list and read, by address, or by a template of addresses:
         /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
-        "resources": Named(&Table(&RESOURCE)), {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": 64};
+        "resources": Named(&Table(&RESOURCE)), {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": RESOURCES_MAX};
         /// Single tools, by the tool's own name, without prefix.
         "tools": Named(&Table(&TOOL)), {"propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,64}$"}};
     }
@@ -97,7 +98,7 @@ table! {
     /// One tool of a component.
     pub(crate) TOOL "Tool" {
         /// A name for people; wins over the component's.
-        "title": Text, {"minLength": 1, "maxLength": 128, "examples": ["Query JSON"]};
+        "title": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Query JSON"]};
         /// A description for models; wins over the component's. A program's tools
         /// need one.
         "description": Text, {"examples": ["Runs a jq filter over a JSON text."]};
@@ -122,7 +123,7 @@ table! {
         /// false), `{name...}` (one argument for each item of a list), `{name!}` (may begin with
         /// `-`), `{*}` (all arguments as JSON), `{{` and `}}` for braces. A list within the list is
         /// given together or not at all.
-        "args": List(&Either(&[(Text, ""), (List(&Text), "")])), {"maxItems": 256, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
+        "args": List(&Either(&[(Text, ""), (List(&Text), "")])), {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
         /// The program's standard input, a template; the component's `stdin` by default.
         "stdin": Text, {"examples": ["{text}"]};
         /// A table: variables that each call of a program sets, by name, each a template, beside
@@ -130,7 +131,7 @@ table! {
         "env": Either(&[(Named(&Text), ""), (List(&Text), "")]), {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
         /// Files that are there before a program runs, by their paths directly in scratch space of
         /// the call, each a template.
-        "files": Named(&Text), {"maxProperties": 32, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
+        "files": Named(&Text), {"maxProperties": FILES_MAX, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
         /// The part of a program's run that is the answer: standard output as text or as one JSON
         /// value, or bytes.
         "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]), {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};

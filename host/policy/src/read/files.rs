@@ -9,7 +9,7 @@ use crate::table::table;
 
 /// The most mounts of a component: each is a preopened folder, which language runtimes list at
 /// start.
-const MOUNTS_MAX: usize = 64;
+pub(super) const MOUNTS_MAX: usize = 64;
 
 table! {
     /// A folder or a file of the host, or space of the call's own: `path` or `scratch`.

@@ -11,7 +11,7 @@ use crate::table::{Definition, Shape, table};
 
 /// The most arguments, variables and settings of a component, each: guests copy all of them at
 /// start.
-const ENTRIES_MAX: usize = 256;
+pub(super) const ENTRIES_MAX: usize = 256;
 
 /// The longest name of a variable or a setting, in bytes.
 const NAME_BYTES_MAX: usize = 256;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::network::{PRIVATE_MAX, RULES_MAX};
 use super::{Entry, Problems, Section, files, limits, network, paths};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Access, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Network, Quota, Subject};
@@ -33,13 +34,13 @@ table! {
     /// empty, `private` is the component's.
     pub(crate) NETWORK_OF_TOOL "ToolNetwork" {
         /// HTTP requests.
-        "http": List(&Text), {"maxItems": 1000, "examples": [["GET https://api.example.com/v1/now"]]};
+        "http": List(&Text), {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/now"]]};
         /// TCP connections.
-        "tcp": List(&Text), {"maxItems": 1000, "examples": [["db.example.com:5432"]]};
+        "tcp": List(&Text), {"maxItems": RULES_MAX, "examples": [["db.example.com:5432"]]};
         /// UDP packets.
-        "udp": List(&Text), {"maxItems": 1000, "examples": [["192.0.2.1:53"]]};
+        "udp": List(&Text), {"maxItems": RULES_MAX, "examples": [["192.0.2.1:53"]]};
         /// Addresses that are not public.
-        "private": List(&Text), {"maxItems": 256, "examples": [["127.0.0.1:8080"]]};
+        "private": List(&Text), {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080"]]};
     }
     other names {
         "https" => "http", "allow" => "http", "hosts" => "http",

@@ -12,7 +12,7 @@ use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateErr
 use crate::table::table;
 
 /// The most templates of arguments, and of variables: as many as a component has fixed ones.
-const TEMPLATES_MAX: usize = 256;
+pub(super) const TEMPLATES_MAX: usize = 256;
 
 /// The longest template, in bytes: as long as a fixed argument.
 const TEMPLATE_BYTES_MAX: usize = 128 << 10;

@@ -9,7 +9,7 @@ use crate::grants::{Grants, Mount, MountKind};
 
 /// The most files of a run: each is opened and written before the program begins, and few programs
 /// read more than two.
-const FILES_MAX: usize = 32;
+pub(super) const FILES_MAX: usize = 32;
 
 /// The entries of `files`: a path and a template each.
 pub(crate) fn inputs<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Vec<Entry<'a>> {

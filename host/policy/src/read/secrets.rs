@@ -7,7 +7,7 @@ use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, S
 use crate::table::table;
 
 /// The most secrets of a component: responses are searched for each of them.
-const SECRETS_MAX: usize = 64;
+pub(super) const SECRETS_MAX: usize = 64;
 
 /// The longest header name, name of a query's part, and text around a secret, in bytes.
 const PART_BYTES_MAX: usize = 256;

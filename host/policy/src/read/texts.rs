@@ -4,7 +4,7 @@ use super::{Entry, Problems};
 use crate::quantity::show_bytes;
 
 /// The longest name or title, in characters: clients show them in one line.
-const LINE_CHARS_MAX: usize = 128;
+pub(crate) const LINE_CHARS_MAX: usize = 128;
 
 /// The longest text of several lines, in bytes: clients put it before every conversation.
 const LINES_BYTES_MAX: usize = 16 << 10;

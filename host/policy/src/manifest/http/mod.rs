@@ -21,7 +21,7 @@ const UNIX: &str = "unix:";
 const LISTEN_MAX: usize = 16;
 
 /// Names of one server, and origins of the pages that ask it.
-const NAMES_MAX: usize = 64;
+pub(super) const NAMES_MAX: usize = 64;
 
 settings! {
     /// The server over HTTP: with `serve --http`.
@@ -36,10 +36,10 @@ settings! {
         /// Names that the server goes by, beside its own address; with a port where only that one
         /// is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
-            {"maxItems": 64, "examples": [["tools.example.com"]]};
+            {"maxItems": NAMES_MAX, "examples": [["tools.example.com"]]};
         /// Origins of web pages that may ask it and read what it answers. None by default.
         origins: Vec<String> => &[String] = "origins" (List(&Text), origins, else Vec::new()),
-            {"maxItems": 64, "examples": [["https://app.example.com"]]};
+            {"maxItems": NAMES_MAX, "examples": [["https://app.example.com"]]};
         /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it
         /// changes.
         certificate: Option<String> => Option<&str> = "certificate" (Text, paths::host_path, else None),

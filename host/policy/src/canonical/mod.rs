@@ -13,7 +13,8 @@ use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, ToolPolicy};
 
-/// The version of the text's form; changes whenever the same policy would give another text.
+/// The version of the text's form. It changes when the same keys would be written in another way; a
+/// new key changes the text by itself.
 const FORM: u32 = 5;
 
 #[derive(Serialize)]

@@ -80,8 +80,8 @@ limits! {
         "A model asks a few times a minute. The default only stops one that asks in a loop.";
     /// Progress reports of one call that reach the caller. What exceeds it is dropped silently, the
     /// last report included.
-    Progress progress: Rate = "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() },
-        like ["5/s"],
+    Progress progress: Rate =
+        "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() }, like ["5/s"],
         "Nobody reads more than the default. A dropped last report costs nothing: the result says that the work is \
          done.";
     /// HTTP requests.

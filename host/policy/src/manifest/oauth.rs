@@ -32,13 +32,15 @@ table! {
     /// `tokens`.
     pub(crate) OAUTH "Oauth" {
         /// The server's own address, as clients know it.
-        "resource" required: Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://tools.example.com/mcp"]};
+        "resource" required: Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://tools.example.com/mcp"]};
         /// The scopes that every caller with a token of an issuer needs, all of them. What further
         /// scopes allow is said in `[callers]`.
         "scopes": List(&Text), {"maxItems": LISTED_MAX, "examples": [["tools"]]};
         /// The authorization servers whose tokens are taken, by name: 1 to 64 of `a-z`, `0-9`, `_`
         /// and `-`. A caller is called `NAME:SUBJECT`.
-        "issuers" required: Named(&Table(&ISSUER)), {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": ISSUERS_MAX};
+        "issuers" required: Named(&Table(&ISSUER)),
+            {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": ISSUERS_MAX};
     }
     other names {
         "url" => "resource", "scope" => "scopes", "issuer" => "issuers", "audience" => "resource",
@@ -49,16 +51,20 @@ table! {
     /// One authorization server.
     pub(crate) ISSUER "Issuer" {
         /// Its name in tokens, the claim `iss`.
-        "issuer" required: Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com"]};
+        "issuer" required: Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com"]};
         /// The address of its keys; by default its metadata tells (RFC 8414, or OpenID Connect
         /// Discovery).
-        "jwks": Text, {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/keys"]};
+        "jwks": Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/keys"]};
         /// The audiences of tokens that are taken, the claim `aud`: one of these; `resource` by
         /// default.
-        "audience": Definition(&AUDIENCE), {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
+        "audience": Definition(&AUDIENCE),
+            {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
         /// The algorithms that may sign its tokens; all of these by default. There is none with a
         /// shared key, and no `none`.
-        "algorithms": List(&Definition(&ALGORITHM)), {"minItems": 1, "maxItems": ALGORITHMS.len(), "examples": [["RS256", "ES256"]]};
+        "algorithms": List(&Definition(&ALGORITHM)),
+            {"minItems": 1, "maxItems": ALGORITHMS.len(), "examples": [["RS256", "ES256"]]};
     }
     and IssuerLimit::KEYS;
     other names {

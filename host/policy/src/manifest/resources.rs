@@ -235,11 +235,13 @@ table! {
         /// texts, pictures and sounds, is what they hold.
         "tool" required: Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
         /// The argument of the tool that is given the address.
-        "argument": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "uri", "examples": ["note"]};
+        "argument": Text,
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "uri", "examples": ["note"]};
         /// A name for programs; the last part of the address by default.
         "name": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["index"]};
         /// A name for people.
-        "title": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Index of the notes"]};
+        "title": Text,
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Index of the notes"]};
         /// A description.
         "description": Text, {"examples": ["All notes, with a line on each."]};
         /// The media type of the data.

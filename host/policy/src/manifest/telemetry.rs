@@ -38,12 +38,14 @@ table! {
     pub(crate) TRACES "Traces" {
         /// The collector, which takes OTLP over HTTP: a URL, with a path where that is not
         /// `/v1/traces`.
-        "endpoint" required: Text, {"minLength": 1, "maxLength": ENDPOINT_BYTES_MAX, "examples": ["http://127.0.0.1:4318"]};
+        "endpoint" required: Text,
+            {"minLength": 1, "maxLength": ENDPOINT_BYTES_MAX, "examples": ["http://127.0.0.1:4318"]};
         /// The part of the calls that is traced, 0 to 1. A client's decision for its own trace
         /// wins.
         "sample": Fraction, {"minimum": 0, "maximum": 1, "default": 1, "examples": [0.1]};
         /// The name that tells these traces from those of other services.
-        "service": Text, {"minLength": 1, "maxLength": LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
+        "service": Text,
+            {"minLength": 1, "maxLength": LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
     }
     other names { "url" => "endpoint", "address" => "endpoint", "ratio" => "sample", "name" => "service" }
 }

@@ -30,7 +30,8 @@ table! {
         /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
         /// where nobody has to say who they are. The rule's own name where neither this nor
         /// `scopes` is there.
-        "names": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
+        "names": List(&Text),
+            {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
         /// Scopes: it is for whoever has one of them.
         "scopes": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["tools:read"]]};
         /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,

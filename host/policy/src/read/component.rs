@@ -63,26 +63,31 @@ table! {
         "stdin": Text, {"examples": ["text"]};
         /// Folders and files, by their path in the guest's tree. The longest path that leads to a
         /// file is its mount.
-        "filesystem": Named(&Table(&MOUNT)), {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
+        "filesystem": Named(&Table(&MOUNT)),
+            {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
         /// Hosts and addresses.
         "network": Table(&NETWORK), {};
         /// Environment variables, by name.
-        "env": Named(&Definition(&ENV_VAR)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
+        "env": Named(&Definition(&ENV_VAR)),
+            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// Settings (`wasi:config`), by name.
         "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// State between calls (`wasi:keyvalue`); the table alone grants it.
         "keyvalue": Table(&KEYVALUE), {};
         /// Secrets, by name.
-        "secrets": Named(&Table(&SECRET)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
+        "secrets": Named(&Table(&SECRET)),
+            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
         /// Calls of its tools that a person confirms through the client before they run: none,
         /// those that may destroy something as far as the tool says, or each.
-        "approval": Words(&["never", "destructive", "always"]), {"default": "never", "examples": ["destructive"]};
+        "approval": Words(&["never", "destructive", "always"]),
+            {"default": "never", "examples": ["destructive"]};
         /// The time for which a confirmation holds for further calls of the same tool by the same
         /// caller. For one call where the key is missing. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
         /// Resources that clients may list and read, by address, or by a template of addresses:
         /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
-        "resources": Named(&Table(&RESOURCE)), {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": RESOURCES_MAX};
+        "resources": Named(&Table(&RESOURCE)),
+            {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": RESOURCES_MAX};
         /// Single tools, by the tool's own name, without prefix.
         "tools": Named(&Table(&TOOL)), {"propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,64}$"}};
     }
@@ -123,22 +128,28 @@ table! {
         /// false), `{name...}` (one argument for each item of a list), `{name!}` (may begin with
         /// `-`), `{*}` (all arguments as JSON), `{{` and `}}` for braces. A list within the list is
         /// given together or not at all.
-        "args": List(&Either(&[(Text, ""), (List(&Text), "")])), {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
+        "args": List(&Either(&[(Text, ""), (List(&Text), "")])),
+            {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
         /// The program's standard input, a template; the component's `stdin` by default.
         "stdin": Text, {"examples": ["{text}"]};
         /// A table: variables that each call of a program sets, by name, each a template, beside
         /// the component's. A list: the component's environment variables that this tool has.
-        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]), {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
+        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]),
+            {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
         /// Files that are there before a program runs, by their paths directly in scratch space of
         /// the call, each a template.
-        "files": Named(&Text), {"maxProperties": FILES_MAX, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
+        "files": Named(&Text),
+            {"maxProperties": FILES_MAX, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
         /// The part of a program's run that is the answer: standard output as text or as one JSON
         /// value, or bytes.
-        "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]), {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
+        "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]),
+            {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
         /// The JSON Schema of what the program prints. Only with `output = "json"`.
-        "output_schema": Any, {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
+        "output_schema": Any,
+            {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
         /// The exit codes that are no failure.
-        "exit_codes": List(&UpTo(255)), {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
+        "exit_codes": List(&UpTo(255)),
+            {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
         /// Limits of each call of this tool; they win over the component's.
         "limits": Table(&LIMITS), {};
         /// The component's mounts that this tool has, each as it is there or with less; `{}` for

@@ -27,14 +27,17 @@ table! {
     pub(crate) NETWORK "Network" {
         /// HTTP requests: `[METHODS] scheme://host[:port][/path]`. `*.example.com` is every name
         /// below, `*` within a path one segment, `/*` at its end everything below.
-        "http": List(&Text), {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/*", "https://*.example.com"]]};
+        "http": List(&Text),
+            {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/*", "https://*.example.com"]]};
         /// TCP connections: `host:port`, `address:port` or `range:port`; ports such as `1000-2000`.
-        "tcp": List(&Text), {"maxItems": RULES_MAX, "examples": [["db.example.com:5432", "192.0.2.0/24:5432"]]};
+        "tcp": List(&Text),
+            {"maxItems": RULES_MAX, "examples": [["db.example.com:5432", "192.0.2.0/24:5432"]]};
         /// UDP packets, as `tcp`.
         "udp": List(&Text), {"maxItems": RULES_MAX, "examples": [["192.0.2.1:53"]]};
         /// Addresses that are not public and may be reached where a rule leads there; all ports
         /// where none is named.
-        "private": List(&Text), {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080", "10.0.0.0/8", "[::1]:80"]]};
+        "private": List(&Text),
+            {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080", "10.0.0.0/8", "[::1]:80"]]};
         /// Files of certificates that TLS trusts besides the platform's, relative to this file.
         "ca": List(&Text), {"maxItems": CA_MAX, "examples": [["certs/ca.pem"]]};
         /// The proxy of HTTP requests. Variables such as `HTTPS_PROXY` are not looked at.

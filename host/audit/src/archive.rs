@@ -116,7 +116,7 @@ impl Archive {
         &self.files
     }
 
-    /// The last so many records, and what is written after them.
+    /// The last records, and those written after them.
     ///
     /// # Errors
     /// The system's error where a file cannot be read.

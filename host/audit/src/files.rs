@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most closed files that are kept, or looked for.
+/// The most closed files to keep, or to look for.
 pub const FILES_MAX: u32 = 1_000;
 
-/// Links that are followed to a file that is not there: as many as Linux follows.
+/// Links to follow to a missing file: as many as Linux follows.
 const LINKS_MAX: u32 = 40;
 
 /// The files of an audit.
@@ -159,7 +159,7 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     found(fs::symlink_metadata(path)).map(|metadata| metadata.is_some())
 }
 
-/// Tells what is not there from what cannot be looked at.
+/// Tells a missing file from one that cannot be read.
 pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

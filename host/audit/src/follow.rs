@@ -14,7 +14,7 @@ use crate::lines::LineError;
 #[derive(Debug)]
 pub struct Follower {
     files: Files,
-    /// The file that is read, and those that come after it.
+    /// The file being read, and those after it.
     places: VecDeque<FilePosition>,
     /// The part of the first of them that was read and not given yet.
     ahead: Vec<u8>,

@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::sink::OpenError;
 use crate::tail::{self, Tail};
 
-/// The permissions of a new file: nobody else reads who called what.
+/// The permissions of a new file: no other user may read the record of calls.
 const FILE_MODE: u32 = 0o600;
 
 /// The number of times that the file may be found moved away while it is being opened. Another

@@ -43,7 +43,7 @@ struct Audit {
     missing: AtomicU64,
 }
 
-/// Who is told of records that are missing though they are not required.
+/// The receiver of reports on missing records, where records are not required.
 struct Tell {
     to: Box<dyn Fn(&SinkError) + Send + Sync>,
     last: Mutex<Option<Instant>>,
@@ -121,9 +121,9 @@ impl Sink {
     }
 
     /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is
-    /// continued, be it in a closed file whose successor was never begun; what is left of a record
-    /// that was never written whole is cut off, and the cut recorded. A regular file is locked
-    /// against other writers as long as the sink lives.
+    /// continued, be it in a closed file whose successor was never begun; a torn record is cut off,
+    /// and the cut recorded. A regular file is locked against other writers as long as the sink
+    /// lives.
     ///
     /// # Errors
     /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an
@@ -147,9 +147,9 @@ impl Sink {
         Ok((sink, opened))
     }
 
-    /// Names who is told that records are missing, where they are not
-    /// [required](Settings::required): at once, then once in [`TOLD_EVERY`] while it lasts.
-    /// Without, nobody is told.
+    /// Sets the receiver of reports on missing records, where records are not
+    /// [required](Settings::required): at once, then once in [`TOLD_EVERY`] while it lasts. Without
+    /// one there are no reports.
     #[must_use]
     pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
         if let Some(audit) = &mut self.audit {

@@ -1,4 +1,4 @@
-//! The check of what was written. Must not hold: files; whoever calls opens them.
+//! The check of what was written. Must not hold: files; the caller opens them.
 
 use std::io::BufRead;
 

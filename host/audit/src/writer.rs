@@ -167,8 +167,8 @@ impl Writer {
         }
         let begun = self.begin_file();
         if begun.is_err() && is_in_place {
-            // Where even this fails, there is no file of that name; whoever opens the audit next
-            // goes on from there.
+            // Where even this fails, there is no file of that name; the next opening continues from
+            // there.
             let _ = fs::rename(&newest, &current);
         }
         if begun.is_ok() && keep == 0 {

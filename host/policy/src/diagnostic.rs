@@ -190,8 +190,8 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 /// A text of as many characters. U+FFFD replaces those that a reader could not see, and the
-/// controls of C1: a terminal may take one for the escape sequence that it stands for. Those of C0
-/// are drawn as pictures by what draws the line.
+/// controls of C1: a terminal may take one for the escape sequence that it stands for. The crate
+/// that draws the line draws those of C0 as pictures.
 pub(crate) fn masked(text: &str) -> String {
     let is_shown = |character: char| character.is_ascii() || !(character.is_control() || is_invisible(character));
     text.chars().map(|character| if is_shown(character) { character } else { '\u{fffd}' }).collect()

@@ -1,9 +1,9 @@
 //! Manifest text → validated policy.
 //!
-//! Holds what a manifest may say, what it means once every default is filled in, and how its
-//! problems are shown. Must not hold: files, clocks, the process environment, threads, an async
-//! runtime, WebAssembly. All of it is functions from values to values, so that reading a manifest
-//! is the same everywhere and tests need nothing.
+//! Holds the manifest's keys, its meaning once every default is filled in, and the form of its
+//! problems. Must not hold: files, clocks, the process environment, threads, an async runtime,
+//! WebAssembly. All of it is functions from values to values, so that reading a manifest is the
+//! same everywhere and tests need nothing.
 //!
 //! ```
 //! use toolcell_policy::{Source, parse};

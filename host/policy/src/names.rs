@@ -119,7 +119,7 @@ const fn is_tool_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// The characters that are compared, or nothing for a text too long to guess at.
+/// The characters to compare, or nothing for a text too long to guess at.
 fn folded(text: &str) -> Option<Vec<char>> {
     let folded: Vec<char> =
         text.chars().take(GUESS_CHARS_MAX + 1).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();

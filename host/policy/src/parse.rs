@@ -54,8 +54,8 @@ table! {
         /// The record of calls, denials and loads.
         "audit": Table(&AUDIT), {};
         /// Who may see and call which tools; everybody all of them without this table. `default` is
-        /// for whoever no other rule is for: without it they see none. The caller over stdio,
-        /// `local`, sees all where no rule is for it.
+        /// for callers without a rule: without it they see none. The caller over stdio, `local`,
+        /// sees all where no rule is for it.
         "callers": Named(&Table(&CALLER)),
             {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": RULES_MAX};
         /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit

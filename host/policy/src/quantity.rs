@@ -1,5 +1,5 @@
-//! Sizes, durations and rates as people write them, both ways. Must not hold: which key takes
-//! which, or what is too much.
+//! Sizes, durations and rates as people write them, both ways. Must not hold: the keys that take
+//! them, or their bounds.
 //!
 //! | form | meaning | example |
 //! |---|---|---|
@@ -126,7 +126,7 @@ pub enum QuantityError {
     /// A unit alone, or no text at all.
     #[error("needs a number")]
     NoNumber,
-    /// A unit nobody knows, as it was written.
+    /// An unknown unit, as it was written.
     #[error("has an unknown unit: \"{0}\"")]
     UnknownUnit(String),
     /// A fraction: `1.5MiB`.

@@ -9,7 +9,7 @@ use crate::explain::Ask;
 use crate::grants::{Denial, FileAccess, Host, HttpAsk, HttpRule};
 use crate::names::{toml_key, toml_string};
 
-/// The most attempts that are looked at: as many as a long observation records.
+/// The most attempts to look at: as many as a long observation records.
 pub const ATTEMPTS_MAX: usize = 100_000;
 
 /// The most paths of one host that are suggested singly; more become the folder they have in
@@ -60,7 +60,7 @@ impl Attempt {
 }
 
 /// The tables that would allow what was tried, and little else: TOML to add to a manifest. Attempts
-/// past [`ATTEMPTS_MAX`] are left out. What cannot be suggested is told in comments; words in
+/// past [`ATTEMPTS_MAX`] are left out. Comments tell of attempts without a suggestion; words in
 /// capitals are for a person to fill in.
 #[must_use]
 pub fn suggest(attempts: &[Attempt]) -> String {

@@ -96,7 +96,7 @@ pub struct CallAsked<'a> {
     /// to call again with the answer; `remembered` where an earlier approval holds; `unsupported`,
     /// `refused`, `timed_out`, `cancelled` or `failed` where there is none.
     pub answer: &'a str,
-    /// Why there is none.
+    /// The reason for a missing answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
 }

@@ -16,11 +16,11 @@ pub struct CatalogReplaced<'a> {
     pub trigger: &'a str,
     /// The differences in words.
     pub summary: Clipped<'a>,
-    /// Tools that are new.
+    /// New tools.
     pub tools_added: u64,
-    /// Tools that are gone.
+    /// Removed tools.
     pub tools_removed: u64,
-    /// Tools that are defined otherwise.
+    /// Tools with a changed definition.
     pub tools_changed: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct ComponentQuarantined<'a> {
     pub generation: u64,
     /// The component's name in the manifest.
     pub name: &'a str,
-    /// `sha256:…` of the bytes that are not served.
+    /// `sha256:…` of the quarantined bytes.
     pub digest: &'a str,
     /// The differences from the lock in words.
     pub differences: Clipped<'a>,

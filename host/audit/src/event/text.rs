@@ -6,8 +6,8 @@ use serde::{Serialize, Serializer};
 /// recognise it by; a record must not grow with what a client sends.
 pub const TEXT_BYTES_MAX: usize = 1_024;
 
-/// The longest arguments that are recorded as they are, in bytes: most calls' whole, and an eighth
-/// of the largest record even where every byte of them is escaped.
+/// The longest arguments that are recorded whole, in bytes: most calls' whole, and an eighth of the
+/// largest record even where every byte of them is escaped.
 pub const ARGUMENTS_BYTES_MAX: usize = 2_048;
 
 /// A text from outside: longer ones than [`TEXT_BYTES_MAX`] are recorded cut, with `…` at the end.

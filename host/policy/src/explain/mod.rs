@@ -1,5 +1,5 @@
-//! Explanations: is something allowed, and by which line, without doing it. Must not hold: other
-//! decisions than those of `grants`.
+//! Explanations: the decision on a question and the line that decides, without acting on it. Must
+//! not hold: other decisions than those of `grants`.
 
 mod ask;
 

@@ -74,7 +74,7 @@ const V4: [(Ipv4Addr, u8, Class); 23] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, Class::Reserved),
 ];
 
-/// IPv6: the first row that holds; what is outside `2000::/3` besides is reserved.
+/// IPv6: the first row that holds; everything else outside `2000::/3` is reserved.
 const V6: [(Ipv6Addr, u8, Class); 21] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Class::Metadata), // AWS
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23), 128, Class::Metadata),  // AWS EKS

@@ -113,7 +113,7 @@ accessors! {
 /// A refusal of something that a guest asked for.
 ///
 /// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name
-/// itself. [`Denial::hint`] is for whoever runs the server.
+/// itself. [`Denial::hint`] is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial(Box<Parts>);
 
@@ -178,8 +178,8 @@ impl Denial {
         &self.0.allows
     }
 
-    /// For whoever runs the server: `add to [components.weather.network]: http = ["GET
-    /// https://x.example/"]`. May name addresses that the guest does not know.
+    /// For the operator: `add to [components.weather.network]: http = ["GET https://x.example/"]`.
+    /// May name addresses that the guest does not know.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lines = self.0.allows.iter().map(|allow| format!("[{}]: {}", allow.section, allow.line));

@@ -1,5 +1,4 @@
-//! Files and folders: the mounts, and what may be done in them. Must not hold: files, or what is
-//! where on the host.
+//! Files and folders: the mounts, and what may be done in them. Must not hold: files of the host.
 //!
 //! Mounts may lie within one another in the guest's tree: a path belongs to the mount with the
 //! longest path that leads to it, so that `"/data/out"` may be writable within a read-only
@@ -120,7 +119,7 @@ pub enum Access {
 pub enum FileAccess {
     /// Look, list and read.
     Read,
-    /// Change what is there.
+    /// Change a file or a folder.
     Write,
     /// Make a file, a folder or a link.
     Create,
@@ -128,7 +127,7 @@ pub enum FileAccess {
     Remove,
 }
 
-/// The permit of one use of a file: whoever opens needs one.
+/// The permit of one use of a file: opening a file needs one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePermit(FileAccess);
 

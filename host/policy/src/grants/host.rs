@@ -59,7 +59,8 @@ pub enum HostError {
     /// Two dots in a row, or a dot first.
     #[error("has an empty label")]
     EmptyLabel,
-    /// A character no host has, or brackets around what is no IPv6 address; a zone id among them.
+    /// A character no host has, or brackets around something other than an IPv6 address; a zone id
+    /// among them.
     #[error("is neither a name nor an address")]
     Invalid,
 }
@@ -193,7 +194,7 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// A name that the URL rules leave as it is: most are, and the rules take longer than a decision
+/// A name that the URL rules do not change: most are, and the rules take longer than a decision
 /// may.
 fn is_plain_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';

@@ -11,8 +11,8 @@
 //! | port | 1 to 65535 | 443 of `https`, 80 of `http`, and no other |
 //! | path | see [`super::PathPattern`]: exact, `*` within a segment, `/*` at the end for the rest | every path |
 //!
-//! A query is no part of a rule: whoever may ask for a path may ask with any query. A method does
-//! not bring another: `GET` does not allow HEAD.
+//! A query is no part of a rule: a grant of a path includes every query. A method does not bring
+//! another: `GET` does not allow HEAD.
 //!
 //! ```
 //! use toolcell_policy::{HttpAsk, HttpRule};
@@ -147,10 +147,10 @@ pub enum AskError {
     /// `user@host`
     #[error("its address must not name a user")]
     User,
-    /// No host, or one that is none.
+    /// No host, or text that is no host.
     #[error("its host {0}")]
     Host(#[from] HostError),
-    /// A port that is none, or 0.
+    /// Text that is no port, or 0.
     #[error("its port is none")]
     Port,
     /// Not a path from the root, or with characters that no request line has.
@@ -162,8 +162,7 @@ pub enum AskError {
 }
 
 accessors! {
-    /// The permit of one request: whoever sends it needs one, and a permit of each address it is
-    /// sent to.
+    /// The permit of one request: sending it needs one, and a permit of each address it is sent to.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct HttpPermit {
         /// The request, in its normal form.
@@ -340,7 +339,7 @@ impl HttpAsk {
     /// `target` the path and the query; an empty one is `/`.
     ///
     /// # Errors
-    /// [`AskError`] where a part is none; [`Network::malformed_http`] makes a denial of it.
+    /// [`AskError`] where a part is malformed; [`Network::malformed_http`] makes a denial of it.
     pub fn new(method: &str, scheme: &str, authority: &str, target: &str) -> Result<Self, AskError> {
         if method.is_empty() || method.len() > METHOD_BYTES_MAX || !method.bytes().all(is_token) {
             return Err(AskError::Method);
@@ -397,7 +396,7 @@ impl HttpAsk {
         self.0.port
     }
 
-    /// The path in its normal form: what is compared is what is to be sent.
+    /// The path in its normal form: the comparison uses the form that is sent.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0.path.text

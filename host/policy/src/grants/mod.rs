@@ -185,7 +185,7 @@ impl Grants {
         grants
     }
 
-    /// True if both reach the same, whoever is named in their denials.
+    /// True if both reach the same; the subject of their denials does not count.
     #[must_use]
     pub fn reaches_like(&self, other: &Self) -> bool {
         let named_as = |grants: &Self| Self { wider: None, places: GrantSpans::default(), ..grants.of(&other.subject) };

@@ -23,8 +23,7 @@ accessors! {
         pub(crate) http: Vec<HttpRule>,
         pub(crate) tcp: Vec<SocketRule>,
         pub(crate) udp: Vec<SocketRule>,
-        /// The addresses that are not public and can be reached nevertheless, where a rule leads
-        /// there.
+        /// Addresses that are not public and that a rule may lead to nevertheless.
         pub(crate) private: Arc<[PrivateRule]> => &[PrivateRule],
         /// The table in which an entry of `private` has to stand: the tool's table, where that has
         /// a list of its own.

@@ -13,10 +13,10 @@
 //!
 //! Before it is compared, a path is brought into its normal form: `.` and `..` are resolved, also
 //! as `%2e`, `\` becomes `/`, letters and digits lose their percent-encoding, everything else gets
-//! it in upper case. That form is what is sent. A path that servers may read in more than one way
-//! (an encoded slash, backslash or NUL, `%25` before two hexadecimal digits, a `%` without them,
-//! `..;`, what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous:
-//! only a rule for every path of its host matches it.
+//! it in upper case. That form is sent. A path that servers may read in more than one way (an
+//! encoded slash, backslash or NUL, `%25` before two hexadecimal digits, a `%` without them, `..;`,
+//! what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous: only a
+//! rule for every path of its host matches it.
 //!
 //! ```
 //! use toolcell_policy::PathPattern;

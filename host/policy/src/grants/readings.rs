@@ -1,4 +1,4 @@
-//! Readings of a path that servers and what stands before them may come to: decoded once more than
+//! Readings of a path that servers and the proxies before them may make: decoded once more than
 //! they should, in other encodings than UTF-8, with lookalikes made plain, or with parameters cut
 //! off. Must not hold: rules.
 //!

@@ -46,7 +46,7 @@ use crate::settings::accessors;
 /// The longest rule, in bytes: the longest name and a range of ports.
 const RULE_BYTES_MAX: usize = 512;
 
-/// The most addresses that are remembered of a call's look-ups: 64 names with 16 addresses each.
+/// The most addresses to remember of a call's look-ups: 64 names with 16 addresses each.
 const RESOLVED_MAX: usize = 1_024;
 
 accessors! {

@@ -11,13 +11,13 @@ use crate::names::did_you_mean;
 use crate::quantity::{Per, Rate};
 use crate::settings::accessors;
 
-/// The name of the rule for whoever no other rule is for.
+/// The name of the rule for callers without a rule of their own.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The caller over stdio: whoever started the process.
+/// The caller over stdio: the person who started the process.
 pub(crate) const LOCAL: &str = "local";
 
-/// The caller over HTTP where nobody has to say who they are.
+/// The caller over HTTP where callers need no token.
 pub(crate) const ANYONE: &str = "anyone";
 
 pub(crate) const RATE: Spec = Spec {
@@ -107,7 +107,7 @@ impl Callers {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// True if what is listed and called depends on the caller.
+    /// True if callers see and call different tools.
     #[must_use]
     pub const fn tells_apart(&self) -> bool {
         self.rules.is_some()
@@ -135,7 +135,7 @@ impl Callers {
         Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
     }
 
-    /// Compares what the rules name with the tools there are. Gives every name that is none.
+    /// Compares what the rules name with the tools there are. Gives every name that no tool has.
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
         let patterns = self.rules().iter().flat_map(|rule| &rule.tools);
@@ -164,7 +164,7 @@ impl Callers {
         serde_json::to_string(&rules).unwrap_or_default()
     }
 
-    /// The names of rules that are not the same in both.
+    /// The names of rules that differ.
     #[must_use]
     pub fn differing<'c>(&'c self, other: &'c Self) -> Vec<&'c str> {
         let named = |callers: &'c Self| -> BTreeMap<&'c str, Canonical> {

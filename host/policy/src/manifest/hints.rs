@@ -32,7 +32,7 @@ impl Hints {
     }
 }
 
-/// The hints; what is not said is `None`.
+/// The hints; a missing key is `None`.
 pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Hints {
     let mut said = |key: &str| section.get(key).and_then(|entry| entry.boolean(problems));
     let hints = Hints {

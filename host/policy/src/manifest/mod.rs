@@ -90,8 +90,8 @@ accessors! {
         /// Resources that its tools read, in the order of the file.
         pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
         /// The tools the manifest says something of, in the order of the file. The component may
-        /// have others, and may lack some of these: whoever knows what it exports reports that at
-        /// [`ToolPolicy::name_span`].
+        /// have others, and may lack some of these: the loader, which knows its exports, reports
+        /// that at [`ToolPolicy::name_span`].
         pub(crate) tools: Vec<ToolPolicy> => &[ToolPolicy],
     }
 }

@@ -13,15 +13,15 @@ use crate::read::{Entry, Problems};
 use crate::settings::accessors;
 use crate::table::{Definition, ONE_OR_SEVERAL, Shape, table};
 
-/// The algorithms of signatures that are known, by their names in tokens (RFC 7518, RFC 8037). None
-/// has a shared key.
+/// The known algorithms of signatures, by their names in tokens (RFC 7518, RFC 8037). None has a
+/// shared key.
 pub(crate) const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /// Issuers of one server. Most have one.
 const ISSUERS_MAX: usize = 8;
 
-/// Scopes that are needed, and audiences of an issuer.
+/// The most required scopes, and the most audiences of an issuer.
 const LISTED_MAX: usize = 64;
 
 /// The longest address, scope or audience, in bytes.
@@ -207,7 +207,7 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
         Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url)) => None,
         Ok(_) => Some("is not reached over https"),
     };
-    // What stands in a header and in a document is taken as it is.
+    // The text goes into a header and a document unchanged.
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
     let Some(wrong) = wrong.or((!plain).then_some("has characters that an address has not")) else {
         return Some(text.to_owned());

@@ -56,8 +56,8 @@ impl TypedPolicy {
         &self.descriptions
     }
 
-    /// Compares what is said with the component as it is. `describable` is everything of it that
-    /// can be described; it has none where its functions are no tools.
+    /// Compares the texts with the component. `describable` is everything of it that can be
+    /// described; it has none where its functions are no tools.
     #[must_use]
     pub fn check(&self, component: &str, describable: Option<&[String]>) -> Vec<Diagnostic> {
         let Some(describable) = describable else { return self.check_other_shape(component) };

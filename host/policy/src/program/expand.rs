@@ -112,7 +112,7 @@ impl<'a> Arguments<'a> {
         Ok(args)
     }
 
-    /// The texts of named templates; those that are left out are not there.
+    /// The texts of named templates; templates that are left out are missing.
     fn named(
         &mut self,
         templates: &[(String, Template)],

@@ -28,11 +28,11 @@ table! {
     pub(crate) CALLER "Caller" {
         /// The callers it is for: names of tokens (`toolcell token new NAME`), `ISSUER:SUBJECT` for
         /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
-        /// where nobody has to say who they are. The rule's own name where neither this nor
-        /// `scopes` is there.
+        /// where callers need no token. The rule's own name where neither this nor `scopes` is
+        /// there.
         "names": List(&Text),
             {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
-        /// Scopes: it is for whoever has one of them.
+        /// Scopes: it is for callers that have one of them.
         "scopes": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["tools:read"]]};
         /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,
         /// or a tool's name as clients see it. Others are unknown to them.
@@ -82,7 +82,7 @@ impl Context<'_> {
         (has(|http| http.tokens().is_some()), has(|http| http.oauth().is_some()))
     }
 
-    /// Why nobody can be called so.
+    /// The reason why no caller has this name, and a hint.
     fn nobody(&self, name: &str) -> Option<(String, &'static str)> {
         const NO_FILE: &str = "name a file of tokens: [http] tokens = \"tokens.jsonl\"";
         let (file, issuers) = self.tokens();
@@ -156,7 +156,7 @@ fn names(
     }
 }
 
-/// Names of nobody, and names that another rule has.
+/// Reports names that no caller has, and names that another rule has.
 fn check_names(
     entry: &Entry<'_>,
     names: &[(String, Span)],
@@ -202,8 +202,8 @@ fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
     }
     let mut read = Vec::new();
     for (text, span) in texts {
-        // Scopes are written with spaces between (RFC 6749 section 3.3); a name that has one is
-        // nobody's either.
+        // Scopes are written with spaces between (RFC 6749 section 3.3); no caller's name has one
+        // either.
         let plain = !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(|c: char| c.is_control());
         if plain && (entry.key != "scopes" || !text.contains(char::is_whitespace)) {
             read.push((text.to_owned(), span));

@@ -110,8 +110,8 @@ table! {
         /// The tool only reads; wins over what the component says. Says what clients are told
         /// (`readOnlyHint`) and which calls `approval = "destructive"` asks about.
         "read_only": Flag, {"examples": [true]};
-        /// The tool may destroy something (`destructiveHint`); where nobody says otherwise, a tool
-        /// may. Wins over the component's.
+        /// The tool may destroy something (`destructiveHint`); a tool may, unless a hint says
+        /// otherwise. Wins over the component's.
         "destructive": Flag, {"examples": [false]};
         /// A second call with the same arguments changes nothing more (`idempotentHint`). Wins over
         /// the component's.

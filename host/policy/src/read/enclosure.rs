@@ -1,5 +1,5 @@
 //! Mounts that hold what no guest may write, or read: compared as the manifest writes their paths.
-//! Must not hold: files; links and other names for the same folder are seen by whoever opens it.
+//! Must not hold: files; the sandbox, which opens the folder, sees links and other names for it.
 
 use super::Problems;
 use super::paths::parts;
@@ -16,7 +16,7 @@ struct HostFile<'m> {
 }
 
 /// Notes every mount that holds a component's code, the audit, the folder of states, or a secret's
-/// file. A mount that holds the manifest's own folder is left to whoever opens it.
+/// file. The sandbox, which opens the folder, checks a mount that holds the manifest's own folder.
 pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[ComponentPolicy], problems: &mut Problems) {
     let host_files = host_files(server, audit, components);
     for mount in components.iter().flat_map(|component| component.grants().files()) {
@@ -60,8 +60,8 @@ fn problem(mount: &Mount, thing: &HostFile<'_>, access: Access) -> Diagnostic {
         .hint("mount a folder that holds nothing else, or move what is not for guests")
 }
 
-/// True if a folder is the path, or one above it. False for an absolute and a relative path: nobody
-/// knows.
+/// True if a folder is the path, or one above it. False for an absolute and a relative path, which
+/// cannot be compared.
 fn holds(folder: &str, path: &str) -> bool {
     if folder.starts_with('/') != path.starts_with('/') {
         return false;

@@ -1,4 +1,4 @@
-//! Reads `filesystem` tables. Must not hold: files, or what is where on the host.
+//! Reads `filesystem` tables. Must not hold: files of the host.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Reads where files of a program's run lie: those that are there before it, and the one that is
-//! its answer. Must not hold: what is in them.
+//! Reads where files of a program's run lie: its input files, and its answer. Must not hold: their
+//! content.
 //!
 //! All of them lie in scratch space, where they are the call's own. In any other folder they could
 //! be left from an earlier call, or come from another one that runs at the same time.

@@ -12,7 +12,7 @@ pub(super) const SECRETS_MAX: usize = 64;
 /// The longest header name, name of a query's part, and text around a secret, in bytes.
 const PART_BYTES_MAX: usize = 256;
 
-/// Headers that say where a message goes and ends: whoever sets them decides on another request.
+/// Headers that say where a message goes and ends: setting one would make another request.
 const REFUSED_HEADERS: [&str; 13] = [
     "connection",
     "content-length",

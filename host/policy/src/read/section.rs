@@ -18,7 +18,7 @@ pub(crate) struct Problems {
     left_out: usize,
 }
 
-/// A table and what it is called.
+/// A table and its path.
 pub(crate) struct Section<'t> {
     /// As in the manifest's headers: `components.weather.limits`; empty for the whole file.
     path: String,

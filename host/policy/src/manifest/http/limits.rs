@@ -34,9 +34,8 @@ limits! {
     Sessions sessions: usize = "sessions" Count { min: 1, default: 10_000, max: 1_000_000 }, like [1000],
         "Each takes a kilobyte or two.";
     /// Connections on which one caller has a request or a stream. Past it, the caller is told to
-    /// come again. Less where `connections` is set lower, in the same proportion. A caller who is
-    /// not known is told from others by its address; whoever comes from the machine itself without
-    /// being known has no share.
+    /// come again. Less where `connections` is set lower, in the same proportion. An anonymous
+    /// caller is known by its address; anonymous callers from the machine itself have no share.
     ConnectionsPerCaller connections_per_caller: usize =
         "connections_per_caller" Count { min: 1, default: 512, max: 100_000 }, like [64],
         "Half of them, so that no caller alone can have them all.";

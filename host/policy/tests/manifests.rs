@@ -1,4 +1,4 @@
-//! What manifests mean, where a golden file would not show it: bounds, equivalence, places.
+//! The meaning of manifests where a golden file would not show it: bounds, equivalence, places.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::time::Duration;

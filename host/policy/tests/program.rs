@@ -1,4 +1,5 @@
-//! Arguments of a call → what a program is run with: a table of what each slot gives, and what holds for all arguments.
+//! Arguments of a call → what a program is run with: a table of what each slot gives, and what
+//! holds for all arguments.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ fn program(lines: &str) -> Arc<Program> {
     Arc::clone(parsed.manifest.component("a").unwrap().tool("t").unwrap().program().unwrap())
 }
 
-/// What a program with these `args` is run with.
+/// The input of a program with these `args`.
 fn args(args: &str, arguments: &Value) -> Result<Vec<String>, ExpandError> {
     let input =
         "input = { s = 'text', 'o?' = 'text', 'f?' = 'boolean', 'l?' = 'array', n = { default = 3 }, 'j?' = {} }";
@@ -176,7 +177,8 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever the values: each is in its own argument, whole, and the arguments beside it are the author's.
+    /// Whatever the values: each is in its own argument, whole, and the arguments beside it are the
+    /// author's.
     #[test]
     fn a_value_never_splits_and_never_becomes_another_argument(a in hostile(), b in hostile(), l in prop::collection::vec(hostile(), 0..5)) {
         let program = program("input = { a = 'text', b = 'text', l = 'array' }\nargs = ['--one={a}', '-v', '{a}', '--', '{b}', '{l...}', 'end']\nenv = { B = '{b}' }");

@@ -1,4 +1,4 @@
-//! What a component or a tool can reach, in words. Must not hold: decisions, or drawing of tables.
+//! The grants of a component or a tool in words. Must not hold: decisions, or drawing of tables.
 
 use crate::diagnostic::Span;
 use crate::grants::{Capability, Delivery, EnvSource, Grants, HttpRule, MethodSet, Mount, MountKind, Quota, Secret};
@@ -11,15 +11,17 @@ accessors! {
     pub struct ReachRow {
         /// The kind of reach.
         capability: Capability => Capability,
-        /// How far it goes: `read /data from "data"`, `GET https://api.example.com/v1/*`. Holds no value of a secret.
+        /// Its extent: `read /data from "data"`, `GET https://api.example.com/v1/*`. Holds no value
+        /// of a secret.
         text: String => &str,
-        /// Where the manifest grants it.
+        /// Its place in the manifest.
         span: Option<Span> => Option<Span>,
     }
 }
 
 impl Grants {
-    /// Everything that can be reached, one row for each rule, mount, variable and secret; none where nothing is granted.
+    /// Everything that can be reached, one row for each rule, mount, variable and secret; none
+    /// where nothing is granted.
     #[must_use]
     pub fn reach(&self) -> Vec<ReachRow> {
         let row = |capability, text, span| ReachRow { capability, text, span };

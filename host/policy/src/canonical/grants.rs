@@ -1,4 +1,5 @@
-//! The form of grants: sorted wherever the manifest's order means nothing. Must not hold: values of secrets.
+//! The form of grants: sorted wherever the manifest's order means nothing. Must not hold: values of
+//! secrets.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

@@ -1,5 +1,5 @@
-//! Whose queue it is: how often one caller calls, and how many of its calls run at once, all tools together. Must not hold:
-//! what the tools themselves bound.
+//! The queue of one caller: its rate and its concurrency, over all tools. Must not hold: the limits
+//! of a tool.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +13,18 @@ use toolcell_policy::{Limit, Limits, Rights};
 use super::queue::{QueuePosition, Refusal, in_whole_seconds};
 use super::rate::Allowance;
 
-/// Callers that are kept apart, about 200 bytes each. Past these, new ones share one allowance and its places.
+/// Callers with a queue of their own, about 200 bytes each. Beyond these, new ones share one.
 const CALLERS_MAX: usize = 10_000;
 
-/// The name under which callers past [`CALLERS_MAX`] share; no caller is called so.
+/// Name under which callers beyond [`CALLERS_MAX`] share; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
-/// The callers of all generations.
+/// Queues of all callers, over all generations.
 #[derive(Default)]
 pub struct CallerQueues(Mutex<HashMap<Key, Arc<CallerQueue>>>);
 
-/// A caller, by what it may: one with two tokens that allow different things has two allowances, and neither begins anew
-/// where it shows the one after the other.
+/// A caller with its limits. A caller with two tokens of different limits has two queues, and using
+/// one token does not refill the other's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     caller: Box<str>,
@@ -32,7 +32,7 @@ struct Key {
     concurrency: Option<usize>,
 }
 
-/// What one caller has.
+/// Queue of one caller.
 struct CallerQueue {
     rate: Option<Rate>,
     concurrency: Option<usize>,
@@ -41,15 +41,15 @@ struct CallerQueue {
     waiting: AtomicUsize,
 }
 
-/// A place among the caller's calls, until it is dropped.
+/// A call slot of the caller, held until dropped.
 #[derive(Debug, Default)]
 pub struct CallerPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl CallerQueues {
-    /// Takes one of what the caller may call by its rights, and waits for a place among its own calls as the tool has its
-    /// calls wait.
+    /// Takes one call from the caller's rate, and waits for one of its call slots. The tool's
+    /// `queue` and `queue_wait` bound the wait.
     pub async fn enter(
         &self,
         caller: &str,
@@ -90,7 +90,7 @@ impl CallerQueue {
         Self { rate, concurrency, allowance, places, waiting: AtomicUsize::new(0) }
     }
 
-    /// Whether a new one would be the same.
+    /// True if nothing is used of it, so that a new queue would equal it.
     fn is_as_new(self: &Arc<Self>, now: Instant) -> bool {
         let whole = self
             .allowance

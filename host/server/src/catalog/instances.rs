@@ -1,4 +1,4 @@
-//! Where the instances of a tool come from: made for the call, made ahead, or kept for the caller.
+//! Sources of a tool's instances: made for the call, made ahead, or kept for the caller.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,45 +8,45 @@ use toolcell_sandbox::{Ahead, Kept, Reach, Spawn, StartCall, Supply, ToolCompone
 
 use crate::workers::GuestExecutor;
 
-/// Callers of one component that have an instance at once: each keeps a share of the pool. One that comes when all places are taken gets that of
-/// whoever was idle for longest; where nobody is idle, its calls get an instance each, as without `instance = "per-caller"`. State is lost, never
-/// shared.
+/// Callers of one component with an instance at a time; each holds a share of the pool. A further
+/// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
+/// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
 const CALLERS_MAX: usize = 64;
 
-/// What instances are made ahead with.
+/// Pool and budget for instances made ahead.
 #[derive(Clone)]
 pub struct Warming {
     ahead: Ahead,
 }
 
 impl Warming {
-    /// `bytes_max` for all tools together, made on the threads of guests when these have nothing else to do.
+    /// `bytes_max` bounds all tools together. Instances are made on guest threads that are idle.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
         let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
         Self { ahead: Ahead { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
     }
 }
 
-/// Says once of a component that nothing is made ahead of it.
+/// Logs once for a component that its instances cannot be made ahead.
 fn tell(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are made ahead: {call}");
 }
 
-/// The instances of one component that are kept, by caller.
+/// The kept instances of one component, by caller.
 pub struct InstancesByCaller {
     callers: Mutex<HashMap<String, CallerInstance>>,
     idle: Duration,
     lifetime: Duration,
 }
 
-/// A caller's place.
+/// Slot of one caller.
 struct CallerInstance {
     kept: Arc<Kept>,
     used: Instant,
 }
 
 impl InstancesByCaller {
-    /// Where the manifest says `instance = "per-caller"`.
+    /// Some, if the manifest says `instance = "per-caller"`.
     pub fn of(policy: &ComponentPolicy) -> Option<Arc<Self>> {
         match policy.instance() {
             InstancePolicy::PerCall => None,
@@ -67,31 +67,32 @@ impl InstancesByCaller {
         let kept = Arc::new(Kept::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
-        // Its instance is given up after the reply.
+        // The evicted instance is dropped after the reply.
         gone.into_iter().for_each(|kept| crate::workers::leave(Box::new(kept)));
         Some(kept)
     }
 }
 
-/// Takes the place of the caller whose last call is the longest ago. A call that runs, or waits for its turn, holds its own.
+/// Takes the slot of the caller whose last call is the longest ago. A running or waiting call keeps
+/// its own.
 fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<Kept>> {
     let idle = callers.iter().filter(|(_, place)| Arc::strong_count(&place.kept) == 1);
     let longest = idle.min_by_key(|(_, place)| place.used).map(|(caller, _)| caller.clone())?;
     callers.remove(&longest).map(|place| place.kept)
 }
 
-/// Where one tool's instances come from.
+/// Source of one tool's instances.
 #[derive(Clone)]
 pub enum Instances {
     /// Made for each call.
     Fresh,
     /// Made ahead.
     Warm(Arc<Warm>),
-    /// Kept for the caller, for all tools of the component.
+    /// Kept for the caller, shared by all tools of the component.
     Kept(Arc<InstancesByCaller>),
 }
 
-/// Where one call's instance comes from.
+/// Source of one call's instance.
 pub enum Source<'a> {
     Fresh,
     Warm(&'a Arc<Warm>),
@@ -99,7 +100,7 @@ pub enum Source<'a> {
 }
 
 impl Instances {
-    /// As the manifest says.
+    /// The source that the manifest chooses.
     pub fn of(
         policy: &ComponentPolicy,
         component: &Arc<ToolComponent>,
@@ -119,7 +120,7 @@ impl Instances {
         }
     }
 
-    /// For one call of this caller.
+    /// Source for one call of this caller.
     pub fn for_caller(&self, caller: &str) -> Source<'_> {
         match self {
             Self::Fresh => Source::Fresh,
@@ -130,7 +131,7 @@ impl Instances {
 }
 
 impl Source<'_> {
-    /// As the sandbox has it.
+    /// The source as the sandbox's type.
     pub fn supply(&self) -> Supply<'_> {
         match self {
             Self::Fresh => Supply::Fresh,

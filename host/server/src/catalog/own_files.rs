@@ -1,13 +1,15 @@
-//! The host's own files, and that no mount holds them: by what they are (device and number) after every link, not by how
-//! their paths are written. Must not hold: how mounts are opened.
+//! Files of the host itself, which no mount may hold. They are compared by identity (device and
+//! inode) after every link, not by path. Must not hold: how mounts are opened.
 //!
 //! | a guest could | so it is refused to mount |
 //! |---|---|
-//! | change what the host relies on | to be written: folders that hold it, or a link or a folder on the way to it |
+//! | change a file that the host relies on | to be written: folders that hold it, or a link or
+//! folder on its path |
 //! | read a secret that it must not have | at all: folders that hold it |
 //!
-//! It is looked at whenever a catalog is built, for components that did not change as well: what was opened long ago is
-//! compared with where the host's files are now. A file that is not there yet would be made in the last folder that is.
+//! Every build of a catalog checks this, also for unchanged components: folders that were opened
+//! long ago are compared with the current paths of the host's files. A missing file counts as being
+//! in the last folder of its path that exists.
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,7 +26,7 @@ use super::{CallTarget, LoadedComponent};
 use crate::open::CodeCacheOptions;
 use crate::{aside, control, lock, machine};
 
-/// Links on the way to a file, as Linux bounds them.
+/// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// The process's own files that its manifest does not name.
@@ -33,27 +35,29 @@ pub struct Process {
     kept: Vec<(String, PathBuf, bool)>,
 }
 
-/// Something of the host's that is not for guests.
+/// A file or folder of the host that is not for guests.
 struct Kept<'m> {
     what: String,
     path: PathBuf,
-    /// Whether reading it is harm enough, but for the component of that name.
+    /// Some, if even reading it is a danger, except for the component of this name.
     unread: Option<Option<&'m str>>,
 }
 
-/// Where a file is, or would be.
+/// Identities along the path of a file, which need not exist.
 #[derive(Default)]
 struct Place {
-    /// It, and every folder that holds it.
+    /// The file, and every folder that holds it.
     holders: BTreeSet<Identity>,
-    /// These, and every folder that was passed on the way to it: whoever can write to one decides where that leads.
+    /// These, and every folder and link passed on the path: a guest that can write to one decides
+    /// where the path leads.
     passed: BTreeSet<Identity>,
-    /// It, where it is there.
+    /// The file itself, if it exists.
     own: Option<Identity>,
 }
 
 impl Process {
-    /// What a process has that serves this manifest: that, its lock and its audit, its code cache, its control sockets.
+    /// Files of a process that serves this manifest: manifest, lock, audit, code cache, control
+    /// sockets.
     pub fn new(manifest: &Path, audit: Option<&Path>, code: &CodeCacheOptions) -> Self {
         let mut kept = Vec::new();
         let mut keep = |what: &str, path: PathBuf, unread| kept.push((what.to_owned(), path, unread));
@@ -67,13 +71,14 @@ impl Process {
         Self { kept }
     }
 
-    /// Every mount that holds something of this process, or of this manifest's.
+    /// A problem for each mount that holds a file of this process or of this manifest.
     pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
         let kept: Vec<Kept<'_>> = self.kept(manifest, folder).collect();
         let mounted = || targets.iter().flat_map(|target| target.reach.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
         let paths: BTreeSet<PathBuf> = kept.iter().map(|kept| kept.path.clone()).chain(paths).collect();
-        // A place that nobody can look at holds nothing: whatever is read there is refused with that reason.
+        // A path that cannot be examined holds nothing. Reading it is refused later, with the
+        // reason.
         let look = |path: &Path| Place::of(path);
         let places: HashMap<PathBuf, Place> =
             aside::each(paths, look).into_iter().map(|(path, place)| (path, place.unwrap_or_default())).collect();
@@ -109,7 +114,8 @@ impl Process {
     }
 }
 
-/// Files of the manifest that belong to no component: what each is, its path, and whether no guest may read it.
+/// Files of the manifest that belong to no component: description, path, and true if no guest may
+/// read it.
 fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     let mut named = vec![("the folder of states", manifest.server().state(), false)];
     named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
@@ -129,7 +135,7 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     named
 }
 
-/// A component's code, its secrets, and what else is read when it is loaded.
+/// A component's code, its secrets, and its side files.
 fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<Kept<'m>> {
     let name = component.name();
     let mut kept = Vec::new();
@@ -141,7 +147,7 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
         let SecretSource::File(path) = secret.source() else { continue };
         let path = folder.join(path);
         secrets.insert(absolute(&path));
-        // A guest that is told it may read it.
+        // The manifest exposes this secret to the component, which may read it.
         let but = (*secret.delivery() == Delivery::Expose).then_some(name);
         kept.push(Kept { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
     }
@@ -155,8 +161,8 @@ fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<
 }
 
 impl Kept<'_> {
-    /// True if a guest of this component could do what it must not with it, in a mount that is this file or folder, or lies
-    /// inside of these.
+    /// True if a mount that is this file or folder, or lies inside of one, gives the component a
+    /// forbidden access.
     fn is_held(
         &self,
         component: &LoadedComponent,
@@ -206,7 +212,7 @@ impl Place {
     }
 }
 
-/// The path of a mount of the host's files. Something of the host's may be one of the folders on it.
+/// Host path of a mount. It may be a folder on the path of a host file.
 fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
     match mount.kind() {
         MountKind::Host { path, .. } => Some(folder.join(path)),
@@ -214,7 +220,7 @@ fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The parts of a path, the last first; `.` and the root are none.
+/// Components of a path, last first, without `.` and the root.
 fn reversed(path: &Path) -> Vec<OsString> {
     let part = |part: Component<'_>| match part {
         Component::ParentDir => Some(OsString::from("..")),

@@ -1,4 +1,4 @@
-//! What the tools of one component can reach, made ready at load.
+//! Capabilities of the tools of one component, prepared at load.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,18 @@ use toolcell_sandbox::{Note, Reach, ReachProblem, Sandbox, Setting};
 
 use crate::{aside, file, secrets};
 
-/// Bytes of a file of certificates that are read to see whether it answers: as many as one may have.
+/// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
-/// Where grants are made ready.
+/// Context in which grants are prepared.
 pub struct Site<'a> {
-    /// Where the manifest's relative paths start.
+    /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
     pub sandbox: &'a Sandbox,
 }
 
-/// What the tools of one component can reach, each with its own name in denials.
+/// Prepares capabilities for the tools of one component, each with its own name in denials.
 pub struct Reaches<'a> {
     policy: &'a ComponentPolicy,
     site: &'a Site<'a>,
@@ -31,8 +31,8 @@ impl<'a> Reaches<'a> {
         Self { policy, site }
     }
 
-    /// What this tool, by its own name, can reach. What the host lacks is a problem; the tool is sealed then, in a catalog
-    /// that is not served.
+    /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
+    /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
         let grants = self.policy.tool_grants(tool);
         let Site { folder, server, sandbox } = self.site;
@@ -44,7 +44,7 @@ impl<'a> Reaches<'a> {
             name_servers: server.dns(),
             sandbox,
         };
-        // Tools that inherit the same grant have the same problem.
+        // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {
             if !problems.contains(&problem) {
                 problems.push(problem);
@@ -67,7 +67,7 @@ impl<'a> Reaches<'a> {
         }
     }
 
-    /// What of the grant does not answer: nothing else would ever be made ready behind it.
+    /// Files and folders of the grant that do not answer. Preparing them would block for ever.
     fn silent(&self, grants: &Grants) -> Vec<Diagnostic> {
         let certificates = grants.network().ca().iter().map(|file| (file.path(), file.span()));
         let folders = grants.files().iter().filter_map(|mount| match mount.kind() {
@@ -100,7 +100,7 @@ impl<'a> Reaches<'a> {
     }
 }
 
-/// Looks at what a grant names, as far as it will be: what is wrong with it is found out later.
+/// Opens and reads a granted path, ignoring errors: preparing the grant reports them.
 fn look(path: &Path) {
     match file::open(path) {
         Ok((opened, _)) => {

@@ -1,4 +1,4 @@
-//! Who may run now: how often one caller calls one tool, the tool's concurrency, its queue, and how long a call waits in it.
+//! Admission of calls: a caller's rate for one tool, and the tool's concurrency, queue and wait.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use toolcell_policy::{Limit, Limits};
 use super::Meters;
 use super::rate::Allowances;
 
-/// What a call is answered with that ended because its tool was narrowed.
+/// Answer to a call that ended because its tool was narrowed.
 pub(crate) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
 
-/// The places of one tool, and the allowances of its callers.
+/// Call slots of one tool, and the allowances of its callers.
 #[derive(Debug)]
 pub struct Admission {
     allowances: Allowances,
@@ -25,7 +25,7 @@ pub struct Admission {
     meters: Arc<Meters>,
 }
 
-/// Why a call got no place.
+/// Reason why a call got no slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The caller's allowance is used up.
@@ -34,13 +34,13 @@ pub enum Refusal {
     /// The queue is full.
     #[error("busy: {running} calls of this tool run and {queue} wait; try again (limit \"queue\")")]
     QueueFull { running: String, queue: String },
-    /// No place came free in time.
+    /// No slot came free in time.
     #[error("busy: no place came free for this call within {wait}; try again (limit \"queue_wait\")")]
     WaitedTooLong { wait: String },
     /// The caller's allowance of all tools together is used up.
     #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
     CallerTooOften { rate: String, wait: String },
-    /// So many of the caller's calls run, and so many wait.
+    /// The caller's call slots and its queue are full.
     #[error("busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" in [callers])")]
     CallerBusy { running: String, queue: String },
     /// None of the caller's calls ended in time.
@@ -55,7 +55,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// As the audit names it.
+    /// Its outcome in the audit.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::TooOften { .. } | Self::CallerTooOften { .. } => Outcome::RateLimited,
@@ -68,17 +68,17 @@ impl Refusal {
     }
 }
 
-/// A place in the queue, given back when dropped.
+/// A position in the queue, left when dropped.
 pub struct QueuePosition<'a>(&'a AtomicUsize);
 
 impl<'a> QueuePosition<'a> {
-    /// A place, and how many wait before it.
+    /// Takes a position; returns the number of calls before it.
     pub fn enter(waiting: &'a AtomicUsize) -> (usize, Self) {
         (waiting.fetch_add(1, Ordering::AcqRel), Self(waiting))
     }
 }
 
-/// A wait that began; it is counted when this is dropped.
+/// A wait; its time is counted when dropped.
 struct QueueTime<'a>(&'a Meters, Instant);
 
 impl Drop for QueueTime<'_> {
@@ -104,12 +104,13 @@ impl Admission {
         }
     }
 
-    /// The same; waits of calls are counted there.
+    /// Counts waits of calls in these meters.
     pub fn counting(self, meters: &Arc<Meters>) -> Self {
         Self { meters: Arc::clone(meters), ..self }
     }
 
-    /// Takes one of the caller's allowance, and waits for a place. The call has it until the permit is dropped.
+    /// Takes one call from the caller's allowance, and waits for a slot. The call has it until the
+    /// permit is dropped.
     pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
         self.allowances.take(caller, Instant::now()).map_err(|wait| self.too_often(wait))?;
         if let Ok(place) = self.places.try_acquire() {
@@ -132,13 +133,13 @@ impl Admission {
         }
     }
 
-    /// Calls that have a place, and calls that wait for one.
+    /// Number of running calls, and of waiting ones.
     pub fn load(&self) -> (usize, usize) {
         let running = self.limits.concurrency().saturating_sub(self.places.available_permits());
         (running, self.waiting.load(Ordering::Acquire))
     }
 
-    /// Whether these limits ask for the same places and allowances.
+    /// True if these limits equal its own for slots, queue and rate.
     pub fn suits(&self, limits: &Limits) -> bool {
         let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
@@ -149,7 +150,7 @@ impl Admission {
     }
 }
 
-/// At least so long, in whole seconds: a model does not wait for less.
+/// The wait in whole seconds, rounded up, as a model does not wait for less.
 pub fn in_whole_seconds(wait: Duration) -> String {
     let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
     show_millis(whole_ms)

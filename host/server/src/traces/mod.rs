@@ -1,7 +1,9 @@
-//! Traces of calls, sent to a collector by OTLP (OpenTelemetry). Must not hold: what the spans of a call say.
+//! Traces of calls, sent to a collector by OTLP (OpenTelemetry). Must not hold: the attributes of a
+//! call's spans.
 //!
-//! A call never waits for the collector: its spans go into a queue with an end, past which they are dropped and counted. The
-//! client's trace is continued where it sent one, and the guest's own requests can continue the host's.
+//! A call never waits for the collector: its spans go into a bounded queue. Spans beyond the bound
+//! are dropped and counted. A trace of the client is continued, and the guest's own requests can
+//! continue the host's.
 mod call;
 mod outlet;
 
@@ -25,22 +27,23 @@ pub use call::{CallTrace, Subject};
 use outlet::Outlet;
 pub use outlet::Sent;
 
-/// What sending one batch may take. Collectors answer with a few bytes.
+/// Bounds of sending one batch. Collectors answer with a few bytes.
 const BOUNDS: Bounds = Bounds { connect: Duration::from_secs(2), whole: Duration::from_secs(5), body_bytes: 64 * 1024 };
 
-/// How long a process that ends waits for what is still to be sent.
+/// Time that an ending process waits for spans in the queue.
 const FLUSH_TIME: Duration = Duration::from_secs(2);
 
-/// Where spans begin.
+/// Starts spans and sends them.
 pub struct Traces {
     tracer: SdkTracer,
     provider: SdkTracerProvider,
     sent: Arc<Sent>,
-    /// How clients are connected, as OpenTelemetry names it: `pipe` or `tcp`.
+    /// Transport of clients by OpenTelemetry's name: `pipe` or `tcp`.
     transport: &'static str,
 }
 
-/// Sends to the collector. The thread that exports spans waits in it, so it has a runtime of its own.
+/// Sends to the collector. The thread that exports spans blocks in it, so it has a runtime of its
+/// own.
 struct Sender {
     outgoing: Outgoing,
     runtime: Runtime,
@@ -67,7 +70,7 @@ impl HttpClient for Sender {
 }
 
 impl Traces {
-    /// Sends what is sampled to the collector from now on.
+    /// Starts sending sampled spans to the collector.
     pub fn start(policy: &TracesPolicy, transport: &'static str) -> Result<Arc<Self>, StartError> {
         let wrong = |error: &dyn std::error::Error| StartError::refused(format!("traces cannot be sent: {error}"));
         let sender = Sender::new(policy.endpoint()).map_err(|error| wrong(error.as_ref()))?;
@@ -92,12 +95,12 @@ impl Traces {
         Ok(Arc::new(Self { tracer, provider, sent, transport }))
     }
 
-    /// What became of the spans.
+    /// Counters of spans by their fate.
     pub fn sent(&self) -> &Arc<Sent> {
         &self.sent
     }
 
-    /// Sends what is still to be sent, for a while.
+    /// Sends the spans in the queue, within a bounded time.
     pub fn end(&self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH_TIME) {
             tracing::warn!("not all traces were sent: {error}");

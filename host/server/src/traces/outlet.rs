@@ -1,6 +1,6 @@
-//! The way of spans to the collector: a queue with an end, and counts of what became of them. The batches, the thread that
-//! sends them and their encoding are OpenTelemetry's own; it does not tell how many it drops, so that none get so far that it
-//! would have to.
+//! The bounded queue of spans before the collector, with counters of their fate. Batches, the
+//! sending thread and the encoding are OpenTelemetry's own. It does not report spans that it drops,
+//! so this queue keeps it from having to drop any.
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,19 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor};
 
-/// Spans that wait to be sent. Each takes a kilobyte or two; a thousand calls have as many.
+/// Most spans in the queue. Each takes a kilobyte or two; a thousand calls have as many spans.
 const QUEUE_MAX: usize = 4_096;
 
-/// Spans that are sent at once.
+/// Spans sent in one batch.
 const BATCH_MAX: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Time that a span waits for others to be sent with.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
-/// How often it is said that the collector takes nothing.
+/// Interval between warnings that the collector takes nothing.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What became of spans.
+/// Counters of spans by their fate.
 #[derive(Debug, Default)]
 pub struct Sent {
     waiting: AtomicUsize,
@@ -34,28 +34,28 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Those that wait to be sent.
+    /// Spans in the queue.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Those that the collector took.
+    /// Spans that the collector took.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Those for which the queue had no room.
+    /// Spans dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Those that were sent, and the collector did not take.
+    /// Spans that were sent and that the collector refused.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// Lets as many spans through as the queue has room for.
+/// Accepts as many spans as the queue has room for.
 pub struct Outlet {
     batches: BatchSpanProcessor,
     sent: Arc<Sent>,
@@ -103,7 +103,7 @@ impl SpanProcessor for Outlet {
     }
 }
 
-/// Counts what the collector takes.
+/// Counts spans that the collector takes or refuses.
 struct Counted {
     exporter: Otlp,
     sent: Arc<Sent>,

@@ -1,5 +1,5 @@
-//! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
-//! component is collected with its place in the manifest.
+//! Building a catalog: reads each component file once, compiles it and lists its tools. Collects
+//! every problem of every component with its place in the manifest.
 mod basis;
 mod compiler;
 mod typed;
@@ -33,16 +33,16 @@ use crate::workers::GuestExecutor;
 pub use basis::{Basis, Withheld};
 use compiler::{Compiler, NotCompiled};
 
-// No manifest lets a file in that the sandbox then refuses under another name.
+// No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
 
-/// Problems reported of one component: past these the rest is most likely the same mistake.
+/// Most problems reported for one component: further ones most likely repeat the same mistake.
 const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
 
-/// Characters shown of a name that is none: enough to find it in the tool's source.
+/// Characters shown of an invalid name: enough to find it in the tool's source.
 const NAME_CHARS_SHOWN: usize = 80;
 
-/// Builds catalogs: one for the life of the process.
+/// Builds catalogs; one for the life of the process.
 pub struct Builder {
     compiler: Compiler,
     runtime: Handle,
@@ -56,38 +56,39 @@ pub struct Builder {
     process: Process,
 }
 
-/// What building came to.
+/// Result of a build.
 pub struct Built {
-    /// The catalog, where nothing was wrong.
+    /// The catalog, if there was no error.
     pub catalog: Option<Catalog>,
-    /// Everything that was wrong.
+    /// All errors and warnings.
     pub problems: Vec<Diagnostic>,
-    /// Components that were not looked into, as the lock does not have them so. In the catalog they are as they serve, if they do.
+    /// Components that were not parsed because they differ from the lock. The catalog has them as
+    /// they serve now, if they do.
     pub withheld: Vec<Withheld>,
 }
 
-/// One component on its way.
+/// One component of a build.
 enum Arrival<'a> {
-    /// As it is in this earlier catalog: bytes, policy and all.
+    /// Reused from this earlier catalog, with bytes and policy.
     Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
-    /// To be made anew.
+    /// To be built anew.
     Changed(Listed),
-    /// Not to be looked into.
+    /// Not parsed.
     Withheld(Withheld),
 }
 
-/// A component that is loaded, with its tools still as the component lists them.
+/// A loaded component with its tools as it lists them.
 struct Listed {
     component: Arc<ToolComponent>,
     policy_digest: String,
     side_files: Stamps,
     tools: Vec<contract::Tool>,
-    /// What compiling its code has left of the time to compile it: for the schemas of its tools.
+    /// Time left from compiling its code, for compiling the schemas of its tools.
     time: Duration,
 }
 
 impl Builder {
-    /// The machine's runtime runs the guests that are asked for their tools, its workers make instances ahead.
+    /// The machine's runtime runs guests that list their tools; its workers make instances ahead.
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
@@ -97,14 +98,14 @@ impl Builder {
         Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, warming, process }
     }
 
-    /// Keeps the process's own files out of all mounts.
+    /// Keeps these files of the process out of all mounts.
     pub fn of_process(mut self, process: Process) -> Self {
         self.process = process;
         self
     }
 
-    /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
-    /// `progress` after each component with how many are done.
+    /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
+    /// start from `folder`. Calls `progress` after each component with the number of those done.
     pub fn build(
         &self,
         manifest: &Manifest,
@@ -112,7 +113,8 @@ impl Builder {
         basis: &Basis<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
-        // Files of state that were opened to verify them close on the runtime: another host may wait.
+        // State files opened for verification close on the runtime, since another host may wait for
+        // them.
         let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
         let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
@@ -145,7 +147,7 @@ impl Builder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
-    /// The generation that a draft comes to. What belongs to all of them goes on.
+    /// The generation of a draft. State that belongs to all generations is passed on.
     fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
         let Draft { parts, basis, callers, .. } = draft;
         let Parts { tools, targets, rules, components } = parts;
@@ -167,14 +169,14 @@ impl Builder {
         })
     }
 
-    /// The tools that the components list: of each, the component's name, the tool's own, and the one that clients see.
-    /// What cannot be loaded is a problem, and has none.
+    /// The tools that the components list: the component's name, the tool's own name, and its name
+    /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
         let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                // Nothing is taken over from nothing, and nothing is pinned.
+                // The basis is empty, so nothing is reused and nothing is pinned.
                 Ok(Arrival::Unchanged(..) | Arrival::Withheld(_)) => {}
                 Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
@@ -186,7 +188,8 @@ impl Builder {
         (names, problems)
     }
 
-    /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
+    /// Loads the components on as many threads as there are cores; results are in the manifest's
+    /// order.
     fn load_all<'b>(
         &self,
         policies: &[ComponentPolicy],
@@ -219,7 +222,7 @@ impl Builder {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
         };
-        // Before they are read, so that no change falls between.
+        // Taken before they are read, so that no change is missed in between.
         let side_files = side_files::looks(policy, folder);
         let bytes = match basis.approved(policy) {
             Some(approved) => approved.bytes.to_vec(),
@@ -227,7 +230,7 @@ impl Builder {
                 .map_err(|error| unreadable(policy, written, &error))?,
         };
         let digest = Digest::of(&bytes).to_string();
-        // Asked before anything is looked into: what nobody approved reaches no parser.
+        // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if basis.withholds(policy, &digest) {
             return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
         }
@@ -245,7 +248,7 @@ impl Builder {
         };
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
         typed::check_supported(policy, &component)?;
-        // Before they are described: that takes more the more there are.
+        // Checked before they are described, since that takes longer the more there are.
         if let Some(functions) = component.functions() {
             check_count(policy, functions)?;
         }
@@ -268,7 +271,7 @@ impl Builder {
     }
 }
 
-/// The next component nobody has taken.
+/// The next component that no thread has taken.
 fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
     let index = next.fetch_add(1, Ordering::AcqRel);
     policies.get(index).map(|policy| (index, policy))
@@ -302,7 +305,7 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
     }
 }
 
-/// There was no time left for the schemas of its tools.
+/// Error: no time is left for the schemas of its tools.
 fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
     let time = policy.load().show(LoadLimit::CompileTime);
     let message =
@@ -326,7 +329,7 @@ fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
         .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
 }
 
-/// A component is past this limit of loading. `otherwise` is what to do but raise it.
+/// Error: a component exceeds this limit of loading. `otherwise` is the advice besides raising it.
 fn past(
     policy: &ComponentPolicy,
     code: &'static str,
@@ -344,10 +347,11 @@ fn past(
 struct Adding<'a> {
     loaded: Arc<LoadedComponent>,
     reaches: Reaches<'a>,
-    /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
+    /// The instances that calls share, one set for each set of grants: an instance may hold data
+    /// that other tools must not see.
     kept: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
     warming: &'a Warming,
-    /// What the schemas of its tools may take.
+    /// Time and memory left for the schemas of its tools.
     room: definition::Room,
 }
 
@@ -365,15 +369,16 @@ impl Adding<'_> {
 /// The catalog while it grows.
 struct Draft<'a> {
     parts: Parts,
-    /// Of each tool: the exposed name, the component's name, and where the manifest names that.
+    /// Of each tool: its name for clients, the component's name, and the position of that in the
+    /// manifest.
     origins: Vec<(String, String, toolcell_policy::Span)>,
     basis: &'a Basis<'a>,
-    /// Who may call what.
+    /// Rules for callers.
     callers: Arc<Callers>,
 }
 
 impl Draft<'_> {
-    /// Adds a component as it is already, with what is to be said of it each time.
+    /// Adds a component of an earlier catalog, and repeats its warnings.
     fn take_over(
         &mut self,
         policy: &ComponentPolicy,
@@ -395,7 +400,7 @@ impl Draft<'_> {
         self.parts.take_over(catalog, loaded, Some(&self.callers));
     }
 
-    /// Leaves a component as it serves, where it does.
+    /// Keeps a component as it serves now, if it does.
     fn hold(&mut self, policy: &ComponentPolicy) {
         let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
         for exposed in catalog.tools_of(loaded) {
@@ -462,13 +467,14 @@ impl Draft<'_> {
         let program = program::of_tool(policy, &name, adding.loaded.component.shape());
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
-            // A good name that only the prefix makes too long is reported with the prefix.
+            // A valid name that only the prefix makes too long is reported with the prefix.
             Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
         match definition::compile(exposed.clone(), tool, policy.load(), &mut adding.room) {
             Ok(tool) => {
-                // Arguments that do not convert are refused by their path; the schema accepts exactly those that do.
+                // The guest refuses arguments that do not convert, with their path; the schema
+                // accepts exactly those that do.
                 let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
                 let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
                 let limits = *policy.tool_limits(&name);
@@ -505,7 +511,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Rules for callers that name no tool; where tools are missing for another reason, nobody knows.
+    /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
+    /// be known.
     fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
         if !complete {
             return Vec::new();
@@ -515,7 +522,7 @@ impl Draft<'_> {
         self.callers.check_tools(&names)
     }
 
-    /// Names that several tools would have, each with the components they come from.
+    /// Names that several tools would have, with the components they come from.
     fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
         let mut first: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
         for (exposed, component, span) in &self.origins {
@@ -550,9 +557,9 @@ fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> 
     }
 }
 
-/// Where a manifest's relative paths start.
+/// Folder that a manifest's relative paths start from.
 pub fn folder_of(manifest: &Path) -> PathBuf {
-    // A bare file name has an empty parent, which no system call takes for a folder.
+    // A bare file name has an empty parent, which system calls do not take for a folder.
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_path_buf()
 }

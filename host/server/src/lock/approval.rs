@@ -1,32 +1,32 @@
-//! What somebody approves: one component, and the bytes that they have seen of it. Must not hold: what comes of it.
+//! Approval of one component, with the bytes that a person saw of it. Must not hold: its effect.
 use serde::{Deserialize, Serialize};
 
-/// Hexadecimal digits of a digest that an approval must name at least: 64 bits, which nobody meets by trying.
+/// Fewest hexadecimal digits of a digest in an approval: 64 bits, which nobody meets by trying.
 const DIGITS_MIN: usize = 16;
 
-/// Hexadecimal digits of a digest in a command that is suggested.
+/// Hexadecimal digits of a digest in a suggested command.
 const DIGITS_SHOWN: usize = 32;
 
-/// How a digest begins.
+/// Prefix of a digest.
 const ALGORITHM: &str = "sha256:";
 
-/// One component that is approved.
+/// Approval of one component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// The component's name, or that of one of its tools.
     pub name: String,
-    /// The bytes that were seen; `None`: whatever there is.
+    /// Digest of the bytes that were seen; `None`: approves any bytes.
     pub digest: Option<Seen>,
 }
 
-/// The digest of bytes that somebody has seen, or how it begins.
+/// Digest of bytes that a person saw, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Seen(String);
 
 impl Approval {
-    /// Whether these are the bytes that were seen. `Err` is one sentence.
+    /// Checks that these bytes are the ones that were seen. `Err` is one sentence.
     pub fn check(&self, component: &str, digest: &str) -> Result<(), String> {
         let is_it = |seen: &Seen| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
         if self.digest.as_ref().is_none_or(is_it) {
@@ -36,7 +36,7 @@ impl Approval {
     }
 }
 
-/// The command that approves a component with these bytes, and no others.
+/// The command that approves a component with these bytes only.
 pub fn command(component: &str, digest: &str) -> String {
     let digits = digest.strip_prefix(ALGORITHM).and_then(|digits| digits.get(..DIGITS_SHOWN));
     digits.map_or_else(

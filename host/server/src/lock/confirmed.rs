@@ -1,8 +1,10 @@
-//! Which calls of a tool a person confirms, as the lock pins it. Must not hold: how a person is asked.
+//! Pinned rule for the calls of a tool that a person confirms. Must not hold: how a person is
+//! asked.
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Approval, ApprovalPolicy};
 
-/// The kind of approval that is pinned, and for how many milliseconds one confirmation holds: 0 for one call only.
+/// The pinned approval policy, and the milliseconds that one confirmation holds: 0 for one call
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confirmed {
     pub policy: ApprovalPolicy,
@@ -10,12 +12,12 @@ pub struct Confirmed {
 }
 
 impl Confirmed {
-    /// Whether a call may run without a person's word that would have needed it before.
+    /// True if a call may run unconfirmed that needed a confirmation before.
     pub fn is_weaker_than(self, before: Self) -> bool {
         self.policy < before.policy || (before.policy != ApprovalPolicy::Never && self.remember_ms > before.remember_ms)
     }
 
-    /// How it differs from before, in words; nothing where it does not.
+    /// Difference from before, in words; `None` if there is none.
     pub fn since(self, before: Self) -> Option<String> {
         let less = if self.is_weaker_than(before) { "less" } else { "more" };
         (self != before).then(|| format!("needs {less} approval: was {}, is {}", before.shown(), self.shown()))
@@ -33,7 +35,7 @@ impl Confirmed {
 impl From<Approval> for Confirmed {
     fn from(approval: Approval) -> Self {
         let remember = approval.remember().unwrap_or_default();
-        // The longest there may be is half a day.
+        // The longest allowed time is half a day.
         Self { policy: approval.policy(), remember_ms: u64::try_from(remember.as_millis()).unwrap_or(u64::MAX) }
     }
 }

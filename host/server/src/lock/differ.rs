@@ -1,4 +1,4 @@
-//! How a lock and what would be served differ, component by component, in words.
+//! Differences between a lock and what would be served, by component, in words.
 use std::collections::BTreeSet;
 
 use super::pinned::{Component, Lock, Tool};
@@ -8,20 +8,21 @@ use crate::catalog::NOBODY;
 /// Characters of a digest that are shown: enough to tell two apart.
 const DIGEST_CHARS: usize = 19;
 
-/// One component that is not as the lock has it.
+/// One component that differs from the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// Its name in the manifest.
     pub component: String,
-    /// What differs, a line each.
+    /// Differences, a line each.
     pub differences: Vec<String>,
-    /// Whether all it does is take away: a component is gone, or its tools may do less. Nothing has to be approved then.
+    /// True if the change only takes away: a component is gone, or its tools may do less. Nothing
+    /// has to be approved then.
     pub only_less: bool,
-    /// `sha256:…` of the bytes that would be served; empty where none would.
+    /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
 }
 
-/// Every component that differs, by name.
+/// All components that differ, by name.
 pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
     let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
@@ -43,7 +44,8 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     drifts.collect()
 }
 
-/// How bytes that nothing has looked into differ from what is pinned. What they are tools of is not known before they are approved.
+/// Difference of withheld bytes from the pinned ones. Their tools are unknown until they are
+/// approved.
 pub fn withheld(locked: &Lock, name: &str, (digest, size_bytes): (&str, u64)) -> Drift {
     let is = short(digest);
     let line = match locked.components.get(name) {
@@ -99,7 +101,7 @@ fn changed(name: &str, locked: &Component, now: &Component) -> Option<Drift> {
     Some(Drift { component: name.to_owned(), differences, only_less, digest: now.digest.clone() })
 }
 
-/// What differs, and whether all of it takes away.
+/// Differences of one tool, and true if they only take away.
 fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<String>, bool) {
     let (locked, now) = match (locked, now) {
         (Some(locked), Some(now)) => (locked, now),
@@ -121,7 +123,7 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
         lines.extend(said.into_iter().map(|line| format!("tool {name}: {line}")));
     }
     let (was, is) = (rights(&locked.grants), rights(&now.grants));
-    // Whoever may be called by everybody may be called by each.
+    // "Everybody" covers any single caller.
     let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
     let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
     lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", words::clean(line))));
@@ -137,13 +139,13 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     (lines, only_less)
 }
 
-/// What stands for the callers of a tool where everybody may call it, and nothing is said of callers.
+/// Stands for the callers of a tool without rules for callers: everybody may call it.
 const EVERYBODY: &str = "be called by everybody";
 
-/// How a line begins that says who may call.
+/// Prefix of a line about callers.
 const CALLED_BY: &str = "be called by ";
 
-/// Each right of a tool, its callers included.
+/// Each right of a tool, including its callers.
 fn rights(lines: &[String]) -> Vec<&str> {
     let said = lines.iter().any(|line| line.starts_with(CALLED_BY));
     let lines = lines.iter().map(String::as_str).filter(|line| *line != NOBODY);

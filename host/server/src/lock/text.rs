@@ -1,5 +1,5 @@
-//! The lock file's text: TOML that is the same for the same content, and whose differences read well in version control.
-//! Must not hold: where the file is.
+//! Text of the lock file: TOML that is equal for equal content, and easy to compare in version
+//! control. Must not hold: the path of the file.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ version = 1
 ";
 
 impl Lock {
-    /// As a file.
+    /// The lock as text.
     pub fn text(&self) -> String {
         let mut out = HEAD.to_owned();
         for (name, component) in &self.components {
@@ -42,7 +42,7 @@ impl Lock {
         out
     }
 
-    /// From a file. `Err` says what is wrong in it, in one sentence.
+    /// Parses a lock. `Err` is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table = DeTable::parse(text).map_err(|error| format!("not TOML: {}", error.message().trim()))?;
         let root = Part { path: String::new(), table: table.get_ref() };
@@ -81,7 +81,8 @@ fn push_tool(out: &mut String, tool: &Tool) {
         let _ = writeln!(out, "remember_ms = {remember_ms}");
     }
     let pretty = serde_json::to_string_pretty(&tool.definition).unwrap_or_default();
-    // What a literal cannot hold is escaped; the digest is of the value, not of how it is written.
+    // A literal string cannot hold these. The digest is of the value, so it does not depend on the
+    // form.
     if pretty.contains("'''") || pretty.contains(|c: char| c.is_control() && c != '\n') {
         let _ = writeln!(out, "definition = {}", quoted(&pretty));
     } else {
@@ -110,7 +111,7 @@ fn read_tool(part: &Part<'_>) -> Result<Tool, String> {
     let definition: Value = serde_json::from_str(&text).map_err(|_| part.wrong("definition", "is not JSON"))?;
     let definition = sorted(definition);
     let definition_digest = part.text("definition_digest")?;
-    // Either was changed by hand, or a merge took one side of each.
+    // One of both was edited by hand, or a merge mixed two versions.
     if digest(&definition) != definition_digest {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
@@ -119,7 +120,7 @@ fn read_tool(part: &Part<'_>) -> Result<Tool, String> {
     Ok(Tool { definition_digest, definition, grants_digest, grants, confirmed })
 }
 
-/// Where nothing is said of it, no call is confirmed.
+/// Without this key no call is confirmed.
 fn read_confirmed(part: &Part<'_>) -> Result<Confirmed, String> {
     let mut confirmed = Confirmed::default();
     if part.has("approval") {
@@ -133,7 +134,7 @@ fn read_confirmed(part: &Part<'_>) -> Result<Confirmed, String> {
     Ok(confirmed)
 }
 
-/// A table of the file and where it is.
+/// A table of the file and its path.
 struct Part<'t> {
     path: String,
     table: &'t DeTable<'t>,
@@ -194,7 +195,7 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Names of components and tools are bare keys; any other would be quoted.
+/// A bare key, which names of components and tools are; any other is quoted.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }

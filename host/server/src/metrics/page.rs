@@ -1,6 +1,7 @@
-//! The page: every figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it is served.
+//! The page: each figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it
+//! is served.
 //!
-//! It is made when it is asked for, out of what the things that count hold at that moment. Counters begin at zero with the
+//! A request makes the page from the counters of that moment. Counters begin at zero with the
 //! process, and those of a tool with the tool.
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -23,7 +24,7 @@ use crate::log::OperatorLog;
 use crate::reload::{Current, Journal};
 use crate::traces::Sent;
 
-/// What stands before the name of every figure of this program's own.
+/// Prefix of this program's own figures.
 const PREFIX: &str = "toolcell";
 
 /// Nanoseconds of a second.
@@ -32,22 +33,22 @@ const NANOS: f64 = 1e9;
 /// The labels of a tool.
 type OfTool<'a> = [(&'static str, &'a str); 2];
 
-/// Where the figures are.
+/// Sources of the figures.
 #[derive(Clone)]
 pub struct Sources {
-    /// What serves.
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// What happened to it.
+    /// Reloads and their results.
     pub journal: Arc<Journal>,
-    /// Where calls are recorded.
+    /// The audit.
     pub sink: Arc<Sink>,
-    /// The transport, where it is HTTP.
+    /// Counters of the HTTP transport, if it is used.
     pub traffic: Option<Arc<Traffic>>,
-    /// What became of traces, where calls are traced.
+    /// Counters of spans, if calls are traced.
     pub traces: Option<Arc<Sent>>,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
-    /// When the process began to serve.
+    /// Time at which the process began to serve.
     pub started: SystemTime,
 }
 
@@ -55,14 +56,14 @@ pub struct Sources {
 pub struct Page(Registry);
 
 impl Page {
-    /// Of these.
+    /// A page of these sources.
     pub fn new(sources: Sources) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(sources));
         Self(registry)
     }
 
-    /// As it is now.
+    /// The page now.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0)?;
@@ -156,7 +157,7 @@ fn of_calls(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
     figures.spreads("call_memory_peak", "The most memory that a guest had at one time", (Unit::Bytes, 1.0), memory)
 }
 
-/// Calls that run and wait, those on earlier generations included.
+/// Running and waiting calls, also on earlier generations.
 fn of_load(figures: &mut Figures<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> fmt::Result {
     let mut seen = HashSet::new();
     let mut loads: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
@@ -209,7 +210,7 @@ fn of_tool<'a>(offer: &Offer<'a>) -> OfTool<'a> {
     [("tool", offer.tool().definition().name.as_str()), ("component", offer.component().name())]
 }
 
-/// Writes figures, one kind after the other.
+/// Writes figures one by one.
 struct Figures<'a>(DescriptorEncoder<'a>);
 
 impl Figures<'_> {
@@ -218,7 +219,7 @@ impl Figures<'_> {
         self.0.encode_descriptor(&name, meaning, None, MetricType::Info)?.encode_info(labels)
     }
 
-    /// A gauge by a name that other programs have too.
+    /// A gauge under a name that other programs use too.
     fn standard(&mut self, name: &str, meaning: &str, unit: Option<Unit>, value: impl EncodeGaugeValue) -> fmt::Result {
         self.0.encode_descriptor(name, meaning, unit.as_ref(), MetricType::Gauge)?.encode_gauge(&value)
     }

@@ -1,4 +1,5 @@
-//! What is counted of requests, and told to whoever traces them. Must not hold: calls of tools; the catalog counts those.
+//! Counters of requests, which also passes them to tracing. Must not hold: tool calls; the catalog
+//! counts those.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +7,7 @@ use toolcell_mcp::{ErrorCode, Method, Observer, Seen};
 
 use crate::traces::Traces;
 
-/// Of each method, how many requests came in each era, and how many were answered with each error.
+/// Of each method, the number of requests by era and of error replies by code.
 #[derive(Default)]
 struct Counts {
     came: [AtomicU64; 2],
@@ -21,12 +22,12 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Has them traced as well.
+    /// Also traces them.
     pub fn traced(traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..Self::default() }
     }
 
-    /// How many came, by method and era.
+    /// Number of requests, by method and era.
     pub fn came(&self) -> impl Iterator<Item = (Method, &'static str, u64)> {
         let counts = Method::ALL.into_iter().zip(&self.counts);
         counts.flat_map(|(method, counts)| {
@@ -35,7 +36,7 @@ impl Requests {
         })
     }
 
-    /// How many were answered with an error, by method and the number of the error, where any was.
+    /// Number of error replies, by method and error code, without zeros.
     pub fn errors(&self) -> Vec<(Method, i32, u64)> {
         let mut errors: Vec<(Method, i32, u64)> = Vec::new();
         for (method, counts) in Method::ALL.into_iter().zip(&self.counts) {
@@ -71,7 +72,7 @@ impl Observer for Requests {
             let place = ErrorCode::ALL.iter().position(|known| *known == error);
             count(self.of(request.method).zip(place).and_then(|(counts, place)| counts.errors.get(place)));
         } else if request.method == Method::CallTool {
-            // The catalog tells what becomes of it.
+            // The catalog counts it.
             return;
         }
         if let Some((traces, followed)) = self.traces.as_ref().zip(request.followed.as_ref()) {

@@ -1,4 +1,4 @@
-//! The asking side.
+//! Client side of the control socket.
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use serde_json::Value;
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
 use super::place::{ControlSocket, Place};
 
-/// How long an answer may take: a reload compiles first, about a second per megabyte.
+/// Longest wait for an answer: a reload compiles first, about a second per megabyte.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreachable {
     /// No process serves the manifest.
     #[error("no process of this user serves {}", .0.display())]
     Nobody(PathBuf),
-    /// The socket is there, and the conversation failed.
+    /// A socket exists, and the exchange failed.
     #[error("{}: {error}", path.display())]
     Failed {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! The serving side: takes connections of this user, reads one line of each, answers it.
+//! Server side of the control socket: reads one line of each connection, and answers it.
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -20,27 +20,27 @@ use super::status::Subject;
 use crate::log::LogLevel;
 use crate::reload::{Orders, Outcome};
 
-/// Connections at once. Those of one user's own commands: more wait.
+/// Most connections at a time, from commands of one user; more wait.
 const CONNECTIONS_MAX: usize = 8;
 
-/// How long a connection may take to say what it wants, and to read the answer.
+/// Time of a connection to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The socket; removed, and no longer answered, when this is dropped.
+/// The socket; it is closed and removed when dropped.
 pub struct Control {
     path: PathBuf,
     inode: u64,
     accepting: JoinHandle<()>,
 }
 
-/// What answers are made of.
+/// State that answers come from.
 struct Answering {
     subject: Subject,
     orders: Orders,
 }
 
 impl Control {
-    /// Listens where the command line says. `Ok(None)`: it says nowhere. `Err` is one sentence.
+    /// Listens at this socket; `Ok(None)` if it is off. `Err` is one sentence.
     pub fn start(
         runtime: &Handle,
         (arg, manifest): (&ControlSocket, &Path),
@@ -70,7 +70,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.accepting.abort();
-        // Not one that another process has put in its place meanwhile.
+        // Another process may have put its own socket there meanwhile; that one stays.
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -95,8 +95,8 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     Ok(listener)
 }
 
-/// Gives the socket its name, once it listens: one that is bound and does not listen yet looks like one whose process is
-/// gone. Nothing that is there is replaced, but a socket that nobody listens on.
+/// Gives the socket its name once it listens: before, it would look like one of an ended process.
+/// Replaces nothing but a socket that nobody listens on.
 fn place(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
@@ -106,7 +106,7 @@ fn place(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where a socket is bound first. No other process uses this name.
+/// Path at which a socket is bound first. No other process uses it.
 fn draft_of(path: &Path) -> Result<PathBuf, String> {
     let draft = path.with_file_name(format!("{}.new", std::process::id()));
     if draft.as_os_str().len() > PATH_BYTES_MAX {
@@ -127,14 +127,14 @@ async fn accept(listener: UnixListener, answering: Arc<Answering>) {
                     drop(place);
                 }));
             }
-            // No descriptors are left, most likely: later there may be.
+            // Most likely there are no free descriptors; later there may be.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
 impl Answering {
-    /// One request, one answer. Whoever does not keep to it gets none.
+    /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
         let peer = socket_peercred(&stream).map(|credentials| credentials.uid);
         if peer != Ok(rustix::process::geteuid()) {

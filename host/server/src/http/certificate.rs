@@ -1,4 +1,4 @@
-//! The certificate and key of TLS, from their files; read again when they change.
+//! Certificate and key of TLS, from their files; read again when they change.
 use std::path::{Path, PathBuf};
 
 use toolcell_mcp::http::Certificate;
@@ -10,7 +10,7 @@ use crate::file::read_bounded;
 /// Longest file of a certificate with its chain, or of a key, in bytes.
 const PEM_BYTES_MAX: u64 = 256 * 1024;
 
-/// Reads both files, and again whenever one changes. `Err` is one sentence.
+/// Reads both files, now and whenever one changes. `Err` is one sentence.
 pub fn open(files: &TlsFiles, folder: &Path, watching: &mut Watching) -> Result<Certificate, String> {
     let (chain, key) = (folder.join(files.certificate()), folder.join(files.key()));
     let (chain_pem, key_pem) = read(&chain, &key)?;

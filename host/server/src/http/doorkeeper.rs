@@ -1,5 +1,5 @@
-//! Who is let in over HTTP: whoever shows a token of the file, or one that an issuer gave. A token is never written down,
-//! and is never given to a guest.
+//! Authentication over HTTP, by a token of the file or of an issuer. Tokens are never logged and
+//! never given to a guest.
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
@@ -8,13 +8,13 @@ use toolcell_mcp::http::{Admitted, Admitting, Gatekeeper, Turned};
 use super::oauth::Oauth;
 use super::tokens::{TOKEN_PREFIX, Tokens};
 
-/// What a caller is told who shows no token, where no issuer has any to give.
+/// Challenge for a caller without a token, if no issuer is configured.
 const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
 
-/// What a caller is told who shows one that is not known.
+/// Challenge for a caller with an unknown token.
 const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
 
-/// Recognises callers by the token they show.
+/// Authenticates callers by their token.
 pub struct Doorkeeper {
     tokens: Option<Tokens>,
     oauth: Option<Oauth>,
@@ -55,7 +55,7 @@ impl Gatekeeper for Doorkeeper {
     }
 }
 
-/// The token that a request shows, where it shows one and only one.
+/// The bearer token of a request; `None` unless there is exactly one.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let (scheme, token) = shown.next()?.to_str().ok()?.split_once(' ')?;

@@ -1,5 +1,5 @@
-//! The server over HTTP as the manifest and the command line want it: sockets, names, TLS, tokens. Must not hold: the
-//! protocol.
+//! The server over HTTP as the manifest and the command line configure it: sockets, names, TLS,
+//! tokens. Must not hold: the protocol.
 
 mod certificate;
 mod doorkeeper;

@@ -1,4 +1,4 @@
-//! From what the manifest and the command line say to sockets that are bound and a transport that is set up.
+//! From manifest and command line to bound sockets and a ready transport.
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,18 +19,18 @@ use super::tokens::{TokenFile, Tokens};
 use super::watch::Watching;
 use crate::control::remove_if_dead;
 
-/// Where the server listens where neither the manifest nor the command line says so.
+/// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 
-/// Descriptors that the process needs beside those of connections: components, files of tools, requests of tools.
+/// Descriptors that the process needs besides connections: components, files and requests of tools.
 const DESCRIPTORS_BESIDE: u64 = 1_024;
 
-/// Where HTTP is served.
+/// Address that HTTP is served at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpAddress {
-    /// Where the manifest says.
+    /// The manifest's.
     Manifest,
-    /// Here.
+    /// This one.
     At(ListenAddress),
 }
 
@@ -46,11 +46,11 @@ impl FromStr for HttpAddress {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// A problem with advice.
 pub struct Problem {
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub hint: Option<&'static str>,
 }
 
@@ -60,19 +60,19 @@ impl Problem {
     }
 }
 
-/// Everything that is needed to serve.
+/// A transport that is ready to serve.
 pub struct Bound {
-    /// For the transport.
+    /// Options of the transport.
     pub options: HttpOptions,
-    /// The endpoint at each socket, for people.
+    /// URL of each socket, for people.
     pub endpoints: Vec<String>,
-    /// Whether callers have to show a token.
+    /// True if callers have to show a token.
     pub asks_for_tokens: bool,
-    /// To be kept while it serves.
+    /// Kept while it serves.
     pub guard: Guard,
 }
 
-/// What ends with the serving.
+/// Resources that end with the serving.
 pub struct Guard {
     _sockets: Sockets,
     _watching: Watching,
@@ -89,7 +89,7 @@ impl Drop for Sockets {
     }
 }
 
-/// Binds the sockets and sets the transport up. `folder` is the manifest's.
+/// Binds the sockets and prepares the transport. `folder` is the manifest's.
 pub fn open(
     arg: &HttpAddress,
     manifest: &Manifest,
@@ -124,7 +124,7 @@ pub fn open(
     Ok(Bound { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
 }
 
-/// Whether callers have to show who they are.
+/// True if callers have to authenticate.
 fn asks_for_tokens(policy: &HttpPolicy) -> bool {
     policy.tokens().is_some() || policy.oauth().is_some()
 }
@@ -159,7 +159,8 @@ fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress
     }
 }
 
-/// Anybody who can reach an address may call every tool, unless callers have to show who they are.
+/// Refuses an address that other machines reach without authentication: anybody there may call
+/// every tool.
 fn refuse_open_doors(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
     let public = addresses.iter().find(|address| address.is_public());
     let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
@@ -235,7 +236,7 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
     }
 }
 
-/// Lets the process have as many descriptors as it may need, as far as it may have them.
+/// Raises the process's limit of descriptors to what it may need, as far as allowed.
 fn raise_descriptors(connections: u64) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections.saturating_add(DESCRIPTORS_BESIDE);

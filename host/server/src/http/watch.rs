@@ -1,4 +1,4 @@
-//! Looks now and then whether files have changed, while it serves. Must not hold: what a change means.
+//! Polls files for changes while the server runs. Must not hold: the effect of a change.
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::task::JoinHandle;
 
 use crate::stamp::{self, Stamps};
 
-/// How often files are looked at. Renewing certificates and revoking tokens needs no more.
+/// Interval of polls. Renewing certificates and revoking tokens needs no more.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What looks; it ends when this is dropped.
+/// Polls of several groups of files; they end when dropped.
 pub struct Watching {
     runtime: Handle,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Some files, and whom to tell.
+/// A group of files with the function to call after a change.
 struct Watched<F> {
     paths: Vec<PathBuf>,
     last: Stamps,
@@ -38,14 +38,15 @@ impl Watching {
         Self { runtime: runtime.clone(), tasks: Vec::new() }
     }
 
-    /// Has `changed` called after one of the files changed.
+    /// Calls `changed` after one of the files changed.
     pub fn files(&mut self, paths: Vec<PathBuf>, changed: impl Fn() + Send + 'static) {
         let last = stamp::all(&paths);
         let mut watched = Watched { paths, last, changed };
         self.tasks.push(self.runtime.spawn(async move {
             loop {
                 tokio::time::sleep(LOOK_EVERY).await;
-                // A mount that hangs takes seconds, which the thread that drives connections does not have.
+                // A hanging mount takes seconds, which the thread that drives connections does not
+                // have.
                 let looked = tokio::task::spawn_blocking(move || {
                     watched.look();
                     watched

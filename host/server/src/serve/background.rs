@@ -1,4 +1,5 @@
-//! What goes on beside the serving: reloading, the control socket, signals. Must not hold: how clients are served.
+//! Work besides serving: reloads, the control socket, signals. Must not hold: how clients are
+//! served.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -13,17 +14,17 @@ use crate::error::{StartError, StepExt as _};
 use crate::lock;
 use crate::reload::{Driver, Files, Orders, Reloader, Setup, Watcher};
 
-/// What serving began with.
+/// State that the background work starts from.
 pub(super) struct Beginning {
     /// The manifest.
     pub(super) manifest: Manifest,
     /// Builds further generations.
     pub(super) builder: Builder,
-    /// When the manifest began to be read.
+    /// Time at which reading the manifest began.
     pub(super) began: SystemTime,
 }
 
-/// All of it. The first field ends first when this is dropped: each gives orders to the next.
+/// The background work. On drop the fields end in order: each gives orders to the next.
 pub(super) struct Background {
     _control: Option<Control>,
     _watcher: Watcher,
@@ -31,7 +32,7 @@ pub(super) struct Background {
 }
 
 impl Background {
-    /// Starts all of it, and gives a way to order reloads. `stop` ends the serving.
+    /// Starts the background work, and returns a way to order reloads. `stop` ends the serving.
     pub(super) fn start(
         options: &ServerOptions,
         serving: &Serving,
@@ -48,7 +49,7 @@ impl Background {
         let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
         let watched = (files.clone(), others);
         let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
-        // A change while it was read would go unseen: the files are looked at once more.
+        // A change during the read would go unseen: this reload examines the files again.
         if files.changed_since(began) {
             orders.files();
         }
@@ -75,7 +76,8 @@ fn setup(serving: &Serving, (manifest, builder): (Manifest, Builder), files: &Fi
     }
 }
 
-/// The control socket. A path that the options name must be had. Without the usual one it is served all the same.
+/// The control socket. A path from the options must be available. Without the usual one the server
+/// still serves.
 fn control(
     options: &ServerOptions,
     serving: &Serving,
@@ -105,7 +107,7 @@ fn control(
     }
 }
 
-/// SIGTERM and SIGINT end the serving; calls that run are finished first. SIGHUP reloads.
+/// SIGTERM and SIGINT end the serving after running calls are finished. SIGHUP reloads.
 fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let _inside = runtime.enter();

@@ -1,4 +1,4 @@
-//! A server: from an opened manifest to something that serves clients, and its end. Must not hold: command lines, terminals.
+//! A server, from an opened manifest to its end. Must not hold: command lines, terminals.
 mod audit;
 mod background;
 mod identity;
@@ -32,23 +32,25 @@ pub(crate) use audit::{open_audit, record_components};
 use background::{Background, Beginning};
 use transport::Transport;
 
-/// How long a blocking operation for a guest may go on once everything is answered. The process ends without it then.
+/// Time left for a guest's blocking operations once all calls are answered. Then the process ends
+/// anyway.
 const IO_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How a manifest is served.
+/// Options for serving a manifest.
 #[derive(Default)]
 pub struct ServerOptions {
-    /// How clients reach it; stdin and stdout by default.
+    /// Transport of clients; stdin and stdout by default.
     pub transport: TransportOptions,
-    /// True allows an address that other machines reach though callers do not say who they are. False by default.
+    /// True allows an address that other machines reach without asking callers for a token. False
+    /// by default.
     pub insecure_public: bool,
-    /// Denied attempts are written to this file; nowhere by default.
+    /// File for denied attempts; none by default.
     pub observe: Option<PathBuf>,
-    /// How changes of files are seen.
+    /// Way to see changes of files.
     pub watch: Watch,
-    /// Where `toolcell status` and its like ask.
+    /// Socket for `toolcell status` and other commands.
     pub control: ControlSocket,
-    /// Where figures are served; where the manifest says, by default.
+    /// Address of the metrics page; the manifest's by default.
     pub metrics: Option<SocketAddr>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
@@ -56,11 +58,12 @@ pub struct ServerOptions {
     pub build: Option<Arc<dyn BuildStatus>>,
     /// True if SIGTERM and SIGINT end the server, and SIGHUP reloads. False by default.
     pub signals: bool,
-    /// When the manifest began to be read: changes since then are looked at once it serves. Now, by default.
+    /// Time at which reading the manifest began. Changes since then are applied once it serves.
+    /// Now, by default.
     pub began: Option<SystemTime>,
 }
 
-/// How clients reach a server.
+/// Transport of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TransportOptions {
     /// Over stdin and stdout of the process.
@@ -72,7 +75,7 @@ pub enum TransportOptions {
 
 /// A project that is built beside the server.
 pub trait BuildStatus: Send + Sync + 'static {
-    /// The last build, as a part of the status.
+    /// The last build, for the status.
     fn to_json(&self) -> Value;
 }
 
@@ -80,7 +83,7 @@ pub trait BuildStatus: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Server;
 
-/// A server that was started. It serves from [`Running::serve`] on, and reloads already.
+/// A started server. It already reloads, and serves from [`Running::serve`] on.
 pub struct Running {
     serving: Serving,
     transport: Transport,
@@ -90,7 +93,7 @@ pub struct Running {
     metrics: Option<Listening>,
 }
 
-/// What serves, and whom it tells what happens.
+/// The current catalog, and everything that observes the server.
 struct Serving {
     opened: OpenedAs,
     machine: Machine,
@@ -103,14 +106,14 @@ struct Serving {
     traces: Option<Arc<Traces>>,
 }
 
-/// The attempts of tools that were denied, where the operator wants to know.
+/// Records of denied attempts with their file, if the operator asked for one.
 struct Observed(Option<(Arc<Observation>, PathBuf)>);
 
 impl Server {
-    /// Binds the sockets, records the start, and begins to watch the files of what was opened.
+    /// Binds the sockets, records the start, and watches the files of the opened manifest.
     ///
     /// # Errors
-    /// The manifest or an option is at fault, or the machine is: see [`StartError`].
+    /// The manifest, an option or the machine is at fault: see [`StartError`].
     pub fn start(ready: Ready, options: ServerOptions) -> Result<Running, StartError> {
         let began = options.began.unwrap_or_else(SystemTime::now);
         let log = options.log.clone().unwrap_or_else(|| Arc::new(NoLog));
@@ -136,23 +139,23 @@ impl Server {
 }
 
 impl Running {
-    /// Gives orders to reload.
+    /// Orders reloads.
     pub fn orders(&self) -> &Orders {
         &self.orders
     }
 
-    /// The endpoint at each socket, for people; none over stdio.
+    /// URL of each socket, for people; none over stdio.
     pub fn endpoints(&self) -> &[String] {
         self.transport.endpoints()
     }
 
-    /// Ends the server when called, from any thread: calls that run are finished first.
+    /// Ends the server when called, from any thread, after running calls are finished.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let stop = Arc::clone(&self.stop);
         move || stop()
     }
 
-    /// Serves until the input ends, a signal comes or it is [stopped](Self::stopper).
+    /// Serves until the input ends, a signal arrives or it is [stopped](Self::stopper).
     ///
     /// # Errors
     /// Stdin or stdout failed.
@@ -165,7 +168,8 @@ impl Running {
     }
 }
 
-/// Removes drafts of the lock that a stopped process left. Tells once if components could be other ones tomorrow.
+/// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the
+/// components.
 fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
     let path = lock::path_beside(&opened.path);
     if lock::remove_drafts(&path) > 0 {
@@ -192,7 +196,7 @@ fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
 }
 
 impl Serving {
-    /// Serves the figures of all this.
+    /// Serves the metrics page.
     fn show_metrics(&self, bound: Bound, transport: &Transport, started: SystemTime) -> Result<Listening, StartError> {
         let url = bound.url();
         let page = Page::new(Sources {
@@ -209,7 +213,7 @@ impl Serving {
         Ok(listening)
     }
 
-    /// Records the end, and ends the threads that run guests.
+    /// Records the end, and joins the guest threads.
     fn end(self, end: Result<End, StdioError>) -> Result<End, StartError> {
         let reason = match &end {
             Ok(End::Eof) => "end of input".to_owned(),

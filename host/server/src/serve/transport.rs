@@ -1,4 +1,4 @@
-//! How clients reach the server: stdin and stdout, or HTTP. Must not hold: what goes on beside the serving.
+//! Transports of the server: stdin and stdout, or HTTP. Must not hold: background work.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::error::{StartError, StepExt as _};
 use crate::http::{self, Bound};
 use crate::machine::Machine;
 
-/// How clients reach the server.
+/// Transport of clients.
 pub(super) enum Transport {
     Stdio { options: StdioOptions, shutdown: Shutdown },
     Http { bound: Box<Bound>, shutdown: web::Shutdown },
 }
 
 impl Transport {
-    /// Opens the transport of these options. Paths are relative to this manifest.
+    /// Opens the transport of these options. Relative paths start from the manifest's folder.
     pub(super) fn open(
         path: &Path,
         options: &ServerOptions,
@@ -39,7 +39,7 @@ impl Transport {
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
     }
 
-    /// The endpoint at each socket, for people.
+    /// URL of each socket, for people.
     pub(super) fn endpoints(&self) -> &[String] {
         match self {
             Self::Stdio { .. } => &[],
@@ -55,7 +55,7 @@ impl Transport {
         }
     }
 
-    /// Its counters, where it is HTTP.
+    /// Its counters, if it is HTTP.
     pub(super) fn traffic(&self) -> Option<Arc<web::Traffic>> {
         match self {
             Self::Stdio { .. } => None,
@@ -77,7 +77,7 @@ impl Transport {
         }
     }
 
-    /// Serves until the input ends or a signal comes.
+    /// Serves until the input ends or a signal arrives.
     pub(super) fn serve(self, serving: &Serving) -> Result<End, stdio::StdioError> {
         let Serving { server, machine, log, .. } = serving;
         match self {

@@ -1,5 +1,6 @@
-//! The keys of one issuer while it serves: fetched when they are needed, kept for a while, fetched again when they are old
-//! or a token names another one, and kept for longer where the issuer gives none. Must not hold: how they are fetched.
+//! Keys of one issuer. They are fetched on first use, and again when they are old or a token names
+//! another key. Beyond that they are kept while the issuer does not answer. Must not hold: how they
+//! are fetched.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use toolcell_policy::IssuerPolicy;
 
 use super::fetch::Fetcher;
 
-/// Keys as they were fetched once.
+/// Keys of one fetch.
 pub struct Fetched {
     set: KeySet,
     at: Instant,
@@ -23,17 +24,17 @@ impl Fetched {
     }
 }
 
-/// What there is beyond the keys that are known.
+/// Result of asking for newer keys.
 pub enum Newer {
-    /// These.
+    /// Newer keys.
     Keys(Arc<Fetched>),
-    /// Nothing: the issuer was asked a moment ago.
+    /// None: the issuer was asked a moment ago.
     None,
-    /// Nobody knows: the issuer gives none.
+    /// Unknown: the issuer does not answer.
     Unreachable,
 }
 
-/// The keys of one issuer.
+/// Keys of one issuer.
 pub struct Keys {
     issuer: String,
     jwks: Option<String>,
@@ -58,7 +59,7 @@ impl Keys {
             jwks: issuer.jwks().map(str::to_owned),
             fetcher,
             fresh: issuer.fresh(),
-            // Keys that are old are fetched again, however seldom others may be.
+            // Old keys are refreshed in time, even if other fetches are rarer.
             refresh: issuer.refresh().min(issuer.fresh()),
             outage: issuer.outage(),
             known: ArcSwapOption::empty(),
@@ -66,14 +67,14 @@ impl Keys {
         })
     }
 
-    /// The keys to check with; nothing where there are none, or what is known is too old.
+    /// Keys to verify with; `None` if there are none, or they are too old.
     pub async fn current(self: &Arc<Self>) -> Option<Arc<Fetched>> {
         let known = self.known.load_full();
         let age = known.as_ref().map(|known| known.at.elapsed());
         match (known, age) {
             (Some(known), Some(age)) if age <= self.fresh => Some(known),
             (Some(known), Some(age)) if age <= self.fresh.saturating_add(self.outage) => {
-                // Callers go on with what is known meanwhile. One fetch at a time is enough.
+                // Callers continue with the known keys meanwhile. One fetch at a time is enough.
                 let may_ask =
                     |tried: &Option<Tried>| tried.as_ref().is_none_or(|last| last.at.elapsed() >= self.refresh);
                 if self.tried.try_lock().is_ok_and(|tried| may_ask(&tried)) {
@@ -88,12 +89,13 @@ impl Keys {
         }
     }
 
-    /// Keys that are newer than these, if the issuer has any.
+    /// Keys newer than these, if the issuer has any.
     pub async fn newer_than(self: &Arc<Self>, keys: &Arc<Fetched>) -> Newer {
         self.ask(Some(Arc::clone(keys))).await.unwrap_or(Newer::Unreachable)
     }
 
-    /// Asks on a task of its own: a client that goes away does not end what others wait for.
+    /// Fetches on a task of its own, so that a client that leaves does not end what others wait
+    /// for.
     fn ask(self: &Arc<Self>, known: Option<Arc<Fetched>>) -> tokio::task::JoinHandle<Newer> {
         let this = Arc::clone(self);
         tokio::spawn(async move { this.ask_in_turn(known).await })

@@ -1,5 +1,5 @@
-//! Callers with tokens of an issuer: which keys they are checked with, and what their names are. Must not hold: what a
-//! token must say (that is the protocol's).
+//! Callers with tokens of an issuer: the keys to verify with, and the names of callers. Must not
+//! hold: claims of a token (see the protocol).
 mod fetch;
 mod keys;
 
@@ -16,13 +16,15 @@ use toolcell_sandbox::Digest;
 use fetch::Fetcher;
 use keys::{Fetched, Keys, Newer};
 
-/// Tokens whose check is remembered, about 300 bytes each. Past these, all are checked anew.
+/// Most verified tokens remembered, about 300 bytes each. Beyond these, all are forgotten and
+/// verified anew.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The latest moment that a token is taken to hold until, from now: clocks do not reach as far as some tokens say.
+/// Longest time from now that a token counts as valid: clocks do not reach as far as some tokens
+/// say.
 const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The issuers, and what is known of their tokens.
+/// The issuers with their keys and verified tokens.
 pub struct Oauth {
     resource: Resource,
     needed: Vec<String>,
@@ -37,7 +39,7 @@ struct Known {
     keys: Arc<Keys>,
 }
 
-/// A token that was checked. It holds as long as nothing else is known of its issuer's keys.
+/// A verified token. It holds as long as the issuer's keys are the ones it was verified with.
 #[derive(Clone)]
 struct Remembered {
     keys: Arc<Fetched>,
@@ -46,7 +48,8 @@ struct Remembered {
 }
 
 impl Oauth {
-    /// Sets it up; nothing is fetched before a token comes. `scopes` are those that allow anything. `Err` is one sentence.
+    /// Prepares the issuers; nothing is fetched before the first token. `scopes` are the ones that
+    /// rules name. `Err` is one sentence.
     pub fn new(policy: &OauthPolicy, scopes: &[&str]) -> Result<Self, String> {
         let addresses = policy.issuers().iter().flat_map(|issuer| [Some(issuer.issuer()), issuer.jwks()]);
         let fetcher = Fetcher::new(addresses.flatten())?;
@@ -67,12 +70,12 @@ impl Oauth {
         Ok(Self { resource, needed: policy.scopes().to_vec(), issuers: known.collect(), remembered: Mutex::default() })
     }
 
-    /// The server, as clients are told of it.
+    /// The protected resource as described to clients.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The caller who shows this token.
+    /// The caller with this token.
     pub async fn recognise(&self, token: &str) -> Result<Admitted, Turned> {
         let refused = |fault| self.resource.unknown(Some(fault));
         let seen = seen(token).map_err(refused)?;
@@ -115,7 +118,7 @@ impl Oauth {
 }
 
 impl Remembered {
-    /// Nothing where its time is over.
+    /// `None` if its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
         let standing = Standing { until: Instant::now().checked_add(left), revoked: None };
@@ -124,7 +127,8 @@ impl Remembered {
 }
 
 impl Known {
-    /// Checks a token; with newer keys, where it names one that is not known. The outer error is that there are none.
+    /// Verifies a token, with newer keys if it names an unknown key. The outer error means that
+    /// there are no keys.
     async fn verify(
         &self,
         token: &str,

@@ -1,5 +1,5 @@
-//! One attempt to replace the catalog: read, build, compare, swap, tell. The old one serves until the last step, and on
-//! where any step fails.
+//! One attempt to replace the catalog: read, build, compare, swap, announce. The old catalog serves
+//! until the swap, and longer if a step fails.
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,69 +22,70 @@ use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
 use crate::stamp;
 
-/// The trigger that nobody gave on purpose.
+/// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
 
-/// What a failed attempt means, said each time: that a right is taken away is what people must not believe too early.
+/// Ends every message of a failed attempt, so that nobody believes that a right is already taken
+/// away.
 const SERVES_ON: &str = "and nothing of the change is applied: a right that it takes away is not taken away yet";
 
-/// What replacing the catalog needs.
+/// Parts that replacing the catalog needs.
 pub struct Setup {
     /// The manifest's path.
     pub manifest_path: PathBuf,
-    /// What the host was started with.
+    /// The manifest that the process started with.
     pub manifest: Manifest,
     /// Builds further generations.
     pub builder: Builder,
-    /// What serves.
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// Tells clients.
+    /// Announces changed lists to clients.
     pub server: Arc<Server<Current>>,
-    /// Where it is recorded.
+    /// The audit.
     pub sink: Arc<Sink>,
-    /// Where it is remembered.
+    /// Remembers attempts.
     pub journal: Arc<Journal>,
-    /// Which files are watched.
+    /// The watched files.
     pub files: Files,
-    /// The lock, where nothing else is to be served.
+    /// Path of the lock, if only pinned components may be served.
     pub lock: Option<PathBuf>,
 }
 
 /// Replaces the catalog.
 pub struct Reloader {
     setup: Setup,
-    /// The files of what serves, beside the manifest.
+    /// Side files and code of the serving catalog.
     served: Vec<PathBuf>,
-    /// The last catalog that was built, where not all of it serves.
+    /// The last built catalog, if parts of it are held back.
     proposed: Option<Arc<Catalog>>,
-    /// Components that nothing has looked into, and the manifest that names them.
+    /// Withheld components, which nothing has parsed, and the manifest that names them.
     withheld: Vec<Withheld>,
     withheld_of: Option<Manifest>,
-    /// `[server]` of what serves.
+    /// `[server]` of the serving catalog.
     server: toolcell_policy::Server,
-    /// Warnings that were shown: they are not shown again each time.
+    /// Warnings that were logged before and are not repeated.
     shown: HashSet<String>,
 }
 
-/// What an attempt came to.
+/// Outcome of an attempt.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// The files say what is served already.
+    /// The files equal the serving generation.
     Unchanged,
-    /// Another generation serves.
+    /// A new generation serves.
     Replaced {
         /// Its number.
         generation: u64,
-        /// Whether clients were told of another list.
+        /// True if clients were told of a changed list.
         announced: bool,
-        /// What is different, in one line.
+        /// Differences, in one line.
         summary: String,
     },
-    /// The old one serves on.
+    /// The old generation still serves.
     Failed(Failed),
 }
 
-/// A generation that was built, and what there is to say of it.
+/// A built generation with its manifest and warnings.
 struct Proposal {
     catalog: Catalog,
     manifest: Manifest,
@@ -92,7 +93,7 @@ struct Proposal {
 }
 
 impl Reloader {
-    /// Watches the files of what serves from now on.
+    /// Starts to watch the files of the serving catalog.
     pub fn new(setup: Setup) -> Self {
         let served = sources(&setup.manifest, &setup.manifest_path);
         let server = setup.manifest.server().clone();
@@ -109,18 +110,18 @@ impl Reloader {
         reloader
     }
 
-    /// Whether a file looks other than when it was last read.
+    /// True if a file changed since it was last read.
     pub fn files_changed(&self) -> bool {
         !self.setup.files.changed().is_empty()
     }
 
-    /// The number of the generation that serves.
+    /// Number of the serving generation.
     pub fn generation(&self) -> u64 {
         self.setup.current.generation()
     }
 
-    /// Looks at the files and replaces the catalog where they say something else. What it comes to is still to be
-    /// [`reported`](Self::report).
+    /// Reads the files, and replaces the catalog if they differ. The caller then
+    /// [`report`s](Self::report) the outcome.
     pub fn attempt(&mut self, trigger: &'static str) -> Outcome {
         let old = self.setup.current.snapshot();
         self.note_files();
@@ -137,17 +138,18 @@ impl Reloader {
         self.replace(trigger, &old, proposal.catalog)
     }
 
-    /// Reads and builds.
+    /// Reads the manifest and builds a generation.
     fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, Failed> {
         let path = self.setup.manifest_path.clone();
         let file = ManifestFile::read(&path).map_err(|problem| Failed::saying(&problem))?;
         let parsed = parse(&file.source()).map_err(|problems| Failed::with(&file, &problems))?;
         let manifest = parsed.manifest;
-        // Looked at before they are read, as the manifest was: what changes from here on is seen.
+        // Stamped before they are read, like the manifest: any change from here on is seen.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());
         let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
-        // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
+        // A person who orders a reload also expects changes outside of the manifest to count, such
+        // as a replaced secret.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
         let locked = self.setup.lock.as_deref().map(read_lock).transpose()?;
@@ -164,7 +166,8 @@ impl Reloader {
         Ok(Proposal { catalog, manifest, warnings })
     }
 
-    /// The catalog without what the lock does not have so: that serves as it was, and is not served where it is new.
+    /// The catalog without components that differ from the lock. Those keep serving their old
+    /// version; new ones are not served.
     fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, Failed> {
         let Some(locked) = locked else { return Ok(built) };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
@@ -216,8 +219,8 @@ impl Reloader {
         Ok(())
     }
 
-    /// Pins what is quarantined under this name, as it was when it was quarantined. Nothing is to be done where nothing but
-    /// what is pinned has to be served, or where another process has pinned it meanwhile.
+    /// Pins the component quarantined under this name, as it was quarantined. Does nothing if the
+    /// server is not locked, or if another process pinned the component meanwhile.
     pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
         let mut locked = read_lock(&path)?;
@@ -239,7 +242,7 @@ impl Reloader {
         written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| Failed::saying(&problem))
     }
 
-    /// Reads what is approved and was not looked into, that it may be pinned whole.
+    /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
     fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), Failed> {
         let old = self.setup.current.snapshot();
         let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
@@ -261,7 +264,7 @@ impl Reloader {
         Ok(())
     }
 
-    /// What is quarantined under this name: the component's, or a tool's.
+    /// The component quarantined under this name, which may be a tool's.
     fn quarantined_as(&self, name: &str) -> Option<(String, Component)> {
         let mut now = Lock::of(self.proposed.as_ref()?);
         let component = now.component_named(name)?.to_owned();
@@ -275,7 +278,7 @@ impl Reloader {
         recorded.map_err(|error| Failed::saying(&format!("the audit cannot be written: {error}")))
     }
 
-    /// Records and swaps, in this order: what cannot be recorded does not happen.
+    /// Records, then swaps: a change that cannot be recorded does not happen.
     fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> Outcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
@@ -291,8 +294,8 @@ impl Reloader {
         Outcome::Replaced { generation, announced, summary: difference.summary() }
     }
 
-    /// Ends calls on earlier generations whose tools may do less now. A component that the manifest has no more may do
-    /// nothing; a tool that new code does not list any more had nothing taken away.
+    /// Ends calls on earlier generations whose tools were narrowed. A component that left the
+    /// manifest may reach nothing. A tool that new code no longer lists was not narrowed.
     fn end_narrowed(&self, new: &Catalog) {
         let now: HashMap<(&str, &str), Offer<'_>> =
             new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
@@ -327,7 +330,7 @@ impl Reloader {
         })
     }
 
-    /// Says, records and remembers what an attempt came to.
+    /// Logs, records and remembers an outcome.
     pub fn report(&self, trigger: &'static str, began: Instant, outcome: &Outcome) {
         let generation = self.generation();
         let (replaced, announced, summary) = match outcome {
@@ -371,12 +374,12 @@ impl Reloader {
         }
     }
 
-    /// Notes how the files look now.
+    /// Takes the stamps of all files now.
     fn note_files(&self) {
         self.setup.files.reading(stamp::all(&self.files()));
     }
 
-    /// Those that are served, the manifest, and the lock.
+    /// Files of the serving catalog, the manifest, and the lock.
     fn files(&self) -> BTreeSet<PathBuf> {
         let lock = self.setup.lock.as_deref().map(side_files::absolute);
         let manifest = side_files::absolute(&self.setup.manifest_path);
@@ -401,13 +404,13 @@ impl Reloader {
 }
 
 impl Failed {
-    /// For what has no place in the manifest.
+    /// A failure without a place in the manifest.
     pub fn saying(problem: &str) -> Self {
         let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
         Self { summary: problem.to_owned(), drawn: String::new(), problems }
     }
 
-    /// For what is wrong with the manifest and its components.
+    /// A failure of the manifest or its components.
     fn with(file: &ManifestFile, problems: &[Diagnostic]) -> Self {
         let mut problems = problems.to_vec();
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
@@ -432,7 +435,7 @@ fn read_lock(path: &Path) -> Result<Lock, Failed> {
     })
 }
 
-/// The files of a manifest's components: their code, and what else is read when they are loaded.
+/// Files of a manifest's components: code and side files.
 fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let folder = folder_of(path);
     let named = manifest.components().iter().flat_map(|component| {

@@ -1,4 +1,5 @@
-//! The thread that reloads: takes orders, does one at a time, and answers all that came meanwhile with one attempt.
+//! The reload thread. It runs one attempt at a time, and serves all orders that came meanwhile with
+//! the next.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -10,36 +11,37 @@ use super::attempt::{Outcome, Reloader};
 use super::journal::Failed;
 use crate::lock::Approval;
 
-/// Orders that wait. More than a few are the same one, again.
+/// Most orders that wait. Further ones would repeat them.
 const ORDERS_MAX: usize = 64;
 
-/// A file that is not what it should be may be half written: it is looked at again until it has not changed for so long.
+/// A file with an error may be half written, so it is read again until it has not changed for this
+/// long.
 const SETTLED_AFTER: Duration = Duration::from_millis(300);
 
-/// A file that goes on changing is reported as it is after so long.
+/// A file that keeps changing is reported after this long.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a process that ends waits for an attempt that is under way.
+/// Time that an ending process waits for a running attempt.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the thread is told.
+/// An order to the thread.
 enum Order {
     /// A file changed.
     Files,
     /// SIGHUP.
     Hangup,
-    /// Somebody asks, and waits.
+    /// A person asks, and waits for the outcome.
     Asked(oneshot::Sender<Outcome>),
-    /// Somebody approves what is quarantined, and waits.
+    /// A person approves a quarantined component, and waits for the outcome.
     Approve(Approval, oneshot::Sender<Outcome>),
     Stop,
 }
 
-/// A way to give orders. Cheap to clone.
+/// Gives orders to the thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders(SyncSender<Order>);
 
-/// The thread; it ends when this is dropped, or is left behind with what it compiles.
+/// The reload thread; dropping it ends the thread, or leaves it behind while it compiles.
 pub struct Driver {
     orders: Orders,
     thread: Option<JoinHandle<()>>,
@@ -58,7 +60,7 @@ struct Batch {
 }
 
 impl Orders {
-    /// A file changed. Where orders wait already, one of them will see it.
+    /// A file changed. Waiting orders will see the change as well.
     pub fn files(&self) {
         let _ = self.0.try_send(Order::Files);
     }
@@ -68,12 +70,12 @@ impl Orders {
         let _ = self.0.try_send(Order::Hangup);
     }
 
-    /// Somebody asks. `None` where too many do, or nobody answers any more.
+    /// Orders a reload; `None` if too many orders wait, or the thread has ended.
     pub fn ask(&self) -> Option<oneshot::Receiver<Outcome>> {
         self.expect(Order::Asked)
     }
 
-    /// Somebody approves what is quarantined.
+    /// Orders an approval of a quarantined component.
     pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<Outcome>> {
         self.expect(|answer| Order::Approve(approval, answer))
     }
@@ -88,7 +90,7 @@ impl Orders {
 }
 
 impl Driver {
-    /// Orders for a thread that is still to be started, and what it takes them from.
+    /// Orders for a thread that starts later, and their receiving end.
     pub fn channel() -> (Orders, Inbox) {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         (Orders(sender), Inbox(receiver))
@@ -109,7 +111,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.orders.0.try_send(Order::Stop);
-        // A compiler cannot be stopped: where one is at work, the process ends without it.
+        // A compiler cannot be stopped: if one is running, the process ends without it.
         let is_over = !matches!(self.ended.recv_timeout(ENDS_WITHIN), Err(RecvTimeoutError::Timeout));
         if let Some(thread) = self.thread.take().filter(|_| is_over) {
             let _ = thread.join();
@@ -117,7 +119,7 @@ impl Drop for Driver {
     }
 }
 
-/// Where orders come out.
+/// The receiving end of orders.
 pub struct Inbox(Receiver<Order>);
 
 impl Batch {
@@ -131,7 +133,7 @@ impl Batch {
         }
     }
 
-    /// The most deliberate of what asked for it.
+    /// The most deliberate trigger among the orders.
     fn trigger(&self) -> &'static str {
         if self.approved {
             return "approved";
@@ -143,12 +145,12 @@ impl Batch {
         }
     }
 
-    /// Whether somebody asked, rather than a file changed.
+    /// True if a person or program ordered it, false after a change of files.
     fn is_deliberate(&self) -> bool {
         self.hangup || self.approved || !self.asked.is_empty()
     }
 
-    /// Approves what is to be approved. What cannot be is answered; who approved the rest waits for the attempt.
+    /// Carries out the approvals. Failed ones are answered now; the others wait for the attempt.
     fn approve(&mut self, reloader: &mut Reloader) {
         for (approval, answer) in std::mem::take(&mut self.approvals) {
             match reloader.approve(&approval) {
@@ -179,7 +181,7 @@ impl Inbox {
             }
             reloader.report(batch.trigger(), began, &outcome);
             for answer in batch.asked {
-                // Whoever asked may be gone.
+                // The person who asked may be gone.
                 let _ = answer.send(outcome.clone());
             }
             if batch.stop {
@@ -194,7 +196,8 @@ impl Inbox {
         }
     }
 
-    /// Looks again at what may be half written, until it is good or has not changed for a while.
+    /// Tries again while a file may be half written, until it is valid or has not changed for a
+    /// while.
     fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: Outcome) -> Outcome {
         let began = Instant::now();
         while matches!(outcome, Outcome::Failed(_)) {
@@ -215,7 +218,8 @@ impl Inbox {
             if batch.is_deliberate() {
                 return outcome;
             }
-            // Given up after a look, not instead of one: what was ordered is served, and nobody orders it again.
+            // Checked after an attempt, not instead of one: an order is always served, since nobody
+            // repeats it.
             if let Outcome::Failed(failed) = &mut outcome
                 && began.elapsed() > SETTLES_WITHIN
             {

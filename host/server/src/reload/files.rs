@@ -1,4 +1,5 @@
-//! The files that a generation was made of, and how they looked: shared between whoever reads them and whoever watches them.
+//! Files of a generation with their stamps, shared by the code that reads them and the code that
+//! watches them.
 use std::collections::BTreeSet;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::PathBuf;
@@ -12,26 +13,27 @@ use crate::stamp::{self, Stamps};
 pub struct Files(Arc<Shared>);
 
 struct Shared {
-    /// As they were when they were last read.
+    /// Stamps from before they were last read.
     seen: Mutex<Stamps>,
-    /// Takes a byte each time that the set of files changed.
+    /// Receives a byte each time the set of files changes.
     other: PipeWriter,
 }
 
 impl Files {
-    /// None yet, and what becomes readable when there are others.
+    /// An empty set, and a pipe that becomes readable when the set changes.
     pub fn new() -> io::Result<(Self, PipeReader)> {
         let (reader, other) = io::pipe()?;
         Ok((Self(Arc::new(Shared { seen: Mutex::default(), other })), reader))
     }
 
-    /// These are about to be read, and look so: taken before they are read, so that no change falls between.
+    /// Sets the files with their stamps. The caller takes stamps before it reads, so that no change
+    /// is missed.
     pub fn reading(&self, seen: Stamps) {
         self.note(|_| seen);
     }
 
-    /// It is these from now on. Those among them that are being read already keep the looks that they had before that: what
-    /// changed since they were read is seen.
+    /// Sets the files. Those that were in the set keep their older stamps, so changes since they
+    /// were read are seen.
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
             let mut seen = stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
@@ -49,7 +51,7 @@ impl Files {
         *held = seen;
         drop(held);
         if !same {
-            // The reader takes what is there at every look: the pipe never fills up.
+            // The reader drains the pipe each time, so it never fills up.
             let _ = (&self.0.other).write(&[1]);
         }
     }
@@ -59,14 +61,14 @@ impl Files {
         self.seen().keys().cloned().collect()
     }
 
-    /// Those that look other than when they were last read, and how.
+    /// Files that changed since they were last read, with their new stamps.
     pub fn changed(&self) -> Stamps {
         let seen = self.seen().clone();
         let now = stamp::all(seen.keys());
         now.into_iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).collect()
     }
 
-    /// Whether any was changed at this time or later.
+    /// True if any file was changed at this time or later.
     pub fn changed_since(&self, time: SystemTime) -> bool {
         stamp::any_since(&self.seen(), time)
     }

@@ -1,8 +1,8 @@
-//! Replacing the catalog while it serves: what makes the host look again, how a new generation takes the place of the old
-//! one, and what is remembered of it.
+//! Replacing the catalog while it serves: triggers, the swap to a new generation, and the history.
 //!
-//! One thread does it all ([`Driver`]): reloads never overlap, and what asks for one while another is under way is served by
-//! the next. Must not hold: how a component is loaded (that is the catalog's), or what clients are told (the protocol's).
+//! One thread does it all ([`Driver`]), so reloads never overlap. An order during an attempt is
+//! served by the next. Must not hold: loading of components (see the catalog), or messages to
+//! clients (see the protocol).
 mod attempt;
 mod current;
 mod difference;

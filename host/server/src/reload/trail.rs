@@ -1,13 +1,14 @@
-//! Which directory entries decide what a path leads to: those to watch, so that no way of replacing a file goes unseen.
+//! Directory entries that decide where a path leads. Watching them all reveals every way to replace
+//! a file.
 //!
-//! A path leads somewhere else once an entry on its way is replaced: the file itself, a link on the way (Kubernetes swaps
-//! `..data`, a link to a folder, under links that never change), or a folder that was moved away. A watch on the file alone
-//! would follow the old file.
+//! A path leads elsewhere once an entry along it is replaced: the file itself, a link (Kubernetes
+//! swaps `..data`, a link to a folder, under links that never change), or a folder that is moved
+//! away. A watch on the file alone would follow the old file.
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// Links followed on one way: as many as Linux follows.
+/// Most links followed along one path, as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// One entry of a directory. The directory's path has no links.
@@ -17,8 +18,8 @@ pub struct Step {
     pub name: OsString,
 }
 
-/// The entries that decide where an absolute path leads: every link on its way, every folder below `base` (a path
-/// without links), and the last entry. Ends at an entry that is not there.
+/// Entries that decide where an absolute path leads: every link along it, every folder below `base`
+/// (a path without links), and the last entry. Ends at a missing entry.
 pub fn of(path: &Path, base: &Path) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut links = 0;

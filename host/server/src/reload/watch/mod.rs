@@ -1,9 +1,9 @@
-//! Seeing that a file was replaced or written to: told by the kernel, or by looking again and again. Must not hold: what is
-//! done about it.
+//! Watching files for changes, through inotify or by polling. Must not hold: the effect of a
+//! change.
 //!
-//! Natively it is inotify on folders, with a mask of our own, and not a crate for it: a host that writes its audit beside its
-//! manifest would else be woken by every record. A file counts as written when it is closed, so half-written ones are not
-//! looked at; links, renames and removals count at once.
+//! inotify watches folders with a mask of our own instead of a crate's: otherwise each audit record
+//! beside the manifest would wake the host. A file counts as written when it is closed, which skips
+//! half-written ones. Links, renames and removals count at once.
 mod native;
 mod network;
 
@@ -22,17 +22,17 @@ use crate::aside;
 use crate::stamp::Stamps;
 use native::Native;
 
-/// How long it must be quiet after a change before it is looked at: what belongs together (a build that writes several
-/// files, an editor that renames twice) comes within this.
+/// Quiet time after a change before files are examined. Changes that belong together (a build that
+/// writes several files, an editor that renames twice) come within it.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
-/// A folder that is never quiet is looked at as often as this all the same.
+/// Longest wait for quiet: a folder that is never quiet is examined this often.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
-/// How often files are looked at where the kernel does not tell. A change is taken up when it looks the same twice.
+/// Interval of polls. A change counts when two polls show it alike.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
-/// How changes are seen.
+/// Way to see changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Watch {
     /// Through inotify. Network filesystems are polled.
@@ -40,22 +40,22 @@ pub enum Watch {
     Auto,
     /// Through inotify alone.
     Native,
-    /// By a look twice a second, which works everywhere.
+    /// By polling twice a second, which works everywhere.
     Poll,
-    /// Not at all: only SIGHUP and `toolcell reload` make the host look.
+    /// Not at all: only SIGHUP and `toolcell reload` start a reload.
     Off,
 }
 
-/// The thread that watches; it ends when this is dropped.
+/// The watching thread; it ends when dropped.
 pub struct Watcher {
     thread: Option<JoinHandle<()>>,
     stop: Option<PipeWriter>,
 }
 
-/// What the thread has.
+/// State of the thread.
 struct Eye {
     files: Files,
-    /// The manifest's folder, without links.
+    /// Real path of the manifest's folder.
     base: PathBuf,
     orders: Orders,
     others: PipeReader,
@@ -64,7 +64,7 @@ struct Eye {
 }
 
 impl Watcher {
-    /// Watches the files of the other half of `others`.
+    /// Watches these files. A byte in `others` means that the set changed.
     pub fn start(
         watch: Watch,
         (files, others): (Files, PipeReader),
@@ -83,7 +83,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // The thread sees the other end close.
+        // The thread sees that the pipe closed.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -91,20 +91,20 @@ impl Drop for Watcher {
     }
 }
 
-/// When something was noticed: first, and last.
+/// Times of the first and the last change.
 struct Noticed {
     first: Instant,
     last: Instant,
 }
 
 impl Noticed {
-    /// When it is to be looked at.
+    /// Time at which the files are examined.
     fn due(&self) -> Instant {
         (self.last + DEBOUNCE).min(self.first + DEBOUNCE_MAX)
     }
 }
 
-/// Why a wait ended.
+/// Reasons for the end of a wait.
 struct Woken {
     stopped: bool,
     others: bool,
@@ -125,7 +125,7 @@ impl Eye {
         self.watch_by_polling();
     }
 
-    /// Watches until it is to stop (`None`) or cannot go on (why).
+    /// Watches until it is stopped (`None`) or cannot continue (the reason).
     fn watch_natively(&mut self, mut native: Native) -> Option<String> {
         let mut noticed = Some(Noticed { first: Instant::now(), last: Instant::now() });
         loop {
@@ -144,7 +144,7 @@ impl Eye {
             if woken.stopped {
                 return None;
             }
-            // Events are read in any case: what was read is gone.
+            // Always read the events: unread ones would wake the next wait at once.
             if (woken.events && native.noticed()) || woken.others {
                 let now = Instant::now();
                 noticed.get_or_insert(Noticed { first: now, last: now }).last = now;
@@ -152,10 +152,10 @@ impl Eye {
         }
     }
 
-    /// Watches what the paths lead through now.
+    /// Watches the entries that the paths lead through now.
     fn follow(&self, native: &mut Native) -> Result<(), String> {
         let base = self.base.clone();
-        // What does not answer is watched once it does: everything else is watched all the same.
+        // A path that hangs is watched once it answers, the others from now on.
         let looked = aside::each(self.files.paths(), move |path| trail::of(path, &base));
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
         let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
@@ -191,9 +191,9 @@ impl Eye {
             PollFd::from_borrowed_fd(self.others.as_fd(), PollFlags::IN),
         ];
         fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-        // One more millisecond: the poll must not end just before the time and spin.
+        // One more millisecond, so that the poll does not end just before the time and spin.
         let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up: the caller looks again.
+        // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
         let woken = Woken { stopped: ready(0), others: ready(1), events: ready(2) };

@@ -1,8 +1,8 @@
-//! Requests of the host's own: for issuers' keys, and to the collector of traces. Must not hold: what guests ask for, whose
-//! requests the sandbox makes and policy decides on.
+//! HTTP requests of the host itself, for keys of issuers and to the collector of traces. Must not
+//! hold: requests of guests, which the sandbox makes and policy decides on.
 //!
-//! Each request has a connection of its own, over HTTP/1.1. Redirects are not followed and proxies of the environment are
-//! not asked, so that nothing but the address that an operator named is reached.
+//! Each request has a connection of its own, over HTTP/1.1. Redirects and proxies of the
+//! environment are ignored, so a request reaches only the address that an operator named.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// What a request may take.
+/// Bounds of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The connection: name, TCP and TLS.
+    /// Time to connect: name, TCP and TLS.
     pub connect: Duration,
-    /// All of it, to the answer's last byte.
+    /// Time of the whole request, to the answer's last byte.
     pub whole: Duration,
-    /// Bytes of the answer's body.
+    /// Most bytes of the answer's body.
     pub body_bytes: usize,
 }
 
@@ -38,16 +38,16 @@ pub struct Outgoing {
     bounds: Bounds,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum OutgoingError {
-    /// It names no host, or neither `http` nor `https`.
+    /// The address has no host, or a scheme other than `http` and `https`.
     #[error("this is no address that can be asked")]
     Address,
-    /// The machine has no roots, and the address is one of `https`.
+    /// The machine has no root certificates, and the address is `https`.
     #[error("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE")]
     NoRoots,
-    /// Name, TCP or TLS.
+    /// Looking up the name, TCP or TLS failed.
     #[error("it is not reached: {0}")]
     Connect(#[source] std::io::Error),
     /// The connection took too long.
@@ -56,29 +56,30 @@ pub enum OutgoingError {
     /// The answer took too long.
     #[error("it does not answer within {0:?}")]
     Time(Duration),
-    /// What came is no answer of HTTP, or half of one.
+    /// The answer is not HTTP, or incomplete.
     #[error("{0}")]
     Http(#[source] hyper::Error),
-    /// The answer is longer than it may be.
+    /// The answer is longer than allowed.
     #[error("it answers with more than {0} bytes")]
     TooLong(usize),
-    /// The body of an answer was cut.
+    /// The body of the answer was cut off.
     #[error("{0}")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Outgoing {
-    /// A client for these addresses. The machine's roots are read only where one of them is `https`.
+    /// A client for these addresses. The machine's root certificates are read only if one is
+    /// `https`.
     ///
     /// # Errors
-    /// [`OutgoingError::NoRoots`] where they are needed and there are none.
+    /// [`OutgoingError::NoRoots`] if they are needed and there are none.
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>, bounds: Bounds) -> Result<Self, OutgoingError> {
         let is_plain = addresses.into_iter().all(|address| address.starts_with("http:"));
         let tls = if is_plain { None } else { Some(TlsConnector::from(Arc::new(trusted()?))) };
         Ok(Self { tls, bounds })
     }
 
-    /// The answer to this request, read whole.
+    /// Sends the request, and reads the whole answer.
     ///
     /// # Errors
     /// Each step has its [`OutgoingError`].
@@ -134,7 +135,7 @@ impl Outgoing {
         let mut answer = std::pin::pin!(answer);
         tokio::select! {
             answered = &mut answer => answered,
-            // The answer knows by now what ended the connection.
+            // The pending answer resolves with the reason of the closed connection.
             _ = connection => answer.await,
         }
     }
@@ -145,14 +146,14 @@ enum Wire {
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
 }
 
-/// Where a request goes.
+/// Target of a request.
 struct Place {
     is_secure: bool,
     host: String,
     port: u16,
-    /// As `Host` says it.
+    /// Value of the `Host` header.
     authority: HeaderValue,
-    /// What the request line says.
+    /// Path and query for the request line.
     path: Uri,
 }
 
@@ -177,7 +178,7 @@ impl Place {
     }
 }
 
-/// TLS with the machine's roots, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+/// TLS with the machine's root certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 fn trusted() -> Result<ClientConfig, OutgoingError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

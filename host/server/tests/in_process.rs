@@ -1,4 +1,5 @@
-//! The server as a library: started, asked and stopped inside of a program, without the binary.
+//! The server as a library, in process: tests start it, send requests and stop it without the
+//! binary.
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -69,7 +70,7 @@ fn a_program_serves_a_manifest_and_stops_it() {
     let serving = std::thread::spawn(move || running.serve());
     let called = ask(&endpoint, "tools/call", json!({"name": "answer", "arguments": {}}));
     assert_eq!(called["result"]["structuredContent"], json!({"result": 42}), "{called}");
-    // Another manifest is served from the next look on.
+    // The server reloads to another manifest.
     let other = "version = 1\n[components.answers]\nsource = \"answers.wasm\"\nprefix = \"my_\"\n";
     std::fs::write(folder.path().join("toolcell.toml"), other).unwrap();
     let outcome = orders.ask().unwrap().blocking_recv().unwrap();

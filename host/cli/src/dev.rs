@@ -1,8 +1,8 @@
-//! `toolcell dev`: builds the project of a component whenever a file of it changes. What a build writes is seen by the reload, as
-//! any other save is.
+//! `toolcell dev`: builds the project of a component whenever a file of it changes. The reload then
+//! sees the new component, like any other change.
 //!
-//! The command stands on the command line, never in the manifest: whoever may write a manifest must not thereby run programs on
-//! the host. Must not hold: what a reload is.
+//! The build command stands on the command line, never in the manifest: a person who may write a
+//! manifest must not thereby run programs on the host. Must not hold: reloading.
 mod board;
 mod build;
 mod driver;
@@ -18,22 +18,22 @@ use std::time::Duration;
 
 use build::{Build, Done};
 
-/// What is built, and how.
+/// A project with its build command.
 #[derive(Clone)]
 pub struct Job {
     /// The project.
     pub project: Project,
     /// A program and its arguments. Never empty.
     pub command: Vec<String>,
-    /// Where it is said how it went.
+    /// Gets the result of each build.
     pub board: Board,
 }
 
-/// How often a first build is looked at, in the absence of anything to wait for it and for signals together.
+/// Interval of checks of the first build, since nothing waits for it and for signals together.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl Job {
-    /// Builds once, before anything is served. `Ok(false)`: a signal came, and the build was ended.
+    /// Builds once, before anything is served. `Ok(false)`: a signal ended the build.
     ///
     /// # Errors
     /// The command does not start, or signals cannot be handled.
@@ -69,7 +69,7 @@ impl Job {
         begun
     }
 
-    /// Says how a build ended.
+    /// Reports the result of a build.
     fn tell(&self, done: &Done) {
         let took = done.took.as_secs_f64();
         if done.is_good {

@@ -1,11 +1,11 @@
-//! How the last build went, for whoever asks. Must not hold: how it is shown.
+//! State of the last build. Must not hold: how it is shown.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell_server::BuildStatus;
 
-/// How the last build went. Cheap to clone.
+/// State of the last build. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Board(Arc<Mutex<State>>);
 
@@ -19,17 +19,17 @@ enum State {
 }
 
 impl Board {
-    /// One is under way.
+    /// Notes that a build runs.
     pub fn building(&self) {
         *self.state() = State::Building;
     }
 
-    /// The last one went well.
+    /// Notes that the build succeeded.
     pub fn built(&self, took: Duration) {
         *self.state() = State::Built(took);
     }
 
-    /// The last one did not; this is what it wrote.
+    /// Notes that the build failed with this output.
     pub fn failed(&self, output: &str, took: Duration) {
         *self.state() = State::Failed(output.to_owned(), took);
     }

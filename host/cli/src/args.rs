@@ -27,8 +27,9 @@ pub const MANIFEST: &str = "toolcell.toml";
 
 /// Run MCP tools that nobody has to trust.
 ///
-/// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a memory limit and a
-/// deadline, and no files, network, environment or arguments but what the manifest grants.
+/// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a
+/// memory limit and a deadline, and no files, network, environment or arguments but what the
+/// manifest grants.
 #[derive(Debug, Parser)]
 #[command(name = "toolcell", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
@@ -150,29 +151,35 @@ pub struct ServeArgs {
     pub manifest: ManifestArg,
     #[command(flatten)]
     pub code: CodeCacheArgs,
-    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, `[::1]:8080` or unix:PATH
+    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout:
+    /// 127.0.0.1:8080, `[::1]:8080` or unix:PATH
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
     pub http: Option<HttpAddress>,
     /// Listen on an address that other machines reach, though nobody has to say who they are
     #[arg(long)]
     pub insecure_public: bool,
-    /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it names one]. A call that
-    /// cannot be recorded is refused, unless the manifest says otherwise
+    /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it
+    /// names one]. A call that cannot be recorded is refused, unless the manifest says otherwise
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
-    /// Write down in this file what tools try and are denied, for `toolcell policy suggest`. Nothing is allowed by it
+    /// Write down in this file what tools try and are denied, for `toolcell policy suggest`.
+    /// Nothing is allowed by it
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,
-    /// How to see that the manifest or a component changed: it is then loaded, and clients hear of another list
+    /// How to see that the manifest or a component changed: it is then loaded, and clients hear of
+    /// another list
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub watch: WatchArg,
-    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what changes later
+    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what
+    /// changes later
     #[arg(long)]
     pub locked: bool,
-    /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in this user's runtime folder]
+    /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in
+    /// this user's runtime folder]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub control: ControlSocket,
-    /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest says, if it does]
+    /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest
+    /// says, if it does]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]
@@ -265,12 +272,14 @@ pub struct DiffArgs {
 pub struct ApproveArgs {
     /// The component, or one of its tools
     pub name: String,
-    /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by now]
+    /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by
+    /// now]
     #[arg(long, value_name = "DIGITS")]
     pub digest: Option<Seen>,
     #[command(flatten)]
     pub manifest: ManifestArg,
-    /// The socket of one process [default: those of all that serve the manifest; the lock alone is written where none does]
+    /// The socket of one process [default: those of all that serve the manifest; the lock alone is
+    /// written where none does]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub control: ControlSocket,
     #[command(flatten)]
@@ -301,7 +310,8 @@ pub struct ListArgs {
     /// Print JSON: the whole definitions, with component and limits
     #[arg(long)]
     pub json: bool,
-    /// Only what this caller sees by the rules of `[callers]`: a token's name, ISSUER:SUBJECT, local or anyone
+    /// Only what this caller sees by the rules of `[callers]`: a token's name, ISSUER:SUBJECT,
+    /// local or anyone
     #[arg(long, value_name = "NAME")]
     pub caller: Option<String>,
     /// A scope that this caller has; may be given several times
@@ -383,7 +393,8 @@ pub struct BenchArgs {
     /// The arguments: a JSON object, `@FILE` to read one, `-` for stdin
     #[arg(default_value = "{}")]
     pub arguments: String,
-    /// How many calls, one after the other and again on every core [default: what three seconds allow, at most 10000]
+    /// How many calls, one after the other and again on every core [default: what three seconds
+    /// allow, at most 10000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: Option<u32>,
     #[command(flatten)]

@@ -11,7 +11,8 @@ pub enum Exit {
     AtFault,
     /// The command line is at fault. 2, as clap uses it.
     Usage,
-    /// This host or machine is at fault: no memory for the engine, output that cannot be written. 3.
+    /// This host or machine is at fault: no memory for the engine, output that cannot be written.
+    /// 3.
     HostFailed,
 }
 

@@ -1,4 +1,5 @@
-//! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits that leave head-room.
+//! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits
+//! that leave head-room.
 mod proposal;
 
 use std::fmt::Write as _;
@@ -19,22 +20,22 @@ use crate::terminal::{self, Progress};
 
 use proposal::{Proposal, Used};
 
-/// Where the limits of the tool stand in the manifest.
+/// Position of the tool's limits in the manifest.
 struct Place {
     component: String,
     /// The tool's own name, without the manifest's prefix.
     tool: String,
-    /// Whether the manifest says something of the tool already.
+    /// True if the manifest has a table for the tool.
     taken: bool,
 }
 
-/// Why a sample tells nothing about limits.
+/// Reason why a sample cannot be used.
 struct Unusable {
     message: String,
     hint: Option<String>,
 }
 
-/// Calibrates and shows the proposal.
+/// Calibrates and prints the proposal.
 pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     if args.samples.iter().filter(|given| *given == "-").count() > 1 {
         terminal::error("stdin can be read only once", Some("put the samples into files: @FILE"));
@@ -71,7 +72,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The most that any call used.
+/// Peak usage of all calls.
 fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], runs: u32) -> Result<Used, Unusable> {
     let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
     let (mut most, mut done) = (Used::default(), 0);
@@ -89,7 +90,7 @@ fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], 
     Ok(most)
 }
 
-/// What one call used, if it was answered.
+/// Usage of one call, if it was answered.
 fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<Used, Unusable> {
     let Measured { result, outcome, usage, log_dropped_bytes } = measured;
     let output_items = result.content.len() as u64;
@@ -106,7 +107,7 @@ fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) ->
         memory_bytes: usage.memory_peak_bytes,
         output_bytes: usage.output_bytes,
         output_items,
-        // What exceeds the limit is dropped, and counted all the same.
+        // Output beyond the limit is dropped, but counts here.
         log_bytes: usage.log_bytes.saturating_add(log_dropped_bytes),
         arguments_bytes: arguments.get().len() as u64,
     })
@@ -124,7 +125,7 @@ impl Unusable {
     }
 }
 
-/// The texts of a result, as a terminal may have them.
+/// Texts of a result, safe for a terminal.
 pub(super) fn text_of(result: &CallResult) -> String {
     let texts = result.content.iter().filter_map(|content| match &content.kind {
         ContentKind::Text(text) => Some(sanitize::text(text)),
@@ -150,7 +151,7 @@ fn counted(samples: usize, runs: u32) -> String {
     format!("{}, {} of each", many(samples as u64, "sample call"), many(u64::from(runs), "run"))
 }
 
-/// The proposal as a manifest has it.
+/// The proposal as text of a manifest.
 fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
     let Place { component, tool, .. } = place;
     let lines: Vec<(String, &str)> = proposal
@@ -161,13 +162,13 @@ fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
     let mut text = format!("# From {counted}; beside each limit: what they used at most, and the head-room.\n");
     text.push_str(&format!("[components.{component}.tools.{tool}.limits]\n"));
     for (line, reason) in lines {
-        // A string takes all that is written to it.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "{line:width$}  # {reason}");
     }
     text
 }
 
-/// A value as the manifest writes it: counts bare, everything else in quotes.
+/// A value in the manifest's form: counts bare, everything else in quotes.
 fn written(limit: Limit, value: u64) -> String {
     let shown = limit.spec().show(value);
     if limit.spec().unit == Unit::Count { shown } else { format!("\"{shown}\"") }

@@ -13,7 +13,7 @@ use crate::dev::{Board, Driver, Job, Look, Project};
 use crate::exit::Exit;
 use crate::{logging, terminal};
 
-/// Builds what is missing, then serves.
+/// Builds if a component is missing, then serves.
 pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { serve: args, project, command } = args;
     let log = logging::start(&args.log);
@@ -21,7 +21,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
         terminal::error(&format!("{} is no folder", project.display()), Some("name the project with --project"));
         return Ok(Exit::Usage);
     }
-    // What is wrong with the manifest is said where it is opened.
+    // Problems of the manifest are reported when it is opened.
     let file = ManifestFile::read(&args.manifest.manifest).ok();
     let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
     let home = folder_of(&args.manifest.manifest);
@@ -39,12 +39,12 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     serve::serve(&args, &log, Some(Beside { status, start: &mut start }))
 }
 
-/// What serving writes because the command line says so.
+/// Files that the command line makes the server write.
 fn written(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
     [&args.audit, &args.observe, &args.code.code_cache].into_iter().flatten().cloned()
 }
 
-/// Whether a component was not built yet, so that nothing could be served.
+/// True if a component was not built yet, so that nothing can be served.
 fn is_any_missing(manifest: &Manifest, home: &std::path::Path) -> bool {
     manifest.components().iter().any(|component| match component.source() {
         SourceRef::File(source) => !home.join(source).exists(),

@@ -1,4 +1,5 @@
-//! `toolcell inspect FILE.wasm`: what a component exports, imports and declares. Works without a manifest.
+//! `toolcell inspect FILE.wasm`: exports, imports and declarations of a component. Works without a
+//! manifest.
 mod entry;
 
 use std::path::Path;
@@ -15,12 +16,12 @@ use crate::exit::Exit;
 use crate::manifest::say_note;
 use crate::terminal;
 
-/// What was found.
+/// Findings about a component.
 struct Found {
     inspection: Inspection,
-    /// Its tools, or why it cannot be served.
+    /// Its tools, or the reason why it cannot be served.
     tools: Result<Vec<contract::Tool>, String>,
-    /// What makes tools of it.
+    /// Shape that makes tools of it.
     shape: Option<ShapeName>,
     /// Functions that cannot be tools.
     left_out: Vec<LeftOut>,
@@ -28,7 +29,7 @@ struct Found {
     entry: String,
 }
 
-/// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
+/// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
     let machine = Machine::start(&args.code.options(), None)?;

@@ -13,7 +13,7 @@ use crate::terminal;
 /// Columns of a description shown; its first sentence usually fits.
 const DESCRIPTION_COLUMNS: usize = 88;
 
-/// Lists.
+/// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let catalog = ready.catalog;
@@ -33,7 +33,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A tool and its place in the catalog.
+/// A tool with its index in the catalog.
 type Numbered<'c> = (usize, &'c Tool);
 
 fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
@@ -51,7 +51,7 @@ fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
     text
 }
 
-/// The resources that tools read, below them.
+/// Resources that tools read, printed below the tools.
 fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     let style = terminal::stdout_style();
     let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();

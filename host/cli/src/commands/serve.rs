@@ -15,11 +15,11 @@ use crate::terminal;
 pub struct Beside<'a> {
     /// The last build.
     pub status: Arc<dyn BuildStatus>,
-    /// Starts to build, and to order reloads. Ends when its result is dropped.
+    /// Starts building and ordering reloads, until its result is dropped.
     pub start: &'a mut dyn FnMut(Orders) -> std::io::Result<crate::dev::Driver>,
 }
 
-/// Serves until the input ends or a signal comes.
+/// Serves until the input ends or a signal arrives.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let log = logging::start(&args.log);
     serve(args, &log, None)

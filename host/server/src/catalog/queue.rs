@@ -49,7 +49,7 @@ pub enum Refusal {
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
-    /// What the tool may reach was narrowed while the call waited.
+    /// The tool was narrowed while the call waited.
     #[error("{NARROWED}")]
     Narrowed,
 }

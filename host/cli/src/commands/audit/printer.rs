@@ -1,4 +1,5 @@
-//! Records on their way to stdout: chosen, joined, drawn or passed through. Must not hold: where they come from.
+//! Prints records to stdout: filters them, joins start and end of a call, and draws them or passes
+//! them through. Must not hold: their source.
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -9,7 +10,8 @@ use super::filter::Filter;
 use super::row::{self, Started};
 use crate::terminal;
 
-/// Calls whose end is waited for. A host runs far fewer at once; past that, the oldest are given up.
+/// Most started calls that wait for their end. A host runs far fewer at once; beyond this, the
+/// oldest are dropped.
 const STARTED_MAX: usize = 10_000;
 
 /// Prints records.
@@ -29,7 +31,7 @@ impl<'a> Printer<'a> {
         Self { filter, is_json, style, started: BTreeMap::new(), headed: false, unreadable: 0, out }
     }
 
-    /// Which records it prints.
+    /// Its filter.
     pub const fn filter(&self) -> &Filter<'a> {
         &self.filter
     }
@@ -50,12 +52,12 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Shows what was taken so far.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Shows the calls that have no end; gives the number of lines that are no records.
+    /// Prints calls without an end; returns the number of lines that are no records.
     pub fn end(mut self) -> io::Result<u64> {
         self.unfinished()?;
         self.out.flush()?;
@@ -67,7 +69,7 @@ impl<'a> Printer<'a> {
         let takes = self.filter.takes(record);
         let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
             "call.started" => {
-                // Its end may be asked for though its start is not.
+                // Its end may pass the filter though its start does not.
                 self.start(id, record, takes);
                 return Ok(());
             }
@@ -96,7 +98,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Shows calls that started and did not end.
+    /// Prints calls that started and did not end.
     fn unfinished(&mut self) -> io::Result<()> {
         for (id, started) in std::mem::take(&mut self.started) {
             if started.is_asked_for {

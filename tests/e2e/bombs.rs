@@ -1,8 +1,8 @@
-//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything, wherever it comes in, and what
-//! serves goes on.
+//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything,
+//! wherever it comes in, and what serves goes on.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
-#[path = "../../host/sandbox/src/survey/tests/encode.rs"]
+#[path = "../../host/sandbox/src/load/survey/tests/encode.rs"]
 mod encode;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Resources: what tools embed in their results can be read once more, by whoever got it, for as long as it is kept, and by
-//! nobody else; what the manifest declares is read by calls of tools.
+//! Resources: what tools embed in their results can be read once more, by whoever got it, for as
+//! long as it is kept, and by nobody else; what the manifest declares is read by calls of tools.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
@@ -228,7 +228,8 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     assert_eq!(uris(&open.ask(&list).frame()), [""; 0]);
 }
 
-/// The fixture of the conformance suite, with resources that one of its tools reads. `more`: further lines.
+/// The fixture of the conformance suite, with resources that one of its tools reads. `more`:
+/// further lines.
 fn declaring(more: &str) -> String {
     format!(
         "{}prefix = \"my_\"\n[components.conformance.resources]\n\

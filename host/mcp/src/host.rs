@@ -91,7 +91,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// call go on.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn objection(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let _ = call;
         None
     }
@@ -107,7 +107,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// keeps a record of calls.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let _ = (call, problems);
     }
 

@@ -69,7 +69,7 @@ pub(crate) enum Holder {
 
 /// One resource.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptResource {
     holder: Holder,
     /// Who made it: see [`Catalog::origin`](crate::Catalog::origin).
     origin: Box<str>,
@@ -89,7 +89,7 @@ pub(crate) struct Part {
     pub(crate) annotations: Option<ContentAnnotations>,
 }
 
-impl Kept {
+impl KeptResource {
     /// How large what it holds is, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let bytes = self.parts.iter().map(|part| match &part.body {
@@ -169,22 +169,22 @@ fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
 
 /// All that is kept, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Resources(Mutex<Held>);
+pub(crate) struct KeptResources(Mutex<HeldResources>);
 
 #[derive(Debug, Default)]
-struct Held {
-    all: VecDeque<Arc<Kept>>,
+struct HeldResources {
+    all: VecDeque<Arc<KeptResource>>,
     bytes: usize,
     /// The number of the one that was kept last.
     last: u64,
 }
 
-impl Resources {
+impl KeptResources {
     /// Keeps what a result of this origin embeds. It replaces what the same origin embedded under the same address before,
     /// and nothing of another origin.
     pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) {
         let now = Instant::now();
-        let (mut found, mut places): (Vec<Kept>, HashMap<&str, usize>) = Default::default();
+        let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
         for content in &result.content {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
             let (mime_type, body) = (mime_type.clone(), body.clone());
@@ -194,13 +194,13 @@ impl Resources {
                 None => {
                     places.insert(uri, found.len());
                     let (holder, origin, uri) = (holder.clone(), origin.into(), uri.clone());
-                    found.push(Kept { holder, origin, uri, parts: vec![part], since: now, number: 0 });
+                    found.push(KeptResource { holder, origin, uri, parts: vec![part], since: now, number: 0 });
                 }
             }
         }
         // The ones before would be put away at once: only so many of the last ones are kept.
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
-        let mut fitting: VecDeque<Kept> = fitting.collect();
+        let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
         for kept in fitting {
             self.held().put(kept, now);
@@ -209,7 +209,7 @@ impl Resources {
 
     /// The holder's that were kept after the one of this number, the oldest first; after 0: all of them. Addresses of two
     /// origins are left out, as [`find`](Self::find) does.
-    pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<Kept>> {
+    pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
         let own = || held.all.iter().filter(|kept| kept.holder == *holder);
@@ -220,7 +220,7 @@ impl Resources {
 
     /// The holder's resource of this address. None where two origins embedded one: the holder asks for one of them, and
     /// an address does not say which.
-    pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<Kept>> {
+    pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
         let mut found = held.all.iter().filter(|kept| kept.holder == *holder && kept.uri == uri);
@@ -232,13 +232,13 @@ impl Resources {
         self.held().remove(|kept| kept.holder == *holder);
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldResources> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
-    fn put(&mut self, mut kept: Kept, now: Instant) {
+impl HeldResources {
+    fn put(&mut self, mut kept: KeptResource, now: Instant) {
         self.expire(now);
         self.last += 1;
         kept.number = self.last;
@@ -246,7 +246,7 @@ impl Held {
         let kept = Arc::new(kept);
         self.bytes += kept.cost_bytes();
         self.all.push_back(Arc::clone(&kept));
-        let own = |other: &&Arc<Kept>| other.holder == kept.holder && other.origin == kept.origin;
+        let own = |other: &&Arc<KeptResource>| other.holder == kept.holder && other.origin == kept.origin;
         let mut count = self.all.iter().filter(own).count();
         let mut bytes: usize = self.all.iter().filter(own).map(|kept| kept.cost_bytes()).sum();
         while count > HOLDER_COUNT_MAX || bytes > HOLDER_BYTES_MAX {
@@ -265,7 +265,7 @@ impl Held {
         cost
     }
 
-    fn remove(&mut self, is_it: impl Fn(&Kept) -> bool) {
+    fn remove(&mut self, is_it: impl Fn(&KeptResource) -> bool) {
         self.all.retain(|kept| !is_it(kept));
         self.bytes = self.all.iter().map(|kept| kept.cost_bytes()).sum();
     }
@@ -291,13 +291,13 @@ mod tests {
         CallResult { content: vec![Content::new(kind)], ..CallResult::default() }
     }
 
-    fn uris(resources: &Resources, holder: &Holder) -> Vec<String> {
+    fn uris(resources: &KeptResources, holder: &Holder) -> Vec<String> {
         resources.after(holder, 0).iter().map(|kept| kept.uri.clone()).collect()
     }
 
     #[test]
     fn each_holder_has_its_own_and_the_newest_of_an_address() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (one, two) = (Holder::Connection(1), Holder::Caller("ann".into()));
         resources.keep(&one, ORIGIN, &embedding("a:/x", "old".to_owned()));
         resources.keep(&one, ORIGIN, &embedding("a:/y", "y".to_owned()));
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_address_of_two_origins_is_neithers_until_one_is_gone() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (one, two) = (Holder::Connection(1), Holder::Connection(2));
         resources.keep(&one, "notes", &embedding("a:/x", "true".to_owned()));
         resources.keep(&one, "forger", &embedding("a:/y", "y".to_owned()));
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_oldest_of_a_holder_makes_room() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (one, two) = (Holder::Connection(1), Holder::Connection(2));
         resources.keep(&two, ORIGIN, &embedding("a:/two", "x".to_owned()));
         for number in 0..=HOLDER_COUNT_MAX {
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_no_list_could_say_is_not_kept_whichever_member_is_long() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Connection(1);
         let long = LISTED_BYTES_MAX;
         resources.keep(&one, ORIGIN, &saying("a:/mime", long, 0, 0));
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_kept_counts_also_of_parts_that_no_list_shows() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Caller("n".repeat(1_000).into());
         let parts = |mime_type: usize, count: usize| {
             let mut result = embedding("a:/x", String::new());
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn of_a_result_with_many_the_last_are_kept() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Connection(1);
         let mut result = CallResult::default();
         (0..5_000).for_each(|number| result.content.extend(embedding(&format!("a:/{number}"), String::new()).content));
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn all_together_are_bounded() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         for number in 0..12 {
             resources.keep(
                 &Holder::Connection(number),
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn what_a_caller_holds_is_kept_for_a_time_and_what_a_session_holds_for_its_life() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (session, caller) = (Holder::Connection(1), Holder::Caller("ann".into()));
         let began = Instant::now();
         resources.keep(&session, ORIGIN, &embedding("a:/x", "x".to_owned()));
@@ -460,7 +460,7 @@ mod tests {
         for (uri, name) in
             [("note:///disk-full", "disk-full"), ("a:/x/", "x"), ("urn:x", "urn:x"), ("/", "/"), ("", "")]
         {
-            let resources = Resources::default();
+            let resources = KeptResources::default();
             resources.keep(&Holder::Connection(1), ORIGIN, &embedding(uri, String::new()));
             assert_eq!(resources.after(&Holder::Connection(1), 0).first().unwrap().name(), name);
         }

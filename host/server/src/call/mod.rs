@@ -77,7 +77,7 @@ impl toolcell_mcp::Catalog for Catalog {
         (may_ask || target.approval.is_some()).then(|| format!("{} {}", component.digest(), component.policy_digest()))
     }
 
-    fn objection(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let text = too_large(self.targets.get(call.tool)?, call)?.to_string();
         self.record_refused(call, Outcome::LimitExceeded, &text);
         Some(CallResult::error(text))
@@ -87,7 +87,7 @@ impl toolcell_mcp::Catalog for Catalog {
         self.targets.get(tool).map(|target| target.limits.deadline())
     }
 
-    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         // A check that was cancelled says nothing about the arguments.
         let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
         self.record_refused(call, outcome, &problems.to_string());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
-use toolcell_sandbox::{Note, Reach, ReachProblem, Sandbox, Setting};
+use toolcell_sandbox::{Note, Reach, ReachProblem, Setting};
 
 use crate::{aside, file, secrets};
 
@@ -17,7 +17,6 @@ pub struct Site<'a> {
     /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
-    pub sandbox: &'a Sandbox,
 }
 
 /// Prepares capabilities for the tools of one component, each with its own name in denials.
@@ -35,14 +34,13 @@ impl<'a> Reaches<'a> {
     /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
         let grants = self.policy.tool_grants(tool);
-        let Site { folder, server, sandbox } = self.site;
+        let Site { folder, server } = self.site;
         let setting = Setting {
             folder,
             variable: &|name| std::env::var(name).ok(),
             secret: &|source| secrets::read(source, folder),
             state_folder: &folder.join(server.state()),
             name_servers: server.dns(),
-            sandbox,
         };
         // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {

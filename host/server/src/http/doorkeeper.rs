@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
-use toolcell_mcp::http::{Admitted, Admitting, Gatekeeper, Turned};
+use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 
 use super::oauth::Oauth;
 use super::tokens::{TOKEN_PREFIX, Tokens};
@@ -25,7 +25,7 @@ impl Doorkeeper {
         Self { tokens, oauth }
     }
 
-    async fn recognise(&self, headers: &HeaderMap) -> Result<Admitted, Turned> {
+    async fn recognise(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
         if let Some(admitted) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
             return Ok(admitted);
@@ -36,11 +36,11 @@ impl Doorkeeper {
         }
     }
 
-    fn unknown(&self, fault: Option<TokenFault>) -> Turned {
+    fn unknown(&self, fault: Option<TokenFault>) -> AuthFailure {
         match (&self.oauth, fault) {
             (Some(oauth), fault) => oauth.resource().unknown(fault),
-            (None, None) => Turned::Unknown { challenge: CHALLENGE.to_owned() },
-            (None, Some(_)) => Turned::Unknown { challenge: CHALLENGE_UNKNOWN.to_owned() },
+            (None, None) => AuthFailure::Unknown { challenge: CHALLENGE.to_owned() },
+            (None, Some(_)) => AuthFailure::Unknown { challenge: CHALLENGE_UNKNOWN.to_owned() },
         }
     }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
-use toolcell_mcp::http::{CallerLimits, Certificate, Doors, Gatekeeper, HttpLimits, HttpOptions, Listener, Open};
+use toolcell_mcp::http::{
+    AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpOptions, Listener, OriginPolicy,
+};
 use toolcell_policy::{Callers, HttpLimit, HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
@@ -116,10 +118,10 @@ pub fn open(
     }
     let limits = limits(policy);
     raise_descriptors(limits.connections_max as u64);
-    let doors = doors(policy).map_err(|error| Problem::new(error.to_string()))?;
+    let origin_policy = origin_policy(policy).map_err(|error| Problem::new(error.to_string()))?;
     let traffic = Arc::default();
     let path = policy.path().to_owned();
-    let options = HttpOptions { listeners, path, doors, limits, gatekeeper, traffic };
+    let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic };
     let asks_for_tokens = asks_for_tokens(policy);
     Ok(Bound { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
 }
@@ -135,7 +137,7 @@ fn gatekeeper(
     (folder, watching): (&Path, &mut Watching),
 ) -> Result<Arc<dyn Gatekeeper>, Problem> {
     if !asks_for_tokens(policy) {
-        return Ok(Arc::new(Open));
+        return Ok(Arc::new(AdmitEveryone));
     }
     let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), watching)).transpose();
     let tokens =
@@ -202,8 +204,8 @@ fn bind(
     }
 }
 
-fn doors(policy: &HttpPolicy) -> Result<Doors, toolcell_mcp::http::OriginError> {
-    let doors = policy.hosts().iter().try_fold(Doors::default(), |doors, host| doors.host(host))?;
+fn origin_policy(policy: &HttpPolicy) -> Result<OriginPolicy, toolcell_mcp::http::OriginError> {
+    let doors = policy.hosts().iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host))?;
     policy.origins().iter().try_fold(doors, |doors, origin| doors.origin(origin))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
-use toolcell_mcp::http::{Admitted, Standing};
+use toolcell_mcp::http::{Admitted, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
 use toolcell_sandbox::Digest;
 
@@ -125,7 +125,7 @@ impl Tokens {
     pub fn find(&self, token: &str) -> Option<Admitted> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let (caller, revoked) = known.get(&hash(token))?;
-        let standing = Standing { until: None, revoked: Some(revoked.clone()) };
+        let standing = CredentialValidity { until: None, revoked: Some(revoked.clone()) };
         Some(Admitted { caller: caller.clone(), standing })
     }
 }

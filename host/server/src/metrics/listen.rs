@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use toolcell_mcp::http::Doors;
+use toolcell_mcp::http::OriginPolicy;
 use toolcell_policy::{ListenAddress, MetricsPolicy};
 
 use super::page::Page;
@@ -49,7 +49,7 @@ const ACCEPT_RESTS: Duration = Duration::from_millis(100);
 pub struct Bound {
     socket: std::net::TcpListener,
     address: SocketAddr,
-    doors: Doors,
+    doors: OriginPolicy,
 }
 
 /// The served page; it ends when dropped.
@@ -77,7 +77,7 @@ impl Bound {
         let wrong =
             |error: std::io::Error| StartError::refused(format!("the metrics cannot be served at {address}: {error}"));
         let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
-        let doors = hosts.iter().try_fold(Doors::default(), |doors, host| doors.host(host));
+        let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
         let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;
         let socket = std::net::TcpListener::bind(address).map_err(wrong)?;
         socket.set_nonblocking(true).map_err(wrong)?;
@@ -102,7 +102,7 @@ impl Bound {
 /// State that requests are answered from.
 struct Asked {
     page: Arc<Page>,
-    doors: Doors,
+    doors: OriginPolicy,
 }
 
 async fn accept(socket: TcpListener, asked: Arc<Asked>) {
@@ -144,7 +144,7 @@ async fn converse(stream: TcpStream, asked: Arc<Asked>) {
 impl Asked {
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
-        if !self.doors.lets_in(&parts, Some(local)) {
+        if !self.doors.allows(&parts, Some(local)) {
             return said(StatusCode::FORBIDDEN, "this server does not go by the host that was asked for\n");
         }
         if parts.uri.path() != PATH {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use toolcell_audit::Sink;
 use toolcell_mcp::http::Traffic;
-use toolcell_mcp::{Catalog as _, Host as _};
+use toolcell_mcp::{Catalog as _, Host as _, Method};
 
 use super::process;
 use super::requests::Requests;
@@ -129,12 +129,13 @@ impl Sources {
 }
 
 fn of_requests(figures: &mut Figures<'_>, requests: &Requests) -> fmt::Result {
-    let came = requests.came().map(|(method, era, count)| ([("method", method.name()), ("era", era)], count));
+    let came = requests.came().map(|(method, era, count)| ([("method", Method::label(method)), ("era", era)], count));
     figures.counts("requests", "Requests that came, calls of tools among them", came)?;
     let errors: Vec<_> =
         requests.errors().into_iter().map(|(method, code, count)| (method, code.to_string(), count)).collect();
-    let errors =
-        errors.iter().map(|(method, code, count)| ([("method", method.name()), ("code", code.as_str())], *count));
+    let errors = errors
+        .iter()
+        .map(|(method, code, count)| ([("method", Method::label(*method)), ("code", code.as_str())], *count));
     figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use toolcell_mcp::{ErrorCode, Method, Observer, Seen};
+use toolcell_mcp::{ErrorCode, Method, ObservedRequest, Observer};
 
 use crate::traces::Traces;
 
@@ -17,7 +17,8 @@ struct Counts {
 /// Observes requests.
 #[derive(Default)]
 pub struct Requests {
-    counts: [Counts; Method::ALL.len()],
+    /// In the order of [`methods`].
+    counts: [Counts; Method::ALL.len() + 1],
     traces: Option<Arc<Traces>>,
 }
 
@@ -28,8 +29,8 @@ impl Requests {
     }
 
     /// Number of requests, by method and era.
-    pub fn came(&self) -> impl Iterator<Item = (Method, &'static str, u64)> {
-        let counts = Method::ALL.into_iter().zip(&self.counts);
+    pub fn came(&self) -> impl Iterator<Item = (Option<Method>, &'static str, u64)> {
+        let counts = methods().zip(&self.counts);
         counts.flat_map(|(method, counts)| {
             let eras = ["legacy", "modern"].into_iter().zip(&counts.came);
             eras.map(move |(era, count)| (method, era, count.load(Ordering::Relaxed)))
@@ -37,9 +38,9 @@ impl Requests {
     }
 
     /// Number of error replies, by method and error code, without zeros.
-    pub fn errors(&self) -> Vec<(Method, i32, u64)> {
-        let mut errors: Vec<(Method, i32, u64)> = Vec::new();
-        for (method, counts) in Method::ALL.into_iter().zip(&self.counts) {
+    pub fn errors(&self) -> Vec<(Option<Method>, i32, u64)> {
+        let mut errors: Vec<(Option<Method>, i32, u64)> = Vec::new();
+        for (method, counts) in methods().zip(&self.counts) {
             for (code, count) in ErrorCode::ALL.into_iter().zip(&counts.errors) {
                 let (number, count) = (code.number(), count.load(Ordering::Relaxed));
                 match errors.iter_mut().find(|(known, same, _)| *known == method && *same == number) {
@@ -52,33 +53,38 @@ impl Requests {
         errors
     }
 
-    fn of(&self, method: Method) -> Option<&Counts> {
-        let place = Method::ALL.iter().position(|known| *known == method)?;
+    fn of(&self, method: Option<Method>) -> Option<&Counts> {
+        let place = methods().position(|known| known == method)?;
         self.counts.get(place)
     }
 }
 
 impl Observer for Requests {
-    fn follows(&self) -> bool {
+    fn wants_details(&self) -> bool {
         self.traces.is_some()
     }
 
-    fn requested(&self, method: Method, is_modern: bool) {
+    fn requested(&self, method: Option<Method>, is_modern: bool) {
         count(self.of(method).and_then(|counts| counts.came.get(usize::from(is_modern))));
     }
 
-    fn answered(&self, request: &Seen<'_>) {
+    fn answered(&self, request: &ObservedRequest<'_>) {
         if let Some(error) = request.error {
             let place = ErrorCode::ALL.iter().position(|known| *known == error);
             count(self.of(request.method).zip(place).and_then(|(counts, place)| counts.errors.get(place)));
-        } else if request.method == Method::CallTool {
+        } else if request.method == Some(Method::CallTool) {
             // The catalog counts it.
             return;
         }
-        if let Some((traces, followed)) = self.traces.as_ref().zip(request.followed.as_ref()) {
-            traces.request(request, followed);
+        if let Some((traces, details)) = self.traces.as_ref().zip(request.details.as_ref()) {
+            traces.request(request, details);
         }
     }
+}
+
+/// The methods that are counted; `None` is any that the server does not have.
+fn methods() -> impl Iterator<Item = Option<Method>> {
+    Method::ALL.into_iter().map(Some).chain([None])
 }
 
 fn count(counter: Option<&AtomicU64>) {
@@ -94,12 +100,13 @@ mod tests {
     #[test]
     fn errors_of_one_number_are_one() {
         let requests = Requests::default();
+        let method = Some(Method::ListTools);
         for error in [None, Some(ErrorCode::InvalidParams), Some(ErrorCode::InvalidMeta), Some(ErrorCode::Internal)] {
-            requests.requested(Method::ListTools, true);
-            requests.answered(&Seen { method: Method::ListTools, is_modern: true, error, followed: None });
+            requests.requested(method, true);
+            requests.answered(&ObservedRequest { method, is_modern: true, error, details: None });
         }
-        assert_eq!(requests.errors(), [(Method::ListTools, -32602, 2), (Method::ListTools, -32603, 1)]);
+        assert_eq!(requests.errors(), [(method, -32602, 2), (method, -32603, 1)]);
         let came: Vec<_> = requests.came().filter(|(_, _, count)| *count > 0).collect();
-        assert_eq!(came, [(Method::ListTools, "modern", 4)]);
+        assert_eq!(came, [(method, "modern", 4)]);
     }
 }

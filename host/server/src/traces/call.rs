@@ -10,13 +10,13 @@ use opentelemetry::trace::{
 };
 use opentelemetry::{Context, KeyValue, Value};
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{CallContext, Followed, Seen, TraceContext};
+use toolcell_mcp::{CallContext, Method, ObservedRequest, RequestDetails, TraceContext};
 use toolcell_sandbox::Requested;
 
 use super::Traces;
 
 /// Method of every tool call.
-const METHOD: &str = "tools/call";
+const METHOD: &str = Method::CallTool.name();
 
 /// Bytes of an attribute's text that a client has a part in, at most.
 const TEXT_BYTES_MAX: usize = 256;
@@ -60,22 +60,23 @@ impl Traces {
     }
 
     /// Records the whole span of a request that calls no existing tool.
-    pub fn request(&self, request: &Seen<'_>, followed: &Followed<'_>) {
-        let parent = followed.trace.as_ref().and_then(remote);
+    pub fn request(&self, request: &ObservedRequest<'_>, details: &RequestDetails<'_>) {
+        let method = Method::label(request.method);
+        let parent = details.trace.as_ref().and_then(remote);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut attributes = vec![
-            KeyValue::new("mcp.method.name", request.method.name()),
-            KeyValue::new("jsonrpc.request.id", cut(&followed.id).to_owned()),
+            KeyValue::new("mcp.method.name", method),
+            KeyValue::new("jsonrpc.request.id", cut(&details.id).to_owned()),
             KeyValue::new("network.transport", self.transport),
             KeyValue::new("toolcell.era", if request.is_modern { "modern" } else { "legacy" }),
-            KeyValue::new("toolcell.caller", cut(followed.caller.name()).to_owned()),
+            KeyValue::new("toolcell.caller", cut(details.caller.name()).to_owned()),
         ];
         let code = request.error.map(|error| error.number().to_string());
         attributes.extend(code.clone().map(|code| KeyValue::new("error.type", code.clone())));
         attributes.extend(code.clone().map(|code| KeyValue::new("rpc.response.status_code", code)));
-        let mut span = SpanBuilder::from_name(request.method.name())
+        let mut span = SpanBuilder::from_name(method)
             .with_kind(SpanKind::Server)
-            .with_start_time(followed.began)
+            .with_start_time(details.began)
             .with_attributes(attributes)
             .start_with_context(&self.tracer, &parent);
         if let Some(code) = code {

@@ -48,11 +48,6 @@ pub enum NotCompiled {
 }
 
 impl Compiler {
-    /// Sandbox that it compiles for.
-    pub fn sandbox(&self) -> &Sandbox {
-        &self.sandbox
-    }
-
     pub fn new(sandbox: Sandbox) -> Self {
         Self { sandbox, left_behind: Arc::default() }
     }

@@ -122,7 +122,7 @@ impl Builder {
         let (mut problems, mut withheld) = (Vec::new(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
         let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
-        let site = Site { folder, server: manifest.server(), sandbox: self.compiler.sandbox() };
+        let site = Site { folder, server: manifest.server() };
         for (policy, arrival) in manifest.components().iter().zip(arrivals) {
             match arrival {
                 Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),

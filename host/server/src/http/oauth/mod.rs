@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use toolcell_mcp::Caller;
-use toolcell_mcp::http::oauth::{Issuer, Resource, Seen, TokenFault, Verified, seen};
-use toolcell_mcp::http::{Admitted, Standing, Turned};
+use toolcell_mcp::http::oauth::{Issuer, Resource, TokenFault, UnverifiedToken, Verified};
+use toolcell_mcp::http::{Admitted, AuthFailure, CredentialValidity};
 use toolcell_policy::{IssuerPolicy, OauthPolicy};
 use toolcell_sandbox::Digest;
 
@@ -76,12 +76,12 @@ impl Oauth {
     }
 
     /// The caller with this token.
-    pub async fn recognise(&self, token: &str) -> Result<Admitted, Turned> {
+    pub async fn recognise(&self, token: &str) -> Result<Admitted, AuthFailure> {
         let refused = |fault| self.resource.unknown(Some(fault));
-        let seen = seen(token).map_err(refused)?;
+        let seen = UnverifiedToken::parse(token).map_err(refused)?;
         let issuer = self.issuers.iter().find(|known| known.rules.issuer == seen.issuer);
         let issuer = issuer.ok_or_else(|| refused(TokenFault::Issuer))?;
-        let keys = issuer.keys.current().await.ok_or(Turned::NotNow)?;
+        let keys = issuer.keys.current().await.ok_or(AuthFailure::NotNow)?;
         let digest = Digest::of(token.as_bytes());
         if let Some(admitted) = self.remembered(&digest, &keys) {
             return Ok(admitted);
@@ -121,7 +121,7 @@ impl Remembered {
     /// `None` if its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
-        let standing = Standing { until: Instant::now().checked_add(left), revoked: None };
+        let standing = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
         Some(Admitted { caller: self.caller.clone(), standing })
     }
 }
@@ -132,9 +132,9 @@ impl Known {
     async fn verify(
         &self,
         token: &str,
-        seen: &Seen,
+        seen: &UnverifiedToken,
         keys: Arc<Fetched>,
-    ) -> Result<Result<(Verified, Arc<Fetched>), TokenFault>, Turned> {
+    ) -> Result<Result<(Verified, Arc<Fetched>), TokenFault>, AuthFailure> {
         match self.rules.verify(token, seen, keys.set()) {
             Ok(verified) => return Ok(Ok((verified, keys))),
             Err(TokenFault::Key) => {}
@@ -143,7 +143,7 @@ impl Known {
         match self.keys.newer_than(&keys).await {
             Newer::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
             Newer::None => Ok(Err(TokenFault::Key)),
-            Newer::Unreachable => Err(Turned::NotNow),
+            Newer::Unreachable => Err(AuthFailure::NotNow),
         }
     }
 }

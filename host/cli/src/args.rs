@@ -11,7 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolcell_server::CodeCacheOptions;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
-use toolcell_server::lock::Seen;
+use toolcell_server::lock::SeenDigest;
 use toolcell_server::reload::Watch;
 
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
@@ -275,7 +275,7 @@ pub struct ApproveArgs {
     /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by
     /// now]
     #[arg(long, value_name = "DIGITS")]
-    pub digest: Option<Seen>,
+    pub digest: Option<SeenDigest>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     /// The socket of one process [default: those of all that serve the manifest; the lock alone is

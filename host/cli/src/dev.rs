@@ -3,36 +3,36 @@
 //!
 //! The build command stands on the command line, never in the manifest: a person who may write a
 //! manifest must not thereby run programs on the host. Must not hold: reloading.
-mod board;
 mod build;
 mod driver;
+mod folder_watch;
+mod last_build;
 mod project;
-mod sight;
 
-pub use board::Board;
 pub use driver::Driver;
-pub use project::{Look, Project};
+pub use last_build::LastBuild;
+pub use project::{Project, ProjectState};
 
 use std::io;
 use std::time::Duration;
 
-use build::{Build, Done};
+use build::{Build, BuildResult};
 
 /// A project with its build command.
 #[derive(Clone)]
-pub struct Job {
+pub struct BuildJob {
     /// The project.
     pub project: Project,
     /// A program and its arguments. Never empty.
     pub command: Vec<String>,
     /// Gets the result of each build.
-    pub board: Board,
+    pub last_build: LastBuild,
 }
 
 /// Interval of checks of the first build, since nothing waits for it and for signals together.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-impl Job {
+impl BuildJob {
     /// Builds once, before anything is served. `Ok(false)`: a signal ended the build.
     ///
     /// # Errors
@@ -61,24 +61,24 @@ impl Job {
     /// Starts a build.
     fn begin(&self) -> io::Result<Build> {
         tracing::info!("building: {}", self.command.join(" "));
-        self.board.building();
+        self.last_build.building();
         let begun = Build::start(&self.command, self.project.folder());
         if let Err(error) = &begun {
-            self.board.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
+            self.last_build.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
         }
         begun
     }
 
     /// Reports the result of a build.
-    fn tell(&self, done: &Done) {
+    fn tell(&self, done: &BuildResult) {
         let took = done.took.as_secs_f64();
         if done.is_good {
             tracing::info!("built in {took:.1} s");
-            self.board.built(done.took);
+            self.last_build.built(done.took);
         } else {
             let output = toolcell_mcp::sanitize::text(&done.output);
             tracing::error!("the build failed after {took:.1} s ({}); what serves stays\n{output}", done.status);
-            self.board.failed(&output, done.took);
+            self.last_build.failed(&output, done.took);
         }
     }
 }

@@ -30,9 +30,9 @@ pub struct Log {
 
 /// A handle to the log. Cheap to clone.
 #[derive(Clone)]
-pub struct LogControl(Arc<Controlled>);
+pub struct LogControl(Arc<LogState>);
 
-struct Controlled {
+struct LogState {
     handle: reload::Handle<LevelFilter, Registry>,
     /// Index of the level in [`LEVELS`].
     level: AtomicU8,
@@ -98,7 +98,7 @@ pub fn start(args: &LogArgs) -> Log {
         }
     };
     let (level, format) = (AtomicU8::new(place(level)), args.log_format);
-    Log { control: LogControl(Arc::new(Controlled { handle, level, format, errors })), _guard: guard }
+    Log { control: LogControl(Arc::new(LogState { handle, level, format, errors })), _guard: guard }
 }
 
 /// Every level, the quietest first.

@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use toolcell_policy::quantity::show_bytes;
 
-use crate::aside::{self, Pulse};
+use crate::blocking_files::{self, Heartbeat};
 
 /// Bytes of one read: a slow network delivers them within the time without progress.
 const PIECE_BYTES: u64 = 1024 * 1024;
@@ -33,7 +33,7 @@ pub enum Unreadable {
 /// The reason, to follow the file's name.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
     let own = path.to_owned();
-    let read = aside::run(path, move |pulse| read_here(&own, bytes_max, pulse));
+    let read = blocking_files::run(path, move |heartbeat| read_here(&own, bytes_max, heartbeat));
     read.unwrap_or_else(|error| Err(cannot(&error)))
 }
 
@@ -62,7 +62,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-fn read_here(path: &Path, bytes_max: u64, pulse: &Pulse) -> Result<Vec<u8>, Unreadable> {
+fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u8>, Unreadable> {
     let (file, metadata) = open(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => Unreadable::Otherwise("is not a regular file".to_owned()),
         _ => cannot(&error),
@@ -82,7 +82,7 @@ fn read_here(path: &Path, bytes_max: u64, pulse: &Pulse) -> Result<Vec<u8>, Unre
         if read == 0 {
             return Ok(bytes);
         }
-        pulse.beat();
+        heartbeat.beat();
     }
 }
 

@@ -7,24 +7,24 @@
 //! records. Must not hold: command lines, terminals, exit codes.
 #![forbid(unsafe_code)]
 
-pub mod aside;
+pub mod blocking_files;
 mod call;
 pub mod catalog;
 pub mod control;
 mod error;
 pub mod file;
+pub mod file_stamp;
 pub mod http;
+mod http_client;
 pub mod lock;
 mod log;
 pub mod machine;
 mod metrics;
 mod observation;
 mod open;
-mod outgoing;
 pub mod reload;
 pub mod secrets;
 mod serve;
-pub mod stamp;
 mod traces;
 pub mod wit;
 pub mod workers;

@@ -17,9 +17,9 @@ const ATTEMPTS_MAX: usize = 10_000;
 const FILE_MODE: u32 = 0o600;
 
 /// A file of denied attempts.
-pub struct Observation(Mutex<Seen>);
+pub struct Observation(Mutex<AttemptLog>);
 
-struct Seen {
+struct AttemptLog {
     file: File,
     attempts: HashSet<(String, String)>,
     failed: bool,
@@ -29,15 +29,15 @@ impl Observation {
     /// Appends to a file, or creates it.
     pub fn open(path: &Path) -> std::io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)?;
-        Ok(Self(Mutex::new(Seen { file, attempts: HashSet::new(), failed: false })))
+        Ok(Self(Mutex::new(AttemptLog { file, attempts: HashSet::new(), failed: false })))
     }
 
     /// Writes a denial of a component, if it is new.
     pub fn note(&self, component: &str, denial: &Denial, redactor: &Redactor) {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = seen.attempts.len() < ATTEMPTS_MAX
-            && seen.attempts.insert((component.to_owned(), denial.asked().to_owned()));
-        if !is_new || seen.failed {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new =
+            log.attempts.len() < ATTEMPTS_MAX && log.attempts.insert((component.to_owned(), denial.asked().to_owned()));
+        if !is_new || log.failed {
             return;
         }
         let line = json!({
@@ -47,8 +47,8 @@ impl Observation {
             "asked": redactor.text(denial.asked()),
             "allow": denial.allow().map(|allow| redactor.text(allow.line())),
         });
-        if let Err(error) = seen.file.write_all(format!("{line}\n").as_bytes()) {
-            seen.failed = true;
+        if let Err(error) = log.file.write_all(format!("{line}\n").as_bytes()) {
+            log.failed = true;
             tracing::error!("the observation ends: its file cannot be written: {error}");
         }
     }

@@ -7,7 +7,7 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
 use toolcell_sandbox::CacheError;
 
-use crate::catalog::{Basis, Builder, Built, Catalog, Process, Withheld, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, Withheld, folder_of};
 use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::lock::{self, Drift, Lock, LockError};
@@ -179,8 +179,8 @@ impl ManifestFile {
         let total = manifest.components().len();
         let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
         tell(0);
-        let process = Process::new(&self.path, sink.path(), &options.code);
-        let builder = Builder::new(&machine, Arc::clone(&sink)).of_process(process);
+        let process = HostFiles::new(&self.path, sink.path(), &options.code);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
@@ -221,8 +221,7 @@ fn locked(manifest: &Path) -> Result<Lock, Refusal> {
 /// Components that differ from the lock. Withheld ones come first: nothing has parsed them.
 fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift> {
     let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
-    let unread =
-        withheld.iter().map(|held| lock::withheld(locked, &held.name, (&held.digest, held.bytes.len() as u64)));
+    let unread = withheld.iter().map(|held| lock::withheld(locked, &held.name, &held.digest, held.bytes.len() as u64));
     let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
     unread.chain(drifts).collect()
 }

@@ -9,7 +9,7 @@ use toolcell_policy::SecretSource;
 use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
-use crate::aside;
+use crate::blocking_files;
 use crate::file::{open, plain};
 
 /// Time for a keyring: somebody may have to type its password.
@@ -51,7 +51,7 @@ fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
 
 fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
     let (own, name) = (path.to_owned(), shown.to_owned());
-    aside::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
+    blocking_files::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
 }
 
 fn cannot(shown: &str, error: &std::io::Error) -> (String, String) {
@@ -82,7 +82,7 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
     let (own, named) = (service.to_owned(), account.to_owned());
     let place = Path::new("keyring").join(service).join(account);
-    let asked = aside::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
+    let asked = blocking_files::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
         secret_service(&own, &named).or_else(|| kernel_keyring(&own, &named))
     });
     let why = match asked {

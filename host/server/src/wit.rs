@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::{WitFile, WitTexts};
 
-use crate::aside;
+use crate::blocking_files;
 use crate::file::{plain, read_bounded};
 
 /// Most files read from one folder. WASI 0.2 has 40 in nine packages.
@@ -18,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const DEPS: &str = "deps";
 
 /// The files of one package, or of a folder with several.
-struct Found {
+struct FoundFiles {
     /// Paths of all files and folders examined.
     places: Vec<PathBuf>,
     packages: Vec<Vec<PathBuf>>,
@@ -59,18 +59,18 @@ fn read_file(file: &Path, root: &Path, shown: &str) -> Result<WitFile, String> {
 }
 
 /// [`find`], within a time limit.
-fn found(path: &Path) -> io::Result<Found> {
+fn found(path: &Path) -> io::Result<FoundFiles> {
     let own = path.to_owned();
-    aside::run(path, move |_| find(&own)).flatten()
+    blocking_files::run(path, move |_| find(&own)).flatten()
 }
 
-fn find(path: &Path) -> io::Result<Found> {
+fn find(path: &Path) -> io::Result<FoundFiles> {
     if !std::fs::metadata(path)?.is_dir() {
-        return Ok(Found { places: vec![path.to_owned()], packages: vec![vec![path.to_owned()]] });
+        return Ok(FoundFiles { places: vec![path.to_owned()], packages: vec![vec![path.to_owned()]] });
     }
     let (own, _) = listed(path)?;
     let deps = path.join(DEPS);
-    let mut found = Found { places: vec![path.to_owned(), deps.clone()], packages: vec![own] };
+    let mut found = FoundFiles { places: vec![path.to_owned(), deps.clone()], packages: vec![own] };
     if deps.is_dir() {
         let (files, folders) = listed(&deps)?;
         // A file there is a package of its own.

@@ -18,10 +18,10 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal::{self, Progress};
 
-use proposal::{Proposal, Used};
+use proposal::{PeakUsage, Proposal};
 
 /// Position of the tool's limits in the manifest.
-struct Place {
+struct LimitsTable {
     component: String,
     /// The tool's own name, without the manifest's prefix.
     tool: String,
@@ -30,7 +30,7 @@ struct Place {
 }
 
 /// Reason why a sample cannot be used.
-struct Unusable {
+struct UnusableSample {
     message: String,
     hint: Option<String>,
 }
@@ -48,7 +48,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     }
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
-    let place = Place::of(&ready, index, tool);
+    let place = LimitsTable::of(&ready, index, tool);
     let used = match measure(&ready, index, tool, &samples, args.runs) {
         Ok(used) => used,
         Err(unusable) => {
@@ -63,7 +63,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     } else {
         terminal::print(&snippet)?;
         if place.taken {
-            let Place { component, tool, .. } = &place;
+            let LimitsTable { component, tool, .. } = &place;
             terminal::say(&format!(
                 "\nThe manifest has [components.{component}.tools.{tool}] already: merge the two.\n"
             ));
@@ -73,12 +73,18 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
 }
 
 /// Peak usage of all calls.
-fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], runs: u32) -> Result<Used, Unusable> {
+fn measure(
+    ready: &Ready,
+    index: usize,
+    tool: &Tool,
+    samples: &[Box<RawValue>],
+    runs: u32,
+) -> Result<PeakUsage, UnusableSample> {
     let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
-    let (mut most, mut done) = (Used::default(), 0);
+    let (mut most, mut done) = (PeakUsage::default(), 0);
     for (number, arguments) in (1..).zip(samples) {
         tool.check_arguments(arguments, &Patience::default())
-            .map_err(|problems| Unusable::refused(number, &tool.refuse_arguments(&problems)))?;
+            .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;
         for _ in 0..runs {
             let call = sample::call(index, arguments.clone(), Cancellation::new());
             let measured = ready.machine.runtime.block_on(ready.catalog.measure(call));
@@ -91,17 +97,17 @@ fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], 
 }
 
 /// Usage of one call, if it was answered.
-fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<Used, Unusable> {
+fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
     let Measured { result, outcome, usage, log_dropped_bytes } = measured;
     let output_items = result.content.len() as u64;
     let result = tool.finish(result, &Patience::default());
     if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
-        return Err(Unusable::limited(number, &result));
+        return Err(UnusableSample::limited(number, &result));
     }
     if result.is_error {
-        return Err(Unusable::refused(number, &result));
+        return Err(UnusableSample::refused(number, &result));
     }
-    Ok(Used {
+    Ok(PeakUsage {
         fuel: usage.fuel,
         duration: usage.duration,
         memory_bytes: usage.memory_peak_bytes,
@@ -113,7 +119,7 @@ fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) ->
     })
 }
 
-impl Unusable {
+impl UnusableSample {
     fn limited(number: usize, result: &CallResult) -> Self {
         let hint = "raise that limit in the manifest while you calibrate, or give a smaller sample";
         Self { message: format!("sample {number} meets a limit: {}", text_of(result)), hint: Some(hint.to_owned()) }
@@ -134,7 +140,7 @@ pub(super) fn text_of(result: &CallResult) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-impl Place {
+impl LimitsTable {
     fn of(ready: &Ready, index: usize, tool: &Tool) -> Self {
         let component = ready.catalog.tool_source(index).map_or("", |(component, _)| component.name());
         let policy = ready.manifest.component(component);
@@ -152,8 +158,8 @@ fn counted(samples: usize, runs: u32) -> String {
 }
 
 /// The proposal as text of a manifest.
-fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
-    let Place { component, tool, .. } = place;
+fn snippet(place: &LimitsTable, proposal: &Proposal, counted: &str) -> String {
+    let LimitsTable { component, tool, .. } = place;
     let lines: Vec<(String, &str)> = proposal
         .lines()
         .map(|line| (format!("{} = {}", line.limit.spec().key, written(line.limit, line.value)), line.reason.as_str()))
@@ -174,7 +180,7 @@ fn written(limit: Limit, value: u64) -> String {
     if limit.spec().unit == Unit::Count { shown } else { format!("\"{shown}\"") }
 }
 
-fn report(args: &CalibrateArgs, place: &Place, used: &Used, proposal: &Proposal, snippet: &str) -> Value {
+fn report(args: &CalibrateArgs, place: &LimitsTable, used: &PeakUsage, proposal: &Proposal, snippet: &str) -> Value {
     let limits: Map<String, Value> = proposal
         .lines()
         .map(|line| {

@@ -8,8 +8,8 @@ use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 
 use crate::args::{DevArgs, ServeArgs};
-use crate::commands::serve::{self, Beside};
-use crate::dev::{Board, Driver, Job, Look, Project};
+use crate::commands::serve::{self, ProjectBuild};
+use crate::dev::{BuildJob, Driver, LastBuild, Project, ProjectState};
 use crate::exit::Exit;
 use crate::{logging, terminal};
 
@@ -26,17 +26,17 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
     let home = folder_of(&args.manifest.manifest);
     let project = Project::new(&project, manifest.as_ref(), &home).without(written(&args));
-    let job = Job { project, command, board: Board::default() };
-    let mut built: Option<Look> = None;
+    let job = BuildJob { project, command, last_build: LastBuild::default() };
+    let mut built: Option<ProjectState> = None;
     if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
         built = Some(job.project.look());
         if !job.build_first().context("the build does not start")? {
             return Ok(Exit::Done);
         }
     }
-    let status = Arc::new(job.board.clone());
+    let status = Arc::new(job.last_build.clone());
     let mut start = |orders| Driver::start(job.clone(), built.take(), orders);
-    serve::serve(&args, &log, Some(Beside { status, start: &mut start }))
+    serve::serve(&args, &log, Some(ProjectBuild { status, start: &mut start }))
 }
 
 /// Files that the command line makes the server write.

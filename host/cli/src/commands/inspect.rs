@@ -17,7 +17,7 @@ use crate::manifest::say_note;
 use crate::terminal;
 
 /// Findings about a component.
-struct Found {
+struct Inspected {
     inspection: Inspection,
     /// Its tools, or the reason why it cannot be served.
     tools: Result<Vec<contract::Tool>, String>,
@@ -54,7 +54,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
 }
 
-fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Found, (String, &'static str)> {
+fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, &'static str)> {
     let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
     let (mut shape, mut left_out) = (None, Vec::new());
     let tools = match ToolComponent::load(&machine.sandbox, bytes) {
@@ -67,10 +67,10 @@ fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Found, (Strin
         }
     };
     let entry = entry::entry(file, inspection.imports(), !left_out.is_empty());
-    Ok(Found { inspection, tools, shape, left_out, entry })
+    Ok(Inspected { inspection, tools, shape, left_out, entry })
 }
 
-impl Found {
+impl Inspected {
     fn json(&self) -> Value {
         let tools = self.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
         json!({

@@ -20,7 +20,7 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));
     let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
-    let tools: Vec<Numbered<'_>> =
+    let tools: Vec<IndexedTool<'_>> =
         catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool)).collect();
     let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| view.find(&declared.tool).is_some());
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
@@ -34,9 +34,9 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
 }
 
 /// A tool with its index in the catalog.
-type Numbered<'c> = (usize, &'c Tool);
+type IndexedTool<'c> = (usize, &'c Tool);
 
-fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
+fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
     let style = terminal::stdout_style();
     let width = tools.iter().map(|(_, tool)| tool.definition().name.len()).max().unwrap_or_default();
     let mut text = String::new();
@@ -76,7 +76,7 @@ fn first_line(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-fn all(catalog: &Catalog, tools: &[Numbered<'_>], resources: &[&DeclaredResource]) -> Value {
+fn all(catalog: &Catalog, tools: &[IndexedTool<'_>], resources: &[&DeclaredResource]) -> Value {
     let tools = tools.iter().map(|&(index, tool)| {
         let source = catalog.tool_source(index);
         json!({

@@ -29,7 +29,7 @@ pub struct Build {
 }
 
 /// Result of a build.
-pub struct Done {
+pub struct BuildResult {
     /// True if it succeeded.
     pub is_good: bool,
     /// Exit status of the process.
@@ -78,7 +78,7 @@ impl Build {
     }
 
     /// Reads new output; returns the result once the build has ended.
-    pub fn step(&mut self) -> Option<Done> {
+    pub fn step(&mut self) -> Option<BuildResult> {
         self.read();
         let status = self.child.try_wait().ok()??;
         self.is_over = true;
@@ -86,7 +86,7 @@ impl Build {
         self.read();
         let output = String::from_utf8_lossy(&self.text);
         let output = if self.cut { format!("…\n{output}") } else { output.into_owned() };
-        Some(Done { is_good: status.success(), status, output, took: self.began.elapsed() })
+        Some(BuildResult { is_good: status.success(), status, output, took: self.began.elapsed() })
     }
 
     fn read(&mut self) {
@@ -123,7 +123,7 @@ mod tests {
         ["sh", "-c", script].map(str::to_owned).into()
     }
 
-    fn run(script: &str) -> Done {
+    fn run(script: &str) -> BuildResult {
         let mut build = Build::start(&command(script), Path::new(".")).unwrap();
         loop {
             if let Some(done) = build.step() {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toolcell_server::reload::Orders;
 
-use super::Job;
+use super::BuildJob;
 use super::build::Build;
-use super::project::Look;
-use super::sight::Sight;
+use super::folder_watch::FolderWatch;
+use super::project::ProjectState;
 
 /// Quiet time after a change before a build, for editors that save several files and for checkouts.
 const DEBOUNCE: Duration = Duration::from_millis(50);
@@ -38,14 +38,14 @@ pub struct Driver {
 }
 
 /// State of the thread.
-struct Work {
-    job: Job,
+struct BuildThread {
+    job: BuildJob,
     orders: Orders,
     stopped: PipeReader,
     /// inotify; `None` if the kernel gives no instance.
-    sight: Option<Sight>,
+    folder_watch: Option<FolderWatch>,
     /// The project at the start of its last build.
-    built: Look,
+    built: ProjectState,
     build: Option<Build>,
     /// By file, the number of consecutive builds that changed it.
     changed_by_builds: BTreeMap<PathBuf, u32>,
@@ -55,14 +55,14 @@ struct Work {
 
 impl Driver {
     /// Builds the project once, and then whenever it differs from `built`.
-    pub fn start(job: Job, built: Option<Look>, orders: Orders) -> io::Result<Self> {
+    pub fn start(job: BuildJob, built: Option<ProjectState>, orders: Orders) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        let sight = Sight::new().ok();
-        let mut work = Work {
+        let folder_watch = FolderWatch::new().ok();
+        let mut work = BuildThread {
             job,
             orders,
             stopped,
-            sight,
+            folder_watch,
             built: built.unwrap_or_default(),
             build: None,
             changed_by_builds: BTreeMap::new(),
@@ -85,12 +85,12 @@ impl Drop for Driver {
 }
 
 /// Reasons for the end of a wait.
-struct Woken {
+struct Wakeup {
     stopped: bool,
     changed: bool,
 }
 
-impl Work {
+impl BuildThread {
     fn go_on(&mut self) {
         self.look();
         // Times of the first and the last change.
@@ -111,7 +111,7 @@ impl Work {
                 let now = Instant::now();
                 noticed.get_or_insert((now, now)).1 = now;
             }
-            self.see_to_build();
+            self.check_build();
         }
     }
 
@@ -120,11 +120,11 @@ impl Work {
     fn look(&mut self) {
         let look = self.job.project.look();
         // Watched before it is compared, so any change from here on is noticed.
-        if let Some(sight) = &mut self.sight
-            && let Err(error) = sight.follow(&look.folders)
+        if let Some(folder_watch) = &mut self.folder_watch
+            && let Err(error) = folder_watch.follow(&look.folders)
         {
             tracing::warn!("the kernel does not watch the project ({error}): it is looked at twice a second");
-            self.sight = None;
+            self.folder_watch = None;
         }
         let mut look = self.job.project.look();
         look.files.retain(|path, _| !self.left_out.contains(path));
@@ -148,7 +148,7 @@ impl Work {
 
     /// True if nothing changed but files that builds write: those that changed during several
     /// consecutive builds. They are ignored from now on.
-    fn is_by_the_build_alone(&mut self, look: &mut Look) -> bool {
+    fn is_by_the_build_alone(&mut self, look: &mut ProjectState) -> bool {
         let names: BTreeSet<&PathBuf> = look.files.keys().chain(self.built.files.keys()).collect();
         let differ = |path: &&&PathBuf| look.files.get(**path) != self.built.files.get(**path);
         let different: BTreeSet<PathBuf> = names.iter().filter(differ).map(|path| (*path).clone()).collect();
@@ -172,7 +172,7 @@ impl Work {
         different.iter().all(|path| self.left_out.contains(path))
     }
 
-    fn see_to_build(&mut self) {
+    fn check_build(&mut self) {
         let Some(done) = self.build.as_mut().and_then(Build::step) else { return };
         self.job.tell(&done);
         if done.is_good {
@@ -185,11 +185,13 @@ impl Work {
     }
 
     /// Waits for a change, for the end of a build, or for output of it.
-    fn wait(&self, until: Option<Duration>) -> Woken {
+    fn wait(&self, until: Option<Duration>) -> Wakeup {
         let mut fds = vec![PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN)];
-        fds.extend(self.sight.iter().map(|sight| PollFd::from_borrowed_fd(sight.fd(), PollFlags::IN)));
+        fds.extend(
+            self.folder_watch.iter().map(|folder_watch| PollFd::from_borrowed_fd(folder_watch.fd(), PollFlags::IN)),
+        );
         fds.extend(self.build.iter().filter_map(Build::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let is_looked_at = self.build.is_some() || self.sight.is_none();
+        let is_looked_at = self.build.is_some() || self.folder_watch.is_none();
         let is_closed = self.build.as_ref().is_some_and(|build| build.fd().is_none());
         let every = [is_looked_at.then_some(LOOK_EVERY), is_closed.then_some(LOOK_AT_CLOSED_EVERY)];
         let timeout = until.into_iter().chain(every.into_iter().flatten()).min();
@@ -198,10 +200,10 @@ impl Work {
         // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let changed = self.sight.is_none() || ready(1);
-        let woken = Woken { stopped: ready(0), changed };
-        if let Some(sight) = self.sight.as_ref().filter(|_| changed) {
-            sight.take();
+        let changed = self.folder_watch.is_none() || ready(1);
+        let woken = Wakeup { stopped: ready(0), changed };
+        if let Some(folder_watch) = self.folder_watch.as_ref().filter(|_| changed) {
+            folder_watch.take();
         }
         woken
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};
 use toolcell_server::catalog::side_files::absolute;
-use toolcell_server::stamp::{self, Stamps};
+use toolcell_server::file_stamp::{self, Stamps};
 
 /// Folders that tools of languages write, even if git does not ignore them.
 const WRITTEN_BY_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];
@@ -24,7 +24,7 @@ pub struct Project {
 
 /// State of a project at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct ProjectState {
     /// Its files with their stamps.
     pub files: Stamps,
     /// Its folders.
@@ -65,14 +65,14 @@ impl Project {
     }
 
     /// Its state now.
-    pub fn look(&self) -> Look {
+    pub fn look(&self) -> ProjectState {
         let outside = self.outside.clone();
         let is_part = move |entry: &DirEntry| {
             let is_written = entry.file_name().to_str().is_some_and(|name| WRITTEN_BY_TOOLS.contains(&name));
             entry.depth() == 0 || !(is_written || outside.contains(entry.path()))
         };
         let walk = WalkBuilder::new(&self.folder).require_git(false).filter_entry(is_part).build();
-        let mut look = Look::default();
+        let mut look = ProjectState::default();
         // Entries that cannot be read are skipped: no change of them could be seen.
         for entry in walk.flatten() {
             if look.files.len() + look.folders.len() >= ENTRIES_MAX {
@@ -83,7 +83,7 @@ impl Project {
                 look.folders.insert(entry.into_path());
             } else {
                 let path = entry.into_path();
-                let looks = stamp::of(&path);
+                let looks = file_stamp::of(&path);
                 look.files.insert(path, looks);
             }
         }

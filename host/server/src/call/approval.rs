@@ -25,13 +25,13 @@ const ARGUMENTS_CHARS_MAX: usize = 1_000;
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// Approval of one call. It is returned for another try unless the call runs to its end.
-pub struct Approved<'a> {
+pub struct ClaimedApproval<'a> {
     approvals: &'a Approvals,
     /// The rounds that brought the approval.
     chain: Option<String>,
 }
 
-impl Approved<'_> {
+impl ClaimedApproval<'_> {
     /// Marks the call as ended. A call that asks its caller for input has not used its approval
     /// yet.
     pub fn ended(self, outcome: Outcome) {
@@ -44,9 +44,9 @@ impl Approved<'_> {
 impl StartedCall<'_> {
     /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
     /// must not run.
-    pub(super) async fn approve(&self, call: &Call) -> Result<Approved<'_>, EndedCall> {
+    pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, EndedCall> {
         let approvals = self.catalog.approvals.as_ref();
-        let free = Approved { approvals, chain: None };
+        let free = ClaimedApproval { approvals, chain: None };
         let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
         let what =
@@ -77,7 +77,7 @@ impl StartedCall<'_> {
                 if let Some(time) = approval.remember() {
                     approvals.remember(what, time);
                 }
-                Ok(Approved { approvals, chain })
+                Ok(ClaimedApproval { approvals, chain })
             }
             Some(Answer::Declined) => {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
@@ -191,7 +191,7 @@ mod tests {
     fn an_approval_in_rounds_is_for_one_call() {
         let approvals = Approvals::default();
         let minute = Duration::from_secs(60);
-        let claimed = |chain: &str| Approved { approvals: &approvals, chain: Some(chain.to_owned()) };
+        let claimed = |chain: &str| ClaimedApproval { approvals: &approvals, chain: Some(chain.to_owned()) };
         assert!(approvals.claim("a", minute));
         assert!(!approvals.claim("a", minute), "while it runs");
         claimed("a").ended(Outcome::InputRequired);

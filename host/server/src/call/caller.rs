@@ -9,7 +9,7 @@ use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
 
-use super::name::{CallName, told};
+use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
 use crate::catalog::Allowance;
@@ -77,11 +77,11 @@ impl Caller for McpCaller {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
         let (name, text) = (self.call_name(), sanitize::line(message));
         match level {
-            LogLevel::Debug => told!(debug, name, "{text}"),
-            LogLevel::Info | LogLevel::Notice => told!(info, name, "{text}"),
-            LogLevel::Warning => told!(warn, name, "{text}"),
+            LogLevel::Debug => log_call!(debug, name, "{text}"),
+            LogLevel::Info | LogLevel::Notice => log_call!(info, name, "{text}"),
+            LogLevel::Warning => log_call!(warn, name, "{text}"),
             LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
-                told!(error, name, "{text}");
+                log_call!(error, name, "{text}");
             }
         }
     }
@@ -102,7 +102,7 @@ impl Caller for McpCaller {
             Some(hint) => format!("{denial}; {hint}"),
             None => denial.to_string(),
         };
-        told!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
+        log_call!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
     }
 
     fn name(&self) -> &str {

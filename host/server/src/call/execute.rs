@@ -9,7 +9,7 @@ use toolcell_policy::Limits;
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::caller::McpCaller;
-use super::name::told;
+use super::name::log_call;
 use super::{StartedCall, denials};
 use crate::catalog::{CallTarget, NARROWED, content};
 
@@ -81,7 +81,7 @@ impl EndedCall {
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
         let CallReport { outcome, mut usage, captured, denials, remains } = report;
-        crate::workers::leave(Box::new(remains));
+        crate::workers::drop_later(Box::new(remains));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
@@ -90,7 +90,7 @@ impl EndedCall {
             },
             Err(failure) => {
                 if !failure.detail().is_empty() {
-                    told!(warn, caller.call_name(), "{failure}: {}", failure.detail());
+                    log_call!(warn, caller.call_name(), "{failure}: {}", failure.detail());
                 }
                 (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
             }
@@ -148,9 +148,9 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
     }
     let name = caller.call_name();
     for line in captured.text.lines() {
-        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
+        log_call!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
     }
     if captured.dropped_bytes > 0 {
-        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+        log_call!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
     }
 }

@@ -24,12 +24,12 @@ use toolcell_mcp::{
 use toolcell_policy::Limit;
 use toolcell_sandbox::{Captured, Failure};
 
-use crate::catalog::{CallTarget, Catalog, Refusal};
-use crate::traces::{CallTrace, Subject};
+use crate::catalog::{CallTarget, Catalog, QueueRefusal};
+use crate::traces::{CallTrace, TracedCall};
 use execute::{EndedCall, execute};
 pub use execute::{Measured, USAGE_KEY};
-use name::{CallName, told};
-use record::{CallRecord, Start};
+use name::{CallName, log_call};
+use record::{CallRecord, CallStart};
 
 /// A call that is recorded as started.
 struct StartedCall<'a> {
@@ -157,11 +157,11 @@ impl Catalog {
         if let Some(trace) = &trace {
             trace.is_numbered(start.id);
         }
-        let record = CallRecord::begin(&self.sink, &start, (call, &target.meters)).map_err(|error| {
+        let record = CallRecord::begin(&self.sink, &start, call, &target.meters).map_err(|error| {
             self.tally.count(Outcome::HostError);
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
             target.meters.ended(Outcome::HostError, &Usage::default());
-            told!(error, start.name(call), "refused: the audit cannot be written: {error}");
+            log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
         Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace })
@@ -171,7 +171,7 @@ impl Catalog {
     fn trace(&self, call: &Call) -> Option<(CallTrace, TraceContext)> {
         let traces = self.traces.as_ref()?;
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
-        let subject = Subject {
+        let subject = TracedCall {
             tool: &tool.definition().name,
             component: target.component.name(),
             generation: self.tools.generation(),
@@ -181,18 +181,18 @@ impl Catalog {
 
     /// The target of the call, and the start to record. `None` if its index is not from this
     /// catalog's list.
-    fn start(&self, call: &Call) -> Option<(&CallTarget, Start<'_>)> {
+    fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         let (component, redactor) = (&target.component, target.reach.redactor());
-        Some((target, Start { id, generation: self.tools.generation(), tool, component, redactor }))
+        Some((target, CallStart { id, generation: self.tools.generation(), tool, component, redactor }))
     }
 
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
         self.tally.count(outcome);
         if let Some((target, start)) = self.start(call) {
-            told!(debug, start.name(call), "refused: {}", outcome.name());
+            log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.ended(outcome, &Usage::default());
             if let Some((trace, _)) = self.trace(call) {
                 trace.is_numbered(start.id);
@@ -217,7 +217,7 @@ impl StartedCall<'_> {
         let cancellation = call.context.cancellation.clone();
         let caller = call.context.caller.clone();
         let since = self.trace.as_ref().map(|_| SystemTime::now());
-        let refused = |refusal: Refusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
+        let refused = |refusal: QueueRefusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
         let (rights, queues) = (self.catalog.visibility.rights(&caller), &self.catalog.caller_queues);
         let _of_caller = match queues.enter(caller.name(), &rights, &self.target.limits, &cancellation).await {
             Ok(permit) => permit,
@@ -237,13 +237,13 @@ impl StartedCall<'_> {
         &self,
         caller: &str,
         cancellation: &Cancellation,
-    ) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
+    ) -> Result<tokio::sync::SemaphorePermit<'_>, QueueRefusal> {
         let permit = self.target.admission.enter(caller, cancellation);
         let Some(narrowed) = &self.target.narrowed else { return permit.await };
         tokio::select! {
             biased;
             permit = permit => permit,
-            () = narrowed.cancelled() => Err(Refusal::Narrowed),
+            () = narrowed.cancelled() => Err(QueueRefusal::Narrowed),
         }
     }
 
@@ -267,7 +267,7 @@ impl StartedCall<'_> {
         }
         self.catalog.tally.count(outcome);
         if let Some(name) = name {
-            told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
+            log_call!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }
         self.trace.iter().for_each(|trace| trace.end(outcome));
         self.record.end(outcome, usage, &detail);

@@ -30,8 +30,8 @@ impl<'a> CallName<'a> {
     }
 }
 
-/// Writes a line about a call: `told!(warn, name, "…")`.
-macro_rules! told {
+/// Writes a line about a call: `log_call!(warn, name, "…")`.
+macro_rules! log_call {
     ($level:ident, $name:expr, $($text:tt)+) => {{
         let name = &$name;
         tracing::$level!(
@@ -44,4 +44,4 @@ macro_rules! told {
     }};
 }
 
-pub(super) use told;
+pub(super) use log_call;

@@ -43,7 +43,7 @@ impl Questions {
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
-        let open = Open { questions: self, asked, told: false };
+        let open = UnansweredQuestions { questions: self, asked, recorded: false };
         if let Some(ask) = asks.iter().find(|ask| !is_guests(&ask.key)) {
             let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
             return open.refused(sandbox::Refusal::Invalid(text));
@@ -68,15 +68,15 @@ fn is_guests(key: &str) -> bool {
 }
 
 /// Questions without answers yet.
-struct Open<'a> {
+struct UnansweredQuestions<'a> {
     questions: &'a Questions,
     asked: Vec<(String, &'static str)>,
-    told: bool,
+    recorded: bool,
 }
 
-impl Open<'_> {
+impl UnansweredQuestions<'_> {
     fn answered(mut self, answers: Vec<mcp::Answer>) -> sandbox::Asked {
-        self.told = true;
+        self.recorded = true;
         for ((key, kind), answer) in self.asked.iter().zip(&answers) {
             self.questions.records.write(kind, key, named(answer), None);
         }
@@ -100,16 +100,16 @@ impl Open<'_> {
     }
 
     fn tell(&mut self, answer: &str, detail: Option<&str>) {
-        self.told = true;
+        self.recorded = true;
         for (key, kind) in &self.asked {
             self.questions.records.write(kind, key, answer, detail);
         }
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for UnansweredQuestions<'_> {
     fn drop(&mut self) {
-        if !self.told {
+        if !self.recorded {
             self.tell(if self.questions.cancellation.is_cancelled() { "cancelled" } else { "timed_out" }, None);
         }
     }

@@ -16,7 +16,7 @@ use crate::catalog::{CallTarget, LoadedComponent, Meters};
 use crate::observation::Observation;
 
 /// State known when a call starts.
-pub struct Start<'a> {
+pub struct CallStart<'a> {
     pub id: u64,
     pub generation: u64,
     pub tool: &'a Arc<Tool>,
@@ -35,7 +35,7 @@ pub struct CallRecord {
     ended: bool,
 }
 
-impl Start<'_> {
+impl CallStart<'_> {
     /// Name of the call in the log.
     pub fn name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
         CallName::new(self.id, &call.context, &self.tool.definition().name)
@@ -46,8 +46,9 @@ impl CallRecord {
     /// Records the start.
     pub fn begin(
         sink: &Arc<Sink>,
-        start: &Start<'_>,
-        (call, meters): (&Call, &Arc<Meters>),
+        start: &CallStart<'_>,
+        call: &Call,
+        meters: &Arc<Meters>,
     ) -> Result<Self, SinkError> {
         if sink.is_enabled() {
             let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
@@ -191,7 +192,7 @@ impl AskRecords {
 
 /// Records a call that is refused before anything of it runs. It is refused even if recording
 /// fails.
-pub fn refused(sink: &Sink, start: &Start<'_>, call: &Call, outcome: Outcome, detail: &str) {
+pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome, detail: &str) {
     if !sink.is_enabled() {
         return;
     }
@@ -210,12 +211,12 @@ fn digest(call: &Call) -> String {
 }
 
 /// The arguments without values of secrets, if the manifest asks to record them.
-fn kept<'a>(sink: &Sink, start: &Start<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
+fn kept<'a>(sink: &Sink, start: &CallStart<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
     sink.keeps_arguments().then(|| start.redactor.text(call.arguments.get()))
 }
 
 fn started<'a>(
-    start: &Start<'a>,
+    start: &CallStart<'a>,
     call: &'a Call,
     arguments_digest: &'a str,
     arguments: Option<&'a str>,

@@ -10,7 +10,7 @@ use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::{Rate, show_count};
 use toolcell_policy::{Limit, Limits, Rights};
 
-use super::queue::{QueuePosition, Refusal, in_whole_seconds};
+use super::queue::{QueuePosition, QueueRefusal, in_whole_seconds};
 use super::rate::Allowance;
 
 /// Callers with a queue of their own, about 200 bytes each. Beyond these, new ones share one.
@@ -21,12 +21,12 @@ const EVERYBODY_ELSE: &str = "";
 
 /// Queues of all callers, over all generations.
 #[derive(Default)]
-pub struct CallerQueues(Mutex<HashMap<Key, Arc<CallerQueue>>>);
+pub struct CallerQueues(Mutex<HashMap<CallerKey, Arc<CallerQueue>>>);
 
 /// A caller with its limits. A caller with two tokens of different limits has two queues, and using
 /// one token does not refill the other's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct CallerKey {
     caller: Box<str>,
     rate: Option<u64>,
     concurrency: Option<usize>,
@@ -56,7 +56,7 @@ impl CallerQueues {
         rights: &Rights<'_>,
         limits: &Limits,
         cancellation: &Cancellation,
-    ) -> Result<CallerPermit, Refusal> {
+    ) -> Result<CallerPermit, QueueRefusal> {
         let (rate, concurrency) = (rights.rate(), rights.concurrency());
         if rate.is_none() && concurrency.is_none() {
             return Ok(CallerPermit::default());
@@ -68,7 +68,7 @@ impl CallerQueues {
 
     fn queue(&self, caller: &str, rate: Option<Rate>, concurrency: Option<usize>) -> Arc<CallerQueue> {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = Key { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
+        let mut key = CallerKey { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
         }
@@ -100,13 +100,13 @@ impl CallerQueue {
         whole && free == self.concurrency.unwrap_or(0) && Arc::strong_count(self) == 1
     }
 
-    fn take_allowance(&self) -> Result<(), Refusal> {
+    fn take_allowance(&self) -> Result<(), QueueRefusal> {
         let (Some(rate), Some(allowance)) = (self.rate, &self.allowance) else { return Ok(()) };
         let taken = allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
-        taken.map_err(|wait| Refusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
+        taken.map_err(|wait| QueueRefusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
     }
 
-    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<CallerPermit, Refusal> {
+    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<CallerPermit, QueueRefusal> {
         let Some(places) = &self.places else { return Ok(CallerPermit::default()) };
         let held = |permit| CallerPermit { _permit: Some(permit) };
         if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
@@ -115,14 +115,14 @@ impl CallerQueue {
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= limits.queue() {
             let running = show_count(u64::try_from(self.concurrency.unwrap_or(0)).unwrap_or(u64::MAX));
-            return Err(Refusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
+            return Err(QueueRefusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
         }
         tokio::select! {
             biased;
-            () = cancellation.cancelled() => Err(Refusal::Cancelled),
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
             permit = tokio::time::timeout(limits.queue_wait(), Arc::clone(places).acquire_owned()) => match permit {
                 Ok(Ok(permit)) => Ok(held(permit)),
-                _ => Err(Refusal::CallerWaited { wait: limits.show(Limit::QueueWait) }),
+                _ => Err(QueueRefusal::CallerWaited { wait: limits.show(Limit::QueueWait) }),
             },
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         callers: &Callers,
         caller: &str,
         limits: &Limits,
-    ) -> Result<CallerPermit, Refusal> {
+    ) -> Result<CallerPermit, QueueRefusal> {
         queues.enter(caller, &callers.rights(caller, std::iter::empty()), limits, &Cancellation::new()).await
     }
 

@@ -39,20 +39,20 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
 
 /// Time and memory left for the definitions of one component.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct DefinitionBudget {
     /// Memory, in bytes.
     memory_bytes: usize,
     until: Option<Instant>,
 }
 
-impl Room {
+impl DefinitionBudget {
     /// Budget of a component whose compilation has this much time left.
     pub fn within(time: Duration) -> Self {
         Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
     }
 
     /// True if nothing more may be compiled.
-    pub fn is_over(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
@@ -72,7 +72,7 @@ pub fn compile(
     exposed_name: String,
     tool: contract::Tool,
     limits: &LoadLimits,
-    room: &mut Room,
+    budget: &mut DefinitionBudget,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -93,9 +93,9 @@ pub fn compile(
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match Tool::compile(definition, &room.bounds()) {
+    match Tool::compile(definition, &budget.bounds()) {
         Ok(tool) if problems.is_empty() => {
-            room.memory_bytes = room.memory_bytes.saturating_sub(tool.schemas_bytes());
+            budget.memory_bytes = budget.memory_bytes.saturating_sub(tool.schemas_bytes());
             Ok(tool)
         }
         Ok(_) => Err(problems),

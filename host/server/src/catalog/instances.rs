@@ -15,15 +15,30 @@ const CALLERS_MAX: usize = 64;
 
 /// Pool and budget for instances made ahead.
 #[derive(Clone)]
-pub struct Warming {
+pub struct PrewarmContext {
     ahead: Ahead,
 }
 
-impl Warming {
+impl PrewarmContext {
     /// `bytes_max` bounds all tools together. Instances are made on guest threads that are idle.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
         let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
         Self { ahead: Ahead { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
+    }
+
+    /// Source of a tool's instances of which this many are made ahead.
+    pub fn instances(
+        &self,
+        count: usize,
+        component: &Arc<ToolComponent>,
+        limits: &Limits,
+        reach: &Arc<Reach>,
+    ) -> Instances {
+        if count == 0 {
+            return Instances::Fresh;
+        }
+        let made_for = (*limits, Arc::clone(reach));
+        Instances::Warm(Warm::new(Arc::clone(component), made_for, count, self.ahead.clone()))
     }
 }
 
@@ -68,7 +83,7 @@ impl InstancesByCaller {
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
         // The evicted instance is dropped after the reply.
-        gone.into_iter().for_each(|kept| crate::workers::leave(Box::new(kept)));
+        gone.into_iter().for_each(|kept| crate::workers::drop_later(Box::new(kept)));
         Some(kept)
     }
 }
@@ -89,48 +104,28 @@ pub enum Instances {
     /// Made ahead.
     Warm(Arc<Warm>),
     /// Kept for the caller, shared by all tools of the component.
-    Kept(Arc<InstancesByCaller>),
+    PerCaller(Arc<InstancesByCaller>),
 }
 
 /// Source of one call's instance.
-pub enum Source<'a> {
+pub enum InstanceSource<'a> {
     Fresh,
     Warm(&'a Arc<Warm>),
     Kept(Arc<Kept>),
 }
 
 impl Instances {
-    /// The source that the manifest chooses.
-    pub fn of(
-        policy: &ComponentPolicy,
-        component: &Arc<ToolComponent>,
-        kept: Option<&Arc<InstancesByCaller>>,
-        (limits, reach): (&Limits, &Arc<Reach>),
-        warming: &Warming,
-    ) -> Self {
-        if let Some(kept) = kept {
-            return Self::Kept(Arc::clone(kept));
-        }
-        match policy.prewarm() {
-            0 => Self::Fresh,
-            count => {
-                let made_for = (*limits, Arc::clone(reach));
-                Self::Warm(Warm::new(Arc::clone(component), made_for, count, warming.ahead.clone()))
-            }
-        }
-    }
-
     /// Source for one call of this caller.
-    pub fn for_caller(&self, caller: &str) -> Source<'_> {
+    pub fn for_caller(&self, caller: &str) -> InstanceSource<'_> {
         match self {
-            Self::Fresh => Source::Fresh,
-            Self::Warm(warm) => Source::Warm(warm),
-            Self::Kept(kept) => kept.of_caller(caller).map_or(Source::Fresh, Source::Kept),
+            Self::Fresh => InstanceSource::Fresh,
+            Self::Warm(warm) => InstanceSource::Warm(warm),
+            Self::PerCaller(kept) => kept.of_caller(caller).map_or(InstanceSource::Fresh, InstanceSource::Kept),
         }
     }
 }
 
-impl Source<'_> {
+impl InstanceSource<'_> {
     /// The source as the sandbox's type.
     pub fn supply(&self) -> Supply<'_> {
         match self {

@@ -31,14 +31,14 @@ pub const MEMORY_BOUNDS: [u64; 6] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 <
 
 /// Counts of values by range, and their sum. The last range has no upper bound.
 #[derive(Debug)]
-pub struct Spread<const BOUNDS: usize> {
+pub struct Histogram<const BOUNDS: usize> {
     bounds: &'static [u64; BOUNDS],
     counts: [AtomicU64; BOUNDS],
     above: AtomicU64,
     sum: AtomicU64,
 }
 
-impl<const BOUNDS: usize> Spread<BOUNDS> {
+impl<const BOUNDS: usize> Histogram<BOUNDS> {
     const fn new(bounds: &'static [u64; BOUNDS]) -> Self {
         Self { bounds, counts: [const { AtomicU64::new(0) }; BOUNDS], above: AtomicU64::new(0), sum: AtomicU64::new(0) }
     }
@@ -62,9 +62,9 @@ impl<const BOUNDS: usize> Spread<BOUNDS> {
 pub struct Meters {
     outcomes: [AtomicU64; Outcome::ALL.len()],
     fuel: AtomicU64,
-    durations: Spread<{ TIME_BOUNDS.len() }>,
-    waits: Spread<{ TIME_BOUNDS.len() }>,
-    memory: Spread<{ MEMORY_BOUNDS.len() }>,
+    durations: Histogram<{ TIME_BOUNDS.len() }>,
+    waits: Histogram<{ TIME_BOUNDS.len() }>,
+    memory: Histogram<{ MEMORY_BOUNDS.len() }>,
 }
 
 impl Default for Meters {
@@ -72,9 +72,9 @@ impl Default for Meters {
         Self {
             outcomes: [const { AtomicU64::new(0) }; Outcome::ALL.len()],
             fuel: AtomicU64::new(0),
-            durations: Spread::new(&TIME_BOUNDS),
-            waits: Spread::new(&TIME_BOUNDS),
-            memory: Spread::new(&MEMORY_BOUNDS),
+            durations: Histogram::new(&TIME_BOUNDS),
+            waits: Histogram::new(&TIME_BOUNDS),
+            memory: Histogram::new(&MEMORY_BOUNDS),
         }
     }
 }
@@ -110,26 +110,26 @@ impl Meters {
     }
 
     /// Run times of guests, in nanoseconds.
-    pub const fn durations(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+    pub const fn durations(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
         &self.durations
     }
 
     /// Waits of calls that had to wait, in nanoseconds.
-    pub const fn waits(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+    pub const fn waits(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
         &self.waits
     }
 
     /// Peak memory of each guest, in bytes.
-    pub const fn memory(&self) -> &Spread<{ MEMORY_BOUNDS.len() }> {
+    pub const fn memory(&self) -> &Histogram<{ MEMORY_BOUNDS.len() }> {
         &self.memory
     }
 }
 
 /// Denials of a component, by capability.
 #[derive(Debug, Default)]
-pub struct Denied([AtomicU64; Capability::ALL.len()]);
+pub struct DenialCounts([AtomicU64; Capability::ALL.len()]);
 
-impl Denied {
+impl DenialCounts {
     /// Counts one more denial.
     pub fn count(&self, capability: Capability) {
         let place = Capability::ALL.iter().position(|known| *known == capability);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_value_is_in_the_first_range_that_does_not_end_below_it() {
-        let spread = Spread::new(&[10, 20]);
+        let spread = Histogram::new(&[10, 20]);
         [0, 10, 11, 20, 21, 1_000].into_iter().for_each(|value| spread.add(value));
         assert_eq!(spread.read(), (vec![(Some(10), 2), (Some(20), 2), (None, 2)], 1_062));
     }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_capability_is_counted_by_itself() {
-        let denied = Denied::default();
+        let denied = DenialCounts::default();
         Capability::ALL.into_iter().for_each(|capability| denied.count(capability));
         assert!(denied.counts().all(|(_, count)| count == 1));
     }

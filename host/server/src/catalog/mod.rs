@@ -5,10 +5,10 @@ mod build;
 mod caller_queue;
 pub(crate) mod content;
 mod definition;
+mod host_files;
 mod instances;
 pub(crate) mod meters;
 mod offer;
-mod own_files;
 mod permissions;
 mod program;
 mod queue;
@@ -27,19 +27,19 @@ use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
 use toolcell_sandbox::{CodeOrigin, Inspection, Reach, ShapeName, ToolComponent};
 
+use crate::file_stamp::Stamps;
 use crate::observation::Observation;
-use crate::stamp::Stamps;
 use crate::traces::Traces;
 pub(crate) use approvals::Approvals;
 pub use build::{Basis, Builder, Built, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
+pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
-pub(crate) use meters::{Denied, Meters};
+pub(crate) use meters::{DenialCounts, Meters};
 pub use offer::Offer;
-pub use own_files::Process;
-pub(crate) use queue::{Admission, NARROWED, Refusal};
+pub(crate) use queue::{Admission, NARROWED, QueueRefusal};
 pub(crate) use rate::Allowance;
-pub(crate) use resources::Declared;
+pub(crate) use resources::DeclaredResources;
 pub use tally::Tally;
 pub use visibility::NOBODY;
 pub(crate) use visibility::Visibility;
@@ -48,7 +48,7 @@ pub(crate) use visibility::Visibility;
 /// then.
 pub struct Catalog {
     pub(crate) tools: ToolList,
-    pub(crate) resources: Declared,
+    pub(crate) resources: DeclaredResources,
     pub(crate) targets: Vec<Arc<CallTarget>>,
     pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) sink: Arc<Sink>,
@@ -70,7 +70,7 @@ pub struct LoadedComponent {
     /// Stamps of its side files when they were read.
     pub(crate) side_files: Stamps,
     /// Denials of its calls, counted over all generations that have it.
-    pub(crate) denied: Arc<Denied>,
+    pub(crate) denied: Arc<DenialCounts>,
 }
 
 /// The target of calls: one tool, with everything needed to run it but its definition.
@@ -119,7 +119,7 @@ impl LoadedComponent {
     }
 
     /// Denials of its calls.
-    pub fn denied(&self) -> &Denied {
+    pub fn denied(&self) -> &DenialCounts {
         &self.denied
     }
 
@@ -190,7 +190,7 @@ impl Catalog {
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
         let (observation, traces, approvals) =
             (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
-        let resources = Declared::of(&targets, &tools);
+        let resources = DeclaredResources::of(&targets, &tools);
         Ok(Self {
             tools,
             targets,

@@ -7,34 +7,34 @@ use std::sync::Arc;
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
 use toolcell_sandbox::{Note, Reach, ReachProblem, Setting};
 
-use crate::{aside, file, secrets};
+use crate::{blocking_files, file, secrets};
 
 /// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
 /// Context in which grants are prepared.
-pub struct Site<'a> {
+pub struct GrantContext<'a> {
     /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
 }
 
 /// Prepares capabilities for the tools of one component, each with its own name in denials.
-pub struct Reaches<'a> {
+pub struct ToolCapabilities<'a> {
     policy: &'a ComponentPolicy,
-    site: &'a Site<'a>,
+    context: &'a GrantContext<'a>,
 }
 
-impl<'a> Reaches<'a> {
-    pub fn new(policy: &'a ComponentPolicy, site: &'a Site<'a>) -> Self {
-        Self { policy, site }
+impl<'a> ToolCapabilities<'a> {
+    pub fn new(policy: &'a ComponentPolicy, context: &'a GrantContext<'a>) -> Self {
+        Self { policy, context }
     }
 
     /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
     /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
         let grants = self.policy.tool_grants(tool);
-        let Site { folder, server } = self.site;
+        let GrantContext { folder, server } = self.context;
         let setting = Setting {
             folder,
             variable: &|name| std::env::var(name).ok(),
@@ -74,10 +74,10 @@ impl<'a> Reaches<'a> {
         });
         let named: Vec<(PathBuf, &str, Span)> = certificates
             .chain(folders)
-            .map(|(written, span)| (self.site.folder.join(written), written, span))
+            .map(|(written, span)| (self.context.folder.join(written), written, span))
             .collect();
         let paths: BTreeSet<PathBuf> = named.iter().map(|(path, ..)| path.clone()).collect();
-        let answers: BTreeMap<PathBuf, Option<()>> = aside::each(paths, look).into_iter().collect();
+        let answers: BTreeMap<PathBuf, Option<()>> = blocking_files::each(paths, look).into_iter().collect();
         let silent = named.into_iter().filter(|(path, ..)| answers.get(path).is_none_or(Option::is_none));
         let problem = |(_, written, span): (PathBuf, &str, Span)| {
             let message = format!("component \"{}\": {written:?} does not answer", self.policy.name());

@@ -27,7 +27,7 @@ pub struct Admission {
 
 /// Reason why a call got no slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum QueueRefusal {
     /// The caller's allowance is used up.
     #[error("too many calls: more than {rate} of this tool (limit \"rate\"); try again in {wait}")]
     TooOften { rate: String, wait: String },
@@ -54,7 +54,7 @@ pub enum Refusal {
     Narrowed,
 }
 
-impl Refusal {
+impl QueueRefusal {
     /// Its outcome in the audit.
     pub fn outcome(&self) -> Outcome {
         match self {
@@ -111,7 +111,7 @@ impl Admission {
 
     /// Takes one call from the caller's allowance, and waits for a slot. The call has it until the
     /// permit is dropped.
-    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, QueueRefusal> {
         self.allowances.take(caller, Instant::now()).map_err(|wait| self.too_often(wait))?;
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -119,16 +119,16 @@ impl Admission {
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
             let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
-            return Err(Refusal::QueueFull { running, queue });
+            return Err(QueueRefusal::QueueFull { running, queue });
         }
         let wait: Duration = self.limits.queue_wait();
         let _wait = QueueTime(&self.meters, Instant::now());
         tokio::select! {
             biased;
-            () = cancellation.cancelled() => Err(Refusal::Cancelled),
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
             place = tokio::time::timeout(wait, self.places.acquire()) => match place {
                 Ok(Ok(place)) => Ok(place),
-                _ => Err(Refusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
+                _ => Err(QueueRefusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
             },
         }
     }
@@ -145,8 +145,8 @@ impl Admission {
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
 
-    fn too_often(&self, wait: Duration) -> Refusal {
-        Refusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
+    fn too_often(&self, wait: Duration) -> QueueRefusal {
+        QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
 }
 
@@ -196,7 +196,7 @@ mod tests {
         let none = Cancellation::new();
         let _first = admission.enter(CALLER, &none).await.unwrap();
         let refusal = admission.enter(CALLER, &none).await.unwrap_err();
-        assert_eq!(refusal, Refusal::WaitedTooLong { wait: "5ms".to_owned() });
+        assert_eq!(refusal, QueueRefusal::WaitedTooLong { wait: "5ms".to_owned() });
     }
 
     #[tokio::test]
@@ -235,7 +235,7 @@ mod tests {
         let given_up = Cancellation::new();
         given_up.cancel();
         let _first = admission.enter(CALLER, &Cancellation::new()).await.unwrap();
-        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), Refusal::Cancelled);
+        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), QueueRefusal::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 }

@@ -11,13 +11,13 @@ use super::CallTarget;
 
 /// All declared resources of a catalog.
 #[derive(Default)]
-pub struct Declared {
+pub struct DeclaredResources {
     /// In the order of [`all`](Self::all).
     addresses: Vec<UriTemplate>,
     all: Vec<DeclaredResource>,
 }
 
-impl Declared {
+impl DeclaredResources {
     /// Resources of the components that have these tools.
     pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList) -> Self {
         let mut declared = Self::default();

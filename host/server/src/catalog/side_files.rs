@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 use crate::wit;
 
 /// Paths of the side files; relative ones start from `folder`.
@@ -19,7 +19,7 @@ pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {
 
 /// Stamps of the side files now.
 pub fn looks(policy: &ComponentPolicy, folder: &Path) -> Stamps {
-    stamp::all(&files(policy, folder))
+    file_stamp::all(&files(policy, folder))
 }
 
 fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {

@@ -12,7 +12,7 @@ use super::CallTarget;
 const VIEWS_MAX: usize = 1_000;
 
 /// Key of a view: the rules that apply to the caller, for each rule set.
-type Key = Vec<Option<Vec<usize>>>;
+type ViewKey = Vec<Option<Vec<usize>>>;
 
 /// Rules of a generation, and views of its tools by them.
 pub struct Visibility {
@@ -22,7 +22,7 @@ pub struct Visibility {
     sets: Vec<Arc<Callers>>,
     /// Index of each tool's rule set.
     which: Vec<usize>,
-    views: RwLock<HashMap<Key, Option<Arc<ToolList>>>>,
+    views: RwLock<HashMap<ViewKey, Option<Arc<ToolList>>>>,
 }
 
 impl Visibility {
@@ -66,7 +66,7 @@ impl Visibility {
             return None;
         }
         let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
-        let key: Key = rights.iter().map(Rights::key).collect();
+        let key: ViewKey = rights.iter().map(Rights::key).collect();
         if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return view.clone();
         }

@@ -8,7 +8,7 @@ use rustix::net::sockopt::socket_peercred;
 use serde_json::Value;
 
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
-use super::place::{ControlSocket, Place};
+use super::socket_paths::{ControlSocket, SocketPaths};
 
 /// Longest wait for an answer: a reload compiles first, about a second per megabyte.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
@@ -34,7 +34,7 @@ pub fn ask_all(arg: &ControlSocket, manifest: &Path, request: &Request) -> Resul
     let paths = match arg {
         ControlSocket::At(path) => vec![path.clone()],
         ControlSocket::Usual | ControlSocket::Off => {
-            Place::of(manifest).map(|place| place.living()).unwrap_or_default()
+            SocketPaths::of(manifest).map(|place| place.running()).unwrap_or_default()
         }
     };
     if paths.is_empty() {

@@ -6,12 +6,12 @@
 //! answers for people (see the commands).
 mod client;
 mod message;
-mod place;
 mod serve;
+mod socket_paths;
 mod status;
 
 pub use client::{Unreachable, ask_all};
 pub use message::Request;
-pub use place::{ControlSocket, folders, remove_if_dead};
 pub use serve::Control;
-pub use status::Subject;
+pub use socket_paths::{ControlSocket, folders, remove_if_dead};
+pub use status::StatusSources;

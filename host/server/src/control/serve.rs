@@ -15,10 +15,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
-use super::place::{ControlSocket, PATH_BYTES_MAX, Place, check_folder, remove_if_dead};
-use super::status::Subject;
+use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
+use super::status::StatusSources;
 use crate::log::LogLevel;
-use crate::reload::{Orders, Outcome};
+use crate::reload::{Orders, ReloadOutcome};
 
 /// Most connections at a time, from commands of one user; more wait.
 const CONNECTIONS_MAX: usize = 8;
@@ -34,8 +34,8 @@ pub struct Control {
 }
 
 /// State that answers come from.
-struct Answering {
-    subject: Subject,
+struct Responder {
+    subject: StatusSources,
     orders: Orders,
 }
 
@@ -43,16 +43,17 @@ impl Control {
     /// Listens at this socket; `Ok(None)` if it is off. `Err` is one sentence.
     pub fn start(
         runtime: &Handle,
-        (arg, manifest): (&ControlSocket, &Path),
-        subject: Subject,
+        socket: &ControlSocket,
+        subject: StatusSources,
         orders: Orders,
     ) -> Result<Option<Self>, String> {
-        let path = match arg {
+        let path = match socket {
             ControlSocket::Off => return Ok(None),
             ControlSocket::At(path) => path.clone(),
             ControlSocket::Usual => {
-                let place = Place::of(manifest).ok_or("this user has neither a runtime folder nor a home")?;
-                place.living();
+                let place =
+                    SocketPaths::of(&subject.manifest).ok_or("this user has neither a runtime folder nor a home")?;
+                place.running();
                 place.own()?
             }
         };
@@ -61,7 +62,7 @@ impl Control {
         }
         let listener = bind(runtime, &path)?;
         let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
-        let answering = Arc::new(Answering { subject, orders });
+        let answering = Arc::new(Responder { subject, orders });
         let accepting = runtime.spawn(accept(listener, answering));
         Ok(Some(Self { path, inode, accepting }))
     }
@@ -115,7 +116,7 @@ fn draft_of(path: &Path) -> Result<PathBuf, String> {
     Ok(draft)
 }
 
-async fn accept(listener: UnixListener, answering: Arc<Answering>) {
+async fn accept(listener: UnixListener, answering: Arc<Responder>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -133,7 +134,7 @@ async fn accept(listener: UnixListener, answering: Arc<Answering>) {
     }
 }
 
-impl Answering {
+impl Responder {
     /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
         let peer = socket_peercred(&stream).map(|credentials| credentials.uid);
@@ -173,7 +174,7 @@ impl Answering {
     }
 }
 
-impl Answering {
+impl Responder {
     fn log_level(&self, wanted: Option<LogLevel>) -> Value {
         let log = &self.subject.log;
         let before = log.level();
@@ -187,13 +188,13 @@ impl Answering {
     }
 }
 
-fn shown(outcome: &Outcome) -> Value {
+fn shown(outcome: &ReloadOutcome) -> Value {
     match outcome {
-        Outcome::Unchanged => json!({"outcome": "unchanged"}),
-        Outcome::Replaced { generation, announced, summary } => json!({
+        ReloadOutcome::Unchanged => json!({"outcome": "unchanged"}),
+        ReloadOutcome::Replaced { generation, announced, summary } => json!({
             "outcome": "replaced", "generation": generation, "announced": announced, "summary": summary,
         }),
-        Outcome::Failed(failed) => json!({
+        ReloadOutcome::Failed(failed) => json!({
             "outcome": "failed", "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
         }),
     }

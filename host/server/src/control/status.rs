@@ -11,12 +11,12 @@ use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
 use crate::log::OperatorLog;
-use crate::reload::{Attempted, Current, Journal};
+use crate::reload::{Current, Journal, ReloadAttempt};
 use crate::serve::BuildStatus;
 
 /// State that the status comes from.
 #[derive(Clone)]
-pub struct Subject {
+pub struct StatusSources {
     /// The manifest.
     pub manifest: PathBuf,
     /// The serving catalog.
@@ -33,7 +33,7 @@ pub struct Subject {
     pub build: Option<Arc<dyn BuildStatus>>,
 }
 
-impl Subject {
+impl StatusSources {
     /// Its status now.
     pub fn status(&self) -> Value {
         let catalog = self.current.snapshot();
@@ -106,7 +106,7 @@ fn tools(catalog: &Catalog) -> Vec<Value> {
     shown.collect()
 }
 
-fn attempt(attempt: &Attempted) -> Value {
+fn attempt(attempt: &ReloadAttempt) -> Value {
     json!({
         "time": timestamp(attempt.time),
         "trigger": attempt.trigger,

@@ -14,11 +14,11 @@ use toolcell_mcp::http::{
 };
 use toolcell_policy::{Callers, HttpLimit, HttpPolicy, ListenAddress, Manifest};
 
+use super::authenticator::Authenticator;
 use super::certificate;
-use super::doorkeeper::Doorkeeper;
 use super::oauth::Oauth;
 use super::tokens::{TokenFile, Tokens};
-use super::watch::Watching;
+use super::watch::FilePolling;
 use crate::control::remove_if_dead;
 
 /// Address if neither the manifest nor the command line has one.
@@ -48,6 +48,18 @@ impl FromStr for HttpAddress {
     }
 }
 
+/// Settings of the transport from the command line and the manifest.
+pub struct HttpSettings<'a> {
+    /// The address of the command line.
+    pub address: &'a HttpAddress,
+    /// True allows an address that other machines reach without asking callers for a token.
+    pub insecure_public: bool,
+    /// The manifest with the policy of the transport.
+    pub manifest: &'a Manifest,
+    /// The manifest's folder.
+    pub folder: &'a Path,
+}
+
 /// A problem with advice.
 pub struct Problem {
     /// One sentence.
@@ -63,7 +75,7 @@ impl Problem {
 }
 
 /// A transport that is ready to serve.
-pub struct Bound {
+pub struct BoundTransport {
     /// Options of the transport.
     pub options: HttpOptions,
     /// URL of each socket, for people.
@@ -77,7 +89,7 @@ pub struct Bound {
 /// Resources that end with the serving.
 pub struct Guard {
     _sockets: Sockets,
-    _watching: Watching,
+    _polling: FilePolling,
 }
 
 /// Socket files, removed when this is dropped.
@@ -91,23 +103,19 @@ impl Drop for Sockets {
     }
 }
 
-/// Binds the sockets and prepares the transport. `folder` is the manifest's.
-pub fn open(
-    arg: &HttpAddress,
-    manifest: &Manifest,
-    insecure_public: bool,
-    (folder, runtime): (&Path, &Handle),
-) -> Result<Bound, Problem> {
+/// Binds the sockets and prepares the transport.
+pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, Problem> {
+    let HttpSettings { address, insecure_public, manifest, folder } = *settings;
     let default = HttpPolicy::default();
     let policy = manifest.http().unwrap_or(&default);
-    let addresses = addresses(arg, policy)?;
-    refuse_open_doors(&addresses, policy, insecure_public)?;
-    let mut watching = Watching::new(runtime);
+    let addresses = addresses(address, policy)?;
+    refuse_open_access(&addresses, policy, insecure_public)?;
+    let mut polling = FilePolling::new(runtime);
     let certificate = match policy.tls() {
-        Some(files) => Some(certificate::open(files, folder, &mut watching).map_err(Problem::new)?),
+        Some(files) => Some(certificate::open(files, folder, &mut polling).map_err(Problem::new)?),
         None => None,
     };
-    let gatekeeper = gatekeeper(policy, manifest.callers(), (folder, &mut watching))?;
+    let gatekeeper = gatekeeper(policy, manifest.callers(), folder, &mut polling)?;
     let mut sockets = Sockets(Vec::new());
     let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
     let _inside = runtime.enter();
@@ -123,7 +131,7 @@ pub fn open(
     let path = policy.path().to_owned();
     let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic };
     let asks_for_tokens = asks_for_tokens(policy);
-    Ok(Bound { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
+    Ok(BoundTransport { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _polling: polling } })
 }
 
 /// True if callers have to authenticate.
@@ -134,12 +142,13 @@ fn asks_for_tokens(policy: &HttpPolicy) -> bool {
 fn gatekeeper(
     policy: &HttpPolicy,
     callers: &Callers,
-    (folder, watching): (&Path, &mut Watching),
+    folder: &Path,
+    polling: &mut FilePolling,
 ) -> Result<Arc<dyn Gatekeeper>, Problem> {
     if !asks_for_tokens(policy) {
         return Ok(Arc::new(AdmitEveryone));
     }
-    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), watching)).transpose();
+    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), polling)).transpose();
     let tokens =
         tokens.map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?;
     let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
@@ -147,7 +156,7 @@ fn gatekeeper(
         message,
         hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
     })?;
-    Ok(Arc::new(Doorkeeper::new(tokens, oauth)))
+    Ok(Arc::new(Authenticator::new(tokens, oauth)))
 }
 
 fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, Problem> {
@@ -163,7 +172,7 @@ fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress
 
 /// Refuses an address that other machines reach without authentication: anybody there may call
 /// every tool.
-fn refuse_open_doors(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
+fn refuse_open_access(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
     let public = addresses.iter().find(|address| address.is_public());
     let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
     Err(Problem {

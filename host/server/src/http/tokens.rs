@@ -11,7 +11,7 @@ use toolcell_mcp::http::{Admitted, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
 use toolcell_sandbox::Digest;
 
-use super::watch::Watching;
+use super::watch::FilePolling;
 use crate::file::read_bounded;
 
 /// Longest file of tokens, in bytes: some five thousand of them.
@@ -57,8 +57,8 @@ impl TokenFile {
         let bytes = read_bounded(&self.0, FILE_BYTES_MAX).map_err(|problem| format!("{shown} {problem}"))?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let entry = |(place, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", place + 1))
+        let entry = |(index, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", index + 1))
         };
         lines.map(entry).collect()
     }
@@ -96,17 +96,17 @@ pub fn hash(token: &str) -> String {
 }
 
 /// The tokens of the file with their callers.
-pub struct Tokens(Arc<RwLock<Known>>);
+pub struct Tokens(Arc<RwLock<CallersByHash>>);
 
 /// By hash of a token: its caller, and what is cancelled once the token is revoked.
-type Known = HashMap<String, (Caller, Cancellation)>;
+type CallersByHash = HashMap<String, (Caller, Cancellation)>;
 
 impl Tokens {
     /// Reads the file, now and whenever it changes. `Err` is one sentence.
-    pub fn open(file: TokenFile, watching: &mut Watching) -> Result<Self, String> {
-        let known = Arc::new(RwLock::new(known(&file.read()?, &mut Known::new())));
+    pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
+        let known = Arc::new(RwLock::new(known(&file.read()?, &mut CallersByHash::new())));
         let current = Arc::clone(&known);
-        watching.files(vec![file.path().to_owned()], move || {
+        polling.files(vec![file.path().to_owned()], move || {
             // Somebody may have removed the file so that nobody gets in.
             let entries = file.read().unwrap_or_else(|problem| {
                 tracing::error!("no token is known any more: {problem}");
@@ -131,18 +131,18 @@ impl Tokens {
 }
 
 /// The callers of these lines. Unchanged ones are moved over from `before`; the rest stays there.
-fn known(entries: &[TokenEntry], before: &mut Known) -> Known {
+fn known(entries: &[TokenEntry], before: &mut CallersByHash) -> CallersByHash {
     let entry = |entry: &TokenEntry| {
         let caller = Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
-        let kept = before.remove(&entry.hash);
-        let (same, other): (Option<_>, Option<_>) = match kept {
-            Some(kept) if kept.0 == caller => (Some(kept), None),
-            other => (None, other),
+        let unchanged = match before.remove(&entry.hash) {
+            Some(known) if known.0 == caller => Some(known),
+            Some((_, revoked)) => {
+                revoked.cancel();
+                None
+            }
+            None => None,
         };
-        if let Some((_, revoked)) = other {
-            revoked.cancel();
-        }
-        (entry.hash.clone(), same.unwrap_or_else(|| (caller, Cancellation::new())))
+        (entry.hash.clone(), unchanged.unwrap_or_else(|| (caller, Cancellation::new())))
     };
     entries.iter().map(entry).collect()
 }

@@ -5,27 +5,27 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 
 /// Interval of polls. Renewing certificates and revoking tokens needs no more.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
 /// Polls of several groups of files; they end when dropped.
-pub struct Watching {
+pub struct FilePolling {
     runtime: Handle,
     tasks: Vec<JoinHandle<()>>,
 }
 
 /// A group of files with the function to call after a change.
-struct Watched<F> {
+struct PolledFiles<F> {
     paths: Vec<PathBuf>,
     last: Stamps,
     changed: F,
 }
 
-impl<F: Fn()> Watched<F> {
+impl<F: Fn()> PolledFiles<F> {
     fn look(&mut self) {
-        let now = stamp::all(&self.paths);
+        let now = file_stamp::all(&self.paths);
         if now != self.last {
             self.last = now;
             (self.changed)();
@@ -33,18 +33,18 @@ impl<F: Fn()> Watched<F> {
     }
 }
 
-impl Watching {
+impl FilePolling {
     pub fn new(runtime: &Handle) -> Self {
         Self { runtime: runtime.clone(), tasks: Vec::new() }
     }
 
     /// Calls `changed` after one of the files changed.
     pub fn files(&mut self, paths: Vec<PathBuf>, changed: impl Fn() + Send + 'static) {
-        let last = stamp::all(&paths);
-        let mut watched = Watched { paths, last, changed };
+        let last = file_stamp::all(&paths);
+        let mut watched = PolledFiles { paths, last, changed };
         self.tasks.push(self.runtime.spawn(async move {
             loop {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_EVERY).await;
                 // A hanging mount takes seconds, which the thread that drives connections does not
                 // have.
                 let looked = tokio::task::spawn_blocking(move || {
@@ -60,7 +60,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for FilePolling {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }

@@ -17,18 +17,19 @@ pub struct Approval {
     /// The component's name, or that of one of its tools.
     pub name: String,
     /// Digest of the bytes that were seen; `None`: approves any bytes.
-    pub digest: Option<Seen>,
+    pub digest: Option<SeenDigest>,
 }
 
 /// Digest of bytes that a person saw, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Seen(String);
+pub struct SeenDigest(String);
 
 impl Approval {
     /// Checks that these bytes are the ones that were seen. `Err` is one sentence.
     pub fn check(&self, component: &str, digest: &str) -> Result<(), String> {
-        let is_it = |seen: &Seen| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
+        let is_it =
+            |seen: &SeenDigest| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
         if self.digest.as_ref().is_none_or(is_it) {
             return Ok(());
         }
@@ -45,7 +46,7 @@ pub fn command(component: &str, digest: &str) -> String {
     )
 }
 
-impl std::str::FromStr for Seen {
+impl std::str::FromStr for SeenDigest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -58,7 +59,7 @@ impl std::str::FromStr for Seen {
     }
 }
 
-impl TryFrom<String> for Seen {
+impl TryFrom<String> for SeenDigest {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -66,8 +67,8 @@ impl TryFrom<String> for Seen {
     }
 }
 
-impl From<Seen> for String {
-    fn from(seen: Seen) -> Self {
+impl From<SeenDigest> for String {
+    fn from(seen: SeenDigest) -> Self {
         seen.0
     }
 }
@@ -93,7 +94,7 @@ mod tests {
             assert_eq!(approval(seen).check("tool", &digest).is_ok(), is_it, "{seen:?}");
         }
         for wrong in ["", "0123", "0123456789ABCDEF", "sha1:0123456789abcdef"] {
-            assert!(wrong.parse::<Seen>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SeenDigest>().is_err(), "{wrong}");
         }
         assert_eq!(command("tool", &digest), "toolcell approve tool --digest 0123456789abcdef0123456789abcdef");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
-use crate::aside;
+use crate::blocking_files;
 use crate::file::read_bounded;
 
 /// The file's name, beside the manifest.
@@ -69,7 +69,7 @@ pub fn path_beside(manifest: &Path) -> PathBuf {
 /// Reads the lock; `None` if there is none.
 pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     let own = path.to_owned();
-    if let Ok(Err(error)) = aside::run(path, move |_| fs::symlink_metadata(own))
+    if let Ok(Err(error)) = blocking_files::run(path, move |_| fs::symlink_metadata(own))
         && error.kind() == io::ErrorKind::NotFound
     {
         return Ok(None);

@@ -4,18 +4,18 @@
 //! Holds the file, its form of a catalog, and the differences of two in words. Must not hold: the
 //! effect of a difference (see `reload` and the commands).
 mod approval;
-mod confirmed;
+mod confirmation;
 mod differ;
 mod file;
 mod grants;
+mod json_diff;
 mod pinned;
 mod text;
-mod words;
 
-pub use approval::{Approval, Seen, command as approving};
+pub use approval::{Approval, SeenDigest, command as approving};
 pub use differ::{Drift, drift, withheld};
 pub use file::{LockError, path_beside, read, remove_drafts, write};
-pub use pinned::{Component, Lock};
+pub use pinned::{Lock, PinnedComponent};
 
 /// True if the new grants lack anything of the old ones.
 pub use grants::narrowed;

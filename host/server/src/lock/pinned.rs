@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolcell_mcp::{Revision, Tool as Served};
 use toolcell_sandbox::Digest;
 
-use super::confirmed::Confirmed;
+use super::confirmation::ConfirmationRule;
 use super::grants;
 use crate::catalog::{Catalog, LoadedComponent, Offer};
 
@@ -14,12 +14,12 @@ use crate::catalog::{Catalog, LoadedComponent, Offer};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     /// By the component's name in the manifest.
-    pub components: BTreeMap<String, Component>,
+    pub components: BTreeMap<String, PinnedComponent>,
 }
 
 /// One component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Component {
+pub struct PinnedComponent {
     /// As the manifest writes it.
     pub source: String,
     /// `sha256:…` of its bytes.
@@ -29,12 +29,12 @@ pub struct Component {
     /// The version of the tool contract that it exports.
     pub contract: String,
     /// By the name that clients see.
-    pub tools: BTreeMap<String, Tool>,
+    pub tools: BTreeMap<String, PinnedTool>,
 }
 
 /// One tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tool {
+pub struct PinnedTool {
     /// `sha256:…` of [`definition`](Self::definition) as JSON with sorted keys and without spaces.
     pub definition_digest: String,
     /// The definition as clients see it.
@@ -44,14 +44,14 @@ pub struct Tool {
     /// Its grants in words, one a line, sorted.
     pub grants: Vec<String>,
     /// Rule for calls that a person confirms.
-    pub confirmed: Confirmed,
+    pub confirmed: ConfirmationRule,
 }
 
 impl Lock {
     /// The lock of this catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let component = |component: &std::sync::Arc<LoadedComponent>| {
-            (component.name().to_owned(), Component::of(catalog, component))
+            (component.name().to_owned(), PinnedComponent::of(catalog, component))
         };
         Self { components: catalog.components().iter().map(component).collect() }
     }
@@ -74,7 +74,7 @@ impl Lock {
     }
 }
 
-impl Component {
+impl PinnedComponent {
     fn of(catalog: &Catalog, component: &std::sync::Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
         let own = catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
@@ -83,12 +83,12 @@ impl Component {
             digest: component.digest().to_owned(),
             size_bytes: inspection.size_bytes(),
             contract: inspection.contract_version().unwrap_or("none").to_owned(),
-            tools: own.map(|offer| (offer.tool().definition().name.clone(), Tool::of(&offer))).collect(),
+            tools: own.map(|offer| (offer.tool().definition().name.clone(), PinnedTool::of(&offer))).collect(),
         }
     }
 }
 
-impl Tool {
+impl PinnedTool {
     fn of(offer: &Offer<'_>) -> Self {
         let definition = definition(offer.tool());
         let mut granted = offer.grants().canonical();

@@ -46,22 +46,22 @@ const CONNECTION_TIME: Duration = Duration::from_secs(10);
 const ACCEPT_RESTS: Duration = Duration::from_millis(100);
 
 /// A bound socket for the page.
-pub struct Bound {
+pub struct BoundPage {
     socket: std::net::TcpListener,
     address: SocketAddr,
     doors: OriginPolicy,
 }
 
 /// The served page; it ends when dropped.
-pub struct Listening(JoinHandle<()>);
+pub struct ServedPage(JoinHandle<()>);
 
-impl Drop for Listening {
+impl Drop for ServedPage {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Bound {
+impl BoundPage {
     /// Binds the address of the command line, or else of the manifest; `None` if neither has one.
     pub fn open(
         arg: Option<SocketAddr>,
@@ -91,21 +91,21 @@ impl Bound {
     }
 
     /// Starts serving the page.
-    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<Listening> {
+    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {
         let _inside = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        let asked = Arc::new(Asked { page: Arc::new(page), doors: self.doors });
-        Ok(Listening(runtime.spawn(accept(socket, asked))))
+        let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.doors });
+        Ok(ServedPage(runtime.spawn(accept(socket, asked))))
     }
 }
 
 /// State that requests are answered from.
-struct Asked {
+struct PageServer {
     page: Arc<Page>,
     doors: OriginPolicy,
 }
 
-async fn accept(socket: TcpListener, asked: Arc<Asked>) {
+async fn accept(socket: TcpListener, asked: Arc<PageServer>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -124,7 +124,7 @@ async fn accept(socket: TcpListener, asked: Arc<Asked>) {
 }
 
 /// One request, one response.
-async fn converse(stream: TcpStream, asked: Arc<Asked>) {
+async fn converse(stream: TcpStream, asked: Arc<PageServer>) {
     let Ok(local) = stream.local_addr() else { return };
     let respond = service_fn(move |request: Request<Incoming>| {
         let asked = Arc::clone(&asked);
@@ -141,7 +141,7 @@ async fn converse(stream: TcpStream, asked: Arc<Asked>) {
     let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
 }
 
-impl Asked {
+impl PageServer {
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
         if !self.doors.allows(&parts, Some(local)) {

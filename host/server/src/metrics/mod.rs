@@ -9,6 +9,6 @@ mod page;
 mod process;
 mod requests;
 
-pub use listen::{Bound, Listening};
-pub use page::{Page, Sources};
-pub use requests::Requests;
+pub use listen::{BoundPage, ServedPage};
+pub use page::{MetricSources, Page};
+pub use requests::RequestCounters;

@@ -9,20 +9,20 @@ use crate::traces::Traces;
 
 /// Of each method, the number of requests by era and of error replies by code.
 #[derive(Default)]
-struct Counts {
+struct MethodCounts {
     came: [AtomicU64; 2],
     errors: [AtomicU64; ErrorCode::ALL.len()],
 }
 
 /// Observes requests.
 #[derive(Default)]
-pub struct Requests {
+pub struct RequestCounters {
     /// In the order of [`methods`].
-    counts: [Counts; Method::ALL.len() + 1],
+    counts: [MethodCounts; Method::ALL.len() + 1],
     traces: Option<Arc<Traces>>,
 }
 
-impl Requests {
+impl RequestCounters {
     /// Also traces them.
     pub fn traced(traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..Self::default() }
@@ -53,13 +53,13 @@ impl Requests {
         errors
     }
 
-    fn of(&self, method: Option<Method>) -> Option<&Counts> {
+    fn of(&self, method: Option<Method>) -> Option<&MethodCounts> {
         let place = methods().position(|known| known == method)?;
         self.counts.get(place)
     }
 }
 
-impl Observer for Requests {
+impl Observer for RequestCounters {
     fn wants_details(&self) -> bool {
         self.traces.is_some()
     }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn errors_of_one_number_are_one() {
-        let requests = Requests::default();
+        let requests = RequestCounters::default();
         let method = Some(Method::ListTools);
         for error in [None, Some(ErrorCode::InvalidParams), Some(ErrorCode::InvalidMeta), Some(ErrorCode::Internal)] {
             requests.requested(method, true);

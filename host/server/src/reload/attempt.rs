@@ -13,14 +13,14 @@ use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, r
 
 use super::current::Current;
 use super::difference::Difference;
-use super::files::Files;
-use super::journal::{Attempted, Failed, Journal, Quarantined};
-use crate::aside;
+use super::files::WatchedFiles;
+use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
+use crate::blocking_files;
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, folder_of, side_files};
-use crate::lock::{self, Approval, Component, Drift, Lock, drift};
+use crate::file_stamp;
+use crate::lock::{self, Approval, Drift, Lock, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
-use crate::stamp;
 
 /// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
@@ -46,7 +46,7 @@ pub struct Setup {
     /// Remembers attempts.
     pub journal: Arc<Journal>,
     /// The watched files.
-    pub files: Files,
+    pub files: WatchedFiles,
     /// Path of the lock, if only pinned components may be served.
     pub lock: Option<PathBuf>,
 }
@@ -69,7 +69,7 @@ pub struct Reloader {
 
 /// Outcome of an attempt.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum ReloadOutcome {
     /// The files equal the serving generation.
     Unchanged,
     /// A new generation serves.
@@ -82,7 +82,7 @@ pub enum Outcome {
         summary: String,
     },
     /// The old generation still serves.
-    Failed(Failed),
+    Failed(ReloadFailure),
 }
 
 /// A built generation with its manifest and warnings.
@@ -122,27 +122,27 @@ impl Reloader {
 
     /// Reads the files, and replaces the catalog if they differ. The caller then
     /// [`report`s](Self::report) the outcome.
-    pub fn attempt(&mut self, trigger: &'static str) -> Outcome {
+    pub fn attempt(&mut self, trigger: &'static str) -> ReloadOutcome {
         let old = self.setup.current.snapshot();
         self.note_files();
         let proposal = match self.propose(trigger, &old) {
             Ok(proposal) => proposal,
-            Err(failed) => return Outcome::Failed(failed),
+            Err(failed) => return ReloadOutcome::Failed(failed),
         };
         self.say_what_waits(&proposal.manifest);
         self.server = proposal.manifest.server().clone();
         self.say_warnings(&proposal.warnings);
         if Difference::is_none(&old, &proposal.catalog) {
-            return Outcome::Unchanged;
+            return ReloadOutcome::Unchanged;
         }
         self.replace(trigger, &old, proposal.catalog)
     }
 
     /// Reads the manifest and builds a generation.
-    fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, Failed> {
+    fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, ReloadFailure> {
         let path = self.setup.manifest_path.clone();
-        let file = ManifestFile::read(&path).map_err(|problem| Failed::saying(&problem))?;
-        let parsed = parse(&file.source()).map_err(|problems| Failed::with(&file, &problems))?;
+        let file = ManifestFile::read(&path).map_err(|problem| ReloadFailure::saying(&problem))?;
+        let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
         // Stamped before they are read, like the manifest: any change from here on is seen.
         self.served = sources(&manifest, &path);
@@ -158,7 +158,7 @@ impl Reloader {
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
         let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
         let Built { catalog, problems, withheld } = built;
-        let Some(catalog) = catalog else { return Err(Failed::with(&file, &problems)) };
+        let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
         self.withheld = withheld;
         let catalog = self.hold_back(old, catalog, locked.as_ref())?;
@@ -168,15 +168,15 @@ impl Reloader {
 
     /// The catalog without components that differ from the lock. Those keep serving their old
     /// version; new ones are not served.
-    fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, Failed> {
+    fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, ReloadFailure> {
         let Some(locked) = locked else { return Ok(built) };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
         let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
         let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
         held.extend(
-            self.withheld.iter().map(|withheld| {
-                lock::withheld(locked, &withheld.name, (&withheld.digest, withheld.bytes.len() as u64))
-            }),
+            self.withheld
+                .iter()
+                .map(|withheld| lock::withheld(locked, &withheld.name, &withheld.digest, withheld.bytes.len() as u64)),
         );
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
@@ -193,11 +193,11 @@ impl Reloader {
         }
         let built = Arc::new(built);
         self.proposed = Some(Arc::clone(&built));
-        let collide = |error| Failed::saying(&format!("with what is quarantined as it was, {error}"));
+        let collide = |error| ReloadFailure::saying(&format!("with what is quarantined as it was, {error}"));
         built.holding(&names, old).map_err(collide)
     }
 
-    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), Failed> {
+    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
         let quarantined = held.into_iter().map(|drift| {
             let Drift { component, differences, digest, .. } = drift;
             Quarantined { component, digest, differences }
@@ -221,7 +221,7 @@ impl Reloader {
 
     /// Pins the component quarantined under this name, as it was quarantined. Does nothing if the
     /// server is not locked, or if another process pinned the component meanwhile.
-    pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
+    pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
         let mut locked = read_lock(&path)?;
         self.look_into(approval, &locked)?;
@@ -230,27 +230,28 @@ impl Reloader {
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
             return match serving.component_named(&approval.name) {
                 Some(component) if as_pinned(component) => Ok(()),
-                _ => Err(Failed::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
+                _ => Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
             };
         };
         let digest = pinned.digest.clone();
-        approval.check(&component, &digest).map_err(|problem| Failed::saying(&problem))?;
+        approval.check(&component, &digest).map_err(|problem| ReloadFailure::saying(&problem))?;
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
         let own = path.clone();
-        let written = aside::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
-        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| Failed::saying(&problem))
+        let written =
+            blocking_files::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
+        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
     }
 
     /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
-    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), Failed> {
+    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), ReloadFailure> {
         let old = self.setup.current.snapshot();
         let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
         let is_named = |held: &&Withheld| held.name == approval.name || named.as_ref() == Some(&held.name);
         let (Some(held), Some(manifest)) = (self.withheld.iter().find(is_named), &self.withheld_of) else {
             return Ok(());
         };
-        approval.check(&held.name, &held.digest).map_err(|problem| Failed::saying(&problem))?;
+        approval.check(&held.name, &held.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
         let mut pinned = locked.digests();
         pinned.insert(held.name.clone(), held.digest.clone());
         let earlier = [Arc::clone(&old)];
@@ -259,13 +260,14 @@ impl Reloader {
         let folder = folder_of(&self.setup.manifest_path);
         let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &|_| {});
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
-        let catalog = catalog.ok_or_else(|| Failed::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
+        let catalog =
+            catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
         self.proposed = Some(Arc::new(catalog));
         Ok(())
     }
 
     /// The component quarantined under this name, which may be a tool's.
-    fn quarantined_as(&self, name: &str) -> Option<(String, Component)> {
+    fn quarantined_as(&self, name: &str) -> Option<(String, PinnedComponent)> {
         let mut now = Lock::of(self.proposed.as_ref()?);
         let component = now.component_named(name)?.to_owned();
         let quarantined = self.setup.journal.quarantined();
@@ -273,17 +275,17 @@ impl Reloader {
         is_held.then(|| now.components.remove_entry(&component)).flatten()
     }
 
-    fn note(&self, event: Event<'_>) -> Result<(), Failed> {
+    fn note(&self, event: Event<'_>) -> Result<(), ReloadFailure> {
         let recorded = self.setup.sink.record(|| event);
-        recorded.map_err(|error| Failed::saying(&format!("the audit cannot be written: {error}")))
+        recorded.map_err(|error| ReloadFailure::saying(&format!("the audit cannot be written: {error}")))
     }
 
     /// Records, then swaps: a change that cannot be recorded does not happen.
-    fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> Outcome {
+    fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> ReloadOutcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
         if let Err(error) = self.record(trigger, &difference, old, &new) {
-            return Outcome::Failed(Failed::saying(&format!("the audit cannot be written: {error}")));
+            return ReloadOutcome::Failed(ReloadFailure::saying(&format!("the audit cannot be written: {error}")));
         }
         let new = Arc::new(new);
         self.setup.current.replace(Arc::clone(&new));
@@ -291,7 +293,7 @@ impl Reloader {
             self.end_narrowed(&new);
         }
         let announced = self.setup.server.catalog_replaced(old, &new);
-        Outcome::Replaced { generation, announced, summary: difference.summary() }
+        ReloadOutcome::Replaced { generation, announced, summary: difference.summary() }
     }
 
     /// Ends calls on earlier generations whose tools were narrowed. A component that left the
@@ -331,21 +333,21 @@ impl Reloader {
     }
 
     /// Logs, records and remembers an outcome.
-    pub fn report(&self, trigger: &'static str, began: Instant, outcome: &Outcome) {
+    pub fn report(&self, trigger: &'static str, began: Instant, outcome: &ReloadOutcome) {
         let generation = self.generation();
         let (replaced, announced, summary) = match outcome {
-            Outcome::Unchanged => {
+            ReloadOutcome::Unchanged => {
                 self.setup.journal.is_well();
                 tracing::debug!("looked ({trigger}): the files say what is served");
                 return;
             }
-            Outcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
-            Outcome::Failed(failed) => (false, false, failed.summary.clone()),
+            ReloadOutcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
+            ReloadOutcome::Failed(failed) => (false, false, failed.summary.clone()),
         };
         let took = began.elapsed();
         let (time, took_ms) = (SystemTime::now(), took.as_millis());
         let failed = match outcome {
-            Outcome::Failed(failed) => {
+            ReloadOutcome::Failed(failed) => {
                 self.record_failure(trigger, failed);
                 tracing::error!(
                     "not reloaded: {summary}; generation {generation} serves on, {SERVES_ON}\n{}",
@@ -359,11 +361,11 @@ impl Reloader {
                 None
             }
         };
-        let attempted = Attempted { time, trigger, generation, replaced, announced, took, summary };
+        let attempted = ReloadAttempt { time, trigger, generation, replaced, announced, took, summary };
         self.setup.journal.attempted(attempted, failed);
     }
 
-    fn record_failure(&self, trigger: &str, failed: &Failed) {
+    fn record_failure(&self, trigger: &str, failed: &ReloadFailure) {
         let cause = if failed.drawn.is_empty() { &failed.summary } else { &failed.drawn };
         let event = || {
             let (generation, cause) = (self.generation(), Clipped(cause));
@@ -376,7 +378,7 @@ impl Reloader {
 
     /// Takes the stamps of all files now.
     fn note_files(&self) {
-        self.setup.files.reading(stamp::all(&self.files()));
+        self.setup.files.reading(file_stamp::all(&self.files()));
     }
 
     /// Files of the serving catalog, the manifest, and the lock.
@@ -403,7 +405,7 @@ impl Reloader {
     }
 }
 
-impl Failed {
+impl ReloadFailure {
     /// A failure without a place in the manifest.
     pub fn saying(problem: &str) -> Self {
         let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
@@ -427,8 +429,8 @@ impl Failed {
     }
 }
 
-fn read_lock(path: &Path) -> Result<Lock, Failed> {
-    let saying = |problem: String| Failed::saying(&problem);
+fn read_lock(path: &Path) -> Result<Lock, ReloadFailure> {
+    let saying = |problem: String| ReloadFailure::saying(&problem);
     let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
     locked.ok_or_else(|| {
         saying(format!("{} is gone, and nothing else is to be served; `toolcell lock` writes it", path.display()))

@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use toolcell_mcp::{Catalog as _, Host, Observer};
 
 use crate::catalog::Catalog;
-use crate::metrics::Requests;
+use crate::metrics::RequestCounters;
 
 /// The current catalog.
 pub struct Current {
@@ -13,7 +13,7 @@ pub struct Current {
     /// Earlier catalogs. Dropped ones are removed at the next access.
     earlier: Mutex<Vec<Weak<Catalog>>>,
     /// Observer of requests.
-    requests: Arc<Requests>,
+    requests: Arc<RequestCounters>,
 }
 
 impl Host for Current {
@@ -30,13 +30,13 @@ impl Host for Current {
 
 impl Current {
     /// Serves this first catalog, with this observer of requests.
-    pub fn new(catalog: Catalog, requests: Requests) -> Self {
+    pub fn new(catalog: Catalog, requests: RequestCounters) -> Self {
         let requests = Arc::new(requests);
         Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests }
     }
 
     /// Observer of requests.
-    pub fn requests(&self) -> &Arc<Requests> {
+    pub fn requests(&self) -> &Arc<RequestCounters> {
         &self.requests
     }
 

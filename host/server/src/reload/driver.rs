@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::attempt::{Outcome, Reloader};
-use super::journal::Failed;
+use super::attempt::{ReloadOutcome, Reloader};
+use super::journal::ReloadFailure;
 use crate::lock::Approval;
 
 /// Most orders that wait. Further ones would repeat them.
@@ -31,9 +31,9 @@ enum Order {
     /// SIGHUP.
     Hangup,
     /// A person asks, and waits for the outcome.
-    Asked(oneshot::Sender<Outcome>),
+    Asked(oneshot::Sender<ReloadOutcome>),
     /// A person approves a quarantined component, and waits for the outcome.
-    Approve(Approval, oneshot::Sender<Outcome>),
+    Approve(Approval, oneshot::Sender<ReloadOutcome>),
     Stop,
 }
 
@@ -53,8 +53,8 @@ pub struct Driver {
 #[derive(Default)]
 struct Batch {
     hangup: bool,
-    asked: Vec<oneshot::Sender<Outcome>>,
-    approvals: Vec<(Approval, oneshot::Sender<Outcome>)>,
+    asked: Vec<oneshot::Sender<ReloadOutcome>>,
+    approvals: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
     approved: bool,
     stop: bool,
 }
@@ -71,16 +71,19 @@ impl Orders {
     }
 
     /// Orders a reload; `None` if too many orders wait, or the thread has ended.
-    pub fn ask(&self) -> Option<oneshot::Receiver<Outcome>> {
+    pub fn ask(&self) -> Option<oneshot::Receiver<ReloadOutcome>> {
         self.expect(Order::Asked)
     }
 
     /// Orders an approval of a quarantined component.
-    pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<Outcome>> {
+    pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
         self.expect(|answer| Order::Approve(approval, answer))
     }
 
-    fn expect(&self, order: impl FnOnce(oneshot::Sender<Outcome>) -> Order) -> Option<oneshot::Receiver<Outcome>> {
+    fn expect(
+        &self,
+        order: impl FnOnce(oneshot::Sender<ReloadOutcome>) -> Order,
+    ) -> Option<oneshot::Receiver<ReloadOutcome>> {
         let (answer, answered) = oneshot::channel();
         match self.0.try_send(order(answer)) {
             Ok(()) => Some(answered),
@@ -158,7 +161,7 @@ impl Batch {
                     self.approved = true;
                     self.asked.push(answer);
                 }
-                Err(failed) => drop(answer.send(Outcome::Failed(failed))),
+                Err(failed) => drop(answer.send(ReloadOutcome::Failed(failed))),
             }
         }
     }
@@ -176,7 +179,7 @@ impl Inbox {
             let began = Instant::now();
             batch.approve(&mut reloader);
             let mut outcome = attempt(&mut reloader, batch.trigger());
-            if matches!(outcome, Outcome::Failed(_)) && !batch.is_deliberate() {
+            if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
                 outcome = self.settle(&mut reloader, &mut batch, outcome);
             }
             reloader.report(batch.trigger(), began, &outcome);
@@ -198,9 +201,9 @@ impl Inbox {
 
     /// Tries again while a file may be half written, until it is valid or has not changed for a
     /// while.
-    fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: Outcome) -> Outcome {
+    fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: ReloadOutcome) -> ReloadOutcome {
         let began = Instant::now();
-        while matches!(outcome, Outcome::Failed(_)) {
+        while matches!(outcome, ReloadOutcome::Failed(_)) {
             match self.0.recv_timeout(SETTLED_AFTER) {
                 Ok(order) => {
                     batch.take(order);
@@ -220,7 +223,7 @@ impl Inbox {
             }
             // Checked after an attempt, not instead of one: an order is always served, since nobody
             // repeats it.
-            if let Outcome::Failed(failed) = &mut outcome
+            if let ReloadOutcome::Failed(failed) = &mut outcome
                 && began.elapsed() > SETTLES_WITHIN
             {
                 failed.summary.push_str(" (the files are still being written to)");
@@ -232,7 +235,8 @@ impl Inbox {
 }
 
 /// A panic in a build is a failed attempt, not the end of reloading.
-fn attempt(reloader: &mut Reloader, trigger: &'static str) -> Outcome {
-    catch_unwind(AssertUnwindSafe(|| reloader.attempt(trigger)))
-        .unwrap_or_else(|_| Outcome::Failed(Failed::saying("the host failed while it looked; its stderr says more")))
+fn attempt(reloader: &mut Reloader, trigger: &'static str) -> ReloadOutcome {
+    catch_unwind(AssertUnwindSafe(|| reloader.attempt(trigger))).unwrap_or_else(|_| {
+        ReloadOutcome::Failed(ReloadFailure::saying("the host failed while it looked; its stderr says more"))
+    })
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 
 /// The files to watch. Cheap to clone.
 #[derive(Clone)]
-pub struct Files(Arc<Shared>);
+pub struct WatchedFiles(Arc<Shared>);
 
 struct Shared {
     /// Stamps from before they were last read.
@@ -19,7 +19,7 @@ struct Shared {
     other: PipeWriter,
 }
 
-impl Files {
+impl WatchedFiles {
     /// An empty set, and a pipe that becomes readable when the set changes.
     pub fn new() -> io::Result<(Self, PipeReader)> {
         let (reader, other) = io::pipe()?;
@@ -36,7 +36,7 @@ impl Files {
     /// were read are seen.
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
-            let mut seen = stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
+            let mut seen = file_stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
             seen.extend(
                 held.iter().filter(|(path, _)| paths.contains(*path)).map(|(path, look)| (path.clone(), *look)),
             );
@@ -64,13 +64,13 @@ impl Files {
     /// Files that changed since they were last read, with their new stamps.
     pub fn changed(&self) -> Stamps {
         let seen = self.seen().clone();
-        let now = stamp::all(seen.keys());
+        let now = file_stamp::all(seen.keys());
         now.into_iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).collect()
     }
 
     /// True if any file was changed at this time or later.
     pub fn changed_since(&self, time: SystemTime) -> bool {
-        stamp::any_since(&self.seen(), time)
+        file_stamp::any_since(&self.seen(), time)
     }
 
     fn seen(&self) -> MutexGuard<'_, Stamps> {
@@ -88,8 +88,8 @@ mod tests {
     fn what_changes_between_being_read_and_the_next_note_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let (manifest, component) = (folder.path().join("toolcell.toml"), folder.path().join("tool.wasm"));
-        let (files, _others) = Files::new().unwrap();
-        files.reading(stamp::all([&manifest]));
+        let (files, _others) = WatchedFiles::new().unwrap();
+        files.reading(file_stamp::all([&manifest]));
         // Written after it was read, and before its components are known.
         fs::write(&manifest, "other").unwrap();
         fs::write(&component, "code").unwrap();

@@ -9,13 +9,13 @@ mod difference;
 mod driver;
 mod files;
 mod journal;
+mod path_entries;
 mod restart;
-mod trail;
 mod watch;
 
-pub use attempt::{Outcome, Reloader, Setup};
+pub use attempt::{ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};
-pub use files::Files;
-pub use journal::{Attempted, Journal};
-pub use watch::{Watch, Watcher};
+pub use files::WatchedFiles;
+pub use journal::{Journal, ReloadAttempt};
+pub use watch::{Watch, WatchInput, Watcher};

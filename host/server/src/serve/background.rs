@@ -9,13 +9,13 @@ use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
 use crate::catalog::{Builder, folder_of};
-use crate::control::{Control, ControlSocket, Subject};
+use crate::control::{Control, ControlSocket, StatusSources};
 use crate::error::{StartError, StepExt as _};
 use crate::lock;
-use crate::reload::{Driver, Files, Orders, Reloader, Setup, Watcher};
+use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
 
 /// State that the background work starts from.
-pub(super) struct Beginning {
+pub(super) struct InitialState {
     /// The manifest.
     pub(super) manifest: Manifest,
     /// Builds further generations.
@@ -36,18 +36,18 @@ impl Background {
     pub(super) fn start(
         options: &ServerOptions,
         serving: &Serving,
-        beginning: Beginning,
+        initial: InitialState,
         stop: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<(Self, Orders), StartError> {
-        let (files, others) = Files::new().step("no pipe for the files that are watched")?;
-        let Beginning { manifest, builder, began } = beginning;
-        let setup = setup(serving, (manifest, builder), &files);
+        let (files, set_changed) = WatchedFiles::new().step("no pipe for the files that are watched")?;
+        let InitialState { manifest, builder, began } = initial;
+        let setup = setup(serving, manifest, builder, &files);
         let base = folder_of(&serving.opened.path);
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
         let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
-        let watched = (files.clone(), others);
+        let watched = WatchInput { files: files.clone(), set_changed };
         let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
         // A change during the read would go unseen: this reload examines the files again.
         if files.changed_since(began) {
@@ -61,7 +61,7 @@ impl Background {
     }
 }
 
-fn setup(serving: &Serving, (manifest, builder): (Manifest, Builder), files: &Files) -> Setup {
+fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &WatchedFiles) -> Setup {
     let path = &serving.opened.path;
     Setup {
         manifest_path: path.clone(),
@@ -84,9 +84,8 @@ fn control(
     began: SystemTime,
     orders: &Orders,
 ) -> Result<Option<Control>, StartError> {
-    let path = &serving.opened.path;
-    let subject = Subject {
-        manifest: path.clone(),
+    let subject = StatusSources {
+        manifest: serving.opened.path.clone(),
         current: Arc::clone(&serving.current),
         journal: Arc::clone(&serving.journal),
         started: (Instant::now(), began),
@@ -95,7 +94,7 @@ fn control(
         build: options.build.clone(),
     };
     let runtime = serving.machine.runtime.handle();
-    match Control::start(runtime, (&options.control, path), subject, orders.clone()) {
+    match Control::start(runtime, &options.control, subject, orders.clone()) {
         Err(problem) if matches!(options.control, ControlSocket::At(_)) => {
             Err(StartError::refused(format!("the control socket: {problem}")))
         }

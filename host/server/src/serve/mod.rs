@@ -23,13 +23,13 @@ use crate::http::HttpAddress;
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
-use crate::metrics::{Bound, Listening, Page, Requests, Sources};
+use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage};
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
 use crate::reload::{Current, Journal, Orders, Watch};
 use crate::traces::Traces;
 pub(crate) use audit::{open_audit, record_components};
-use background::{Background, Beginning};
+use background::{Background, InitialState};
 use transport::Transport;
 
 /// Time left for a guest's blocking operations once all calls are answered. Then the process ends
@@ -90,7 +90,7 @@ pub struct Running {
     stop: Arc<dyn Fn() + Send + Sync>,
     orders: Orders,
     background: Background,
-    metrics: Option<Listening>,
+    metrics: Option<ServedPage>,
 }
 
 /// The current catalog, and everything that observes the server.
@@ -101,13 +101,13 @@ struct Serving {
     current: Arc<Current>,
     server: Arc<toolcell_mcp::Server<Current>>,
     journal: Arc<Journal>,
-    observed: Observed,
+    observed: ObservationFile,
     log: Arc<dyn OperatorLog>,
     traces: Option<Arc<Traces>>,
 }
 
 /// Records of denied attempts with their file, if the operator asked for one.
-struct Observed(Option<(Arc<Observation>, PathBuf)>);
+struct ObservationFile(Option<(Arc<Observation>, PathBuf)>);
 
 impl Server {
     /// Binds the sockets, records the start, and watches the files of the opened manifest.
@@ -120,18 +120,18 @@ impl Server {
         let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
         audit::record_start(&sink, &opened, &catalog)?;
         look_at_lock(&opened, &catalog, log.as_ref());
-        let observed = Observed::open(options.observe.clone())?;
+        let observed = ObservationFile::open(options.observe.clone())?;
         let transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
-        let current = Arc::new(Current::new(catalog, Requests::traced(traces.clone())));
+        let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone())));
         let server = identity::server(&opened.path, &manifest, &current)?;
-        let bound = Bound::open(options.metrics, manifest.metrics(), options.insecure_public)?;
+        let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
         let journal = Arc::new(Journal::default());
         let serving = Serving { opened, machine, sink, current, server, journal, observed, log, traces };
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
-        let beginning = Beginning { manifest, builder, began };
+        let beginning = InitialState { manifest, builder, began };
         let (background, orders) = Background::start(&options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
         Ok(Running { serving, transport, stop, orders, background, metrics })
@@ -197,9 +197,14 @@ fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
 
 impl Serving {
     /// Serves the metrics page.
-    fn show_metrics(&self, bound: Bound, transport: &Transport, started: SystemTime) -> Result<Listening, StartError> {
+    fn show_metrics(
+        &self,
+        bound: BoundPage,
+        transport: &Transport,
+        started: SystemTime,
+    ) -> Result<ServedPage, StartError> {
         let url = bound.url();
-        let page = Page::new(Sources {
+        let page = Page::new(MetricSources {
             current: Arc::clone(&self.current),
             journal: Arc::clone(&self.journal),
             sink: Arc::clone(&self.sink),
@@ -232,7 +237,7 @@ impl Serving {
     }
 }
 
-impl Observed {
+impl ObservationFile {
     fn open(path: Option<PathBuf>) -> Result<Self, StartError> {
         let Some(path) = path else { return Ok(Self(None)) };
         let unwritable = |error: std::io::Error| {

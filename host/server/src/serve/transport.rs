@@ -9,13 +9,13 @@ use toolcell_policy::Manifest;
 use super::{ServerOptions, Serving, TransportOptions};
 use crate::catalog::folder_of;
 use crate::error::{StartError, StepExt as _};
-use crate::http::{self, Bound};
+use crate::http::{self, BoundTransport};
 use crate::machine::Machine;
 
 /// Transport of clients.
 pub(super) enum Transport {
     Stdio { options: StdioOptions, shutdown: Shutdown },
-    Http { bound: Box<Bound>, shutdown: web::Shutdown },
+    Http { bound: Box<BoundTransport>, shutdown: web::Shutdown },
 }
 
 impl Transport {
@@ -33,8 +33,9 @@ impl Transport {
             return Ok(Self::Stdio { options, shutdown });
         };
         let folder = folder_of(path);
-        let at = (folder.as_path(), machine.runtime.handle());
-        let bound = http::open(address, manifest, options.insecure_public, at)
+        let insecure_public = options.insecure_public;
+        let settings = http::HttpSettings { address, insecure_public, manifest, folder: &folder };
+        let bound = http::open(&settings, machine.runtime.handle())
             .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
     }
@@ -83,7 +84,7 @@ impl Transport {
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
             Self::Http { bound, shutdown } => {
-                let Bound { options, endpoints, asks_for_tokens, guard } = *bound;
+                let BoundTransport { options, endpoints, asks_for_tokens, guard } = *bound;
                 for endpoint in endpoints {
                     let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
                     log.announce(&format!("serving {whom} at {endpoint}"));

@@ -31,7 +31,7 @@ pub struct CallTrace {
 }
 
 /// Subject of a call's trace.
-pub struct Subject<'a> {
+pub struct TracedCall<'a> {
     /// The tool, as clients see it.
     pub tool: &'a str,
     /// The component's name in the manifest.
@@ -43,7 +43,7 @@ pub struct Subject<'a> {
 impl Traces {
     /// Begins the trace of a call, or continues its client's; `None` if it is not sampled. Also
     /// returns the context of the host's span, so that the guest's requests can continue it.
-    pub fn begin(self: &Arc<Self>, subject: &Subject<'_>, call: &CallContext) -> Option<(CallTrace, TraceContext)> {
+    pub fn begin(self: &Arc<Self>, subject: &TracedCall<'_>, call: &CallContext) -> Option<(CallTrace, TraceContext)> {
         let parent = call.trace.as_ref().and_then(remote);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut span = SpanBuilder::from_name(format!("{METHOD} {}", subject.tool))
@@ -85,7 +85,7 @@ impl Traces {
         span.end();
     }
 
-    fn attributes(&self, subject: &Subject<'_>, call: &CallContext) -> Vec<KeyValue> {
+    fn attributes(&self, subject: &TracedCall<'_>, call: &CallContext) -> Vec<KeyValue> {
         let client = call.client.as_ref().map(|client| format!("{} {}", cut(&client.name), cut(&client.version)));
         let mut attributes = vec![
             KeyValue::new("mcp.method.name", METHOD),
@@ -114,7 +114,7 @@ impl CallTrace {
     pub fn waited(&self, since: SystemTime) {
         let now = SystemTime::now();
         let _ = self.admitted.set(now);
-        self.child("queue", (since, now), []);
+        self.child("queue", since, now, []);
     }
 
     /// Marks the instance as made: the guest runs from now on.
@@ -157,13 +157,13 @@ impl CallTrace {
         let Some(admitted) = self.admitted.get() else { return };
         let now = SystemTime::now();
         let runs = self.instantiated.get();
-        self.child("instantiate", (*admitted, *runs.unwrap_or(&now)), []);
+        self.child("instantiate", *admitted, *runs.unwrap_or(&now), []);
         if let Some(since) = runs {
             let used = [
                 KeyValue::new("toolcell.fuel", number(usage.fuel)),
                 KeyValue::new("toolcell.memory_peak_bytes", number(usage.memory_peak_bytes)),
             ];
-            self.child("run", (*since, now), used);
+            self.child("run", *since, now, used);
         }
     }
 
@@ -184,7 +184,8 @@ impl CallTrace {
     fn child<const COUNT: usize>(
         &self,
         name: &'static str,
-        (since, until): (SystemTime, SystemTime),
+        since: SystemTime,
+        until: SystemTime,
         attributes: [KeyValue; COUNT],
     ) {
         let span = SpanBuilder::from_name(name).with_start_time(since).with_attributes(attributes);

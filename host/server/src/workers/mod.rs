@@ -2,7 +2,7 @@
 //! alone.
 //!
 //! Work that a reply need not wait for comes after it, on the thread that ran the call: dropping an
-//! instance ([`leave`]), and making others ahead when idle ([`GuestExecutor::run_later`]).
+//! instance ([`drop_later`]), and making others ahead when idle ([`GuestExecutor::run_later`]).
 //!
 //! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that
 //! comes alone over stdio begins on the thread that read it, which saves waking a worker. At its
@@ -44,17 +44,17 @@ struct Shared {
     io: Handle,
     started: Instant,
     /// Time until which the reader begins no call.
-    reader: Caution,
+    reader: Backoff,
     /// Time until which the thread of `io` continues none.
-    driver: Caution,
+    driver: Backoff,
 }
 
 /// Time at which a thread with other duties may run guests again, in microseconds since the
 /// workers' start.
 #[derive(Default)]
-struct Caution(AtomicU64);
+struct Backoff(AtomicU64);
 
-impl Caution {
+impl Backoff {
     fn begin(&self, now_us: u64) {
         self.0.store(now_us.saturating_add(micros(CAUTIOUS)), Ordering::Relaxed);
     }
@@ -145,7 +145,7 @@ thread_local! {
 /// Drops this once the task that this thread polls has ended or waits, so after its reply is
 /// written. Drops it at once if this thread polls none. At most one value waits; an earlier one is
 /// dropped now.
-pub fn leave(thing: Box<dyn Send>) {
+pub fn drop_later(thing: Box<dyn Send>) {
     if POLLS.get() {
         drop(LEFT.replace(Some(thing)));
     }
@@ -216,13 +216,13 @@ impl Shared {
         micros(self.started.elapsed())
     }
 
-    fn is_cautious(&self, caution: &Caution) -> bool {
+    fn is_cautious(&self, caution: &Backoff) -> bool {
         self.now_us() < caution.0.load(Ordering::Relaxed)
     }
 
     /// Runs a guest on a thread with other duties, until it first waits or yields, then its
     /// remaining work. If that took long, the thread runs no further guest for a while.
-    fn run_short(&self, caution: &Caution, run: impl FnOnce() -> Option<Arc<Task>>) {
+    fn run_short(&self, caution: &Backoff, run: impl FnOnce() -> Option<Arc<Task>>) {
         let began = Instant::now();
         with_other_duties(run).into_iter().for_each(|task| self.push(task));
         while let Some(task) = self.next_later(began) {

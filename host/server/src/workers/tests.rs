@@ -131,7 +131,7 @@ fn work_that_comes_alone_to_the_thread_that_drives_is_done_there_and_what_it_lea
         executor.run_driving(Box::pin(async move {
             let is_later = left.clone();
             later.run_later(Box::pin(async move { is_later.send(("later", std::thread::current().id())).unwrap() }));
-            leave(Box::new(Told("left", left)));
+            drop_later(Box::new(Told("left", left)));
             ends.send(("ends", std::thread::current().id())).unwrap();
         }));
         told.send(("goes on", std::thread::current().id())).unwrap();
@@ -205,13 +205,13 @@ fn what_is_left_behind_is_dropped_after_the_work() {
     let (told, events) = mpsc::channel();
     let ends = told.clone();
     workers.executor().run_here(Box::pin(async move {
-        leave(Box::new(Told("left", told)));
+        drop_later(Box::new(Told("left", told)));
         ends.send(("the work ends", std::thread::current().id())).unwrap();
     }));
     let here = std::thread::current().id();
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [("the work ends", here), ("left", here)]);
     let (told, events) = mpsc::channel();
-    leave(Box::new(Told("at once", told)));
+    drop_later(Box::new(Told("at once", told)));
     assert_eq!(events.try_recv(), Ok(("at once", here)));
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolcell_policy::Style;
 
 use super::filter::Filter;
-use super::row::{self, Started};
+use super::row::{self, StartedCall};
 use crate::terminal;
 
 /// Most started calls that wait for their end. A host runs far fewer at once; beyond this, the
@@ -19,7 +19,7 @@ pub struct Printer<'a> {
     filter: Filter<'a>,
     is_json: bool,
     style: Style,
-    started: BTreeMap<u64, Started>,
+    started: BTreeMap<u64, StartedCall>,
     headed: bool,
     unreadable: u64,
     out: BufWriter<StdoutLock<'static>>,
@@ -92,7 +92,7 @@ impl<'a> Printer<'a> {
     fn start(&mut self, id: u64, record: &Value, takes: bool) {
         let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
         let (time, tool) = (row::text(record, "time"), row::text(record, "tool"));
-        self.started.insert(id, Started { time, tool, arguments_bytes, is_asked_for: takes });
+        self.started.insert(id, StartedCall { time, tool, arguments_bytes, is_asked_for: takes });
         if self.started.len() > STARTED_MAX {
             self.started.pop_first();
         }

@@ -14,7 +14,7 @@ const DETAIL_CHARS: usize = 160;
 const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
 
 /// State of a call at its start.
-pub struct Started {
+pub struct StartedCall {
     pub time: String,
     pub tool: String,
     pub arguments_bytes: u64,
@@ -29,7 +29,7 @@ pub fn heading(style: Style) -> String {
 }
 
 /// A finished call, with the state at its start.
-pub fn finished(record: &Value, started: Option<&Started>, style: Style) -> String {
+pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> String {
     let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
     let tool = text(record, "tool");
@@ -64,7 +64,7 @@ pub fn refused(record: &Value, style: Style) -> String {
 }
 
 /// A call that has no end: it still runs, or the process ended without one.
-pub fn unfinished(id: u64, started: &Started, style: Style) -> String {
+pub fn unfinished(id: u64, started: &StartedCall, style: Style) -> String {
     let id = id.to_string();
     let arguments = bytes(started.arguments_bytes);
     let (left, right) = ([&*shown_time(&started.time), &id, "(no end)", &started.tool], ["", "", "", &arguments, ""]);

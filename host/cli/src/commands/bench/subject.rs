@@ -39,7 +39,7 @@ pub struct Plan {
 }
 
 /// Number of calls left, shared by several chains.
-struct Left {
+struct RemainingCalls {
     calls: AtomicU32,
     end: Option<Instant>,
 }
@@ -51,14 +51,14 @@ impl Subject {
 
     /// Makes some calls that do not count.
     pub async fn warm_up(&self) -> Result<(), String> {
-        let left = Left::of(Plan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
+        let left = RemainingCalls::of(Plan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
         self.chain(&left, |_| ()).await.map(drop)
     }
 
     /// Makes one call after the other, on this thread.
     pub async fn one_by_one(&self, plan: Plan, progress: &Progress) -> Result<Series, String> {
         let began = Instant::now();
-        let made = self.chain(&Left::of(plan), |calls| progress.at(calls)).await?;
+        let made = self.chain(&RemainingCalls::of(plan), |calls| progress.at(calls)).await?;
         Ok(made.finish(began.elapsed()))
     }
 
@@ -71,7 +71,7 @@ impl Subject {
         progress: &Progress,
     ) -> Result<Series, String> {
         let began = Instant::now();
-        let left = Arc::new(Left::of(plan));
+        let left = Arc::new(RemainingCalls::of(plan));
         let (done, ended) = channel();
         for _ in 0..chains.max(1) {
             let (subject, left, done) = (Arc::clone(self), Arc::clone(&left), done.clone());
@@ -91,7 +91,7 @@ impl Subject {
         }
     }
 
-    async fn chain_of_many(&self, left: &Left, done: &Sender<Result<Series, String>>) {
+    async fn chain_of_many(&self, left: &RemainingCalls, done: &Sender<Result<Series, String>>) {
         let made = self.chain(left, |_| ()).await;
         if made.is_err() {
             // Stops the other chains.
@@ -102,7 +102,7 @@ impl Subject {
     }
 
     /// Makes calls one after the other until none is left; reports the number after each.
-    async fn chain(&self, left: &Left, mut then: impl FnMut(usize)) -> Result<Series, String> {
+    async fn chain(&self, left: &RemainingCalls, mut then: impl FnMut(usize)) -> Result<Series, String> {
         let mut series = Series::default();
         while left.take() {
             let began = Instant::now();
@@ -128,7 +128,7 @@ impl Subject {
     }
 }
 
-impl Left {
+impl RemainingCalls {
     fn of(plan: Plan) -> Self {
         Self { calls: AtomicU32::new(plan.calls), end: plan.time.map(|time| Instant::now() + time) }
     }

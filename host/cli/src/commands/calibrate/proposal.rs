@@ -10,7 +10,7 @@ const MIB: u64 = 1 << 20;
 
 /// Usage of a call, or peak usage of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct PeakUsage {
     pub fuel: u64,
     pub duration: Duration,
     pub memory_bytes: u64,
@@ -53,11 +53,11 @@ const HEAD_ROOM: [HeadRoom; 7] = [
 
 /// A limit for each measured usage.
 #[derive(Debug)]
-pub struct Proposal(Vec<Line>);
+pub struct Proposal(Vec<ProposedLimit>);
 
 /// One limit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ProposedLimit {
     pub limit: Limit,
     /// In the limit's unit, within its bounds.
     pub value: u64,
@@ -65,7 +65,7 @@ pub struct Line {
     pub reason: String,
 }
 
-impl Used {
+impl PeakUsage {
     /// The larger of each usage.
     pub fn max(self, other: Self) -> Self {
         Self {
@@ -104,17 +104,17 @@ impl Used {
 }
 
 impl Proposal {
-    pub fn of(used: &Used) -> Self {
+    pub fn of(used: &PeakUsage) -> Self {
         Self(HEAD_ROOM.iter().map(|room| room.over(used)).collect())
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &ProposedLimit> {
         self.0.iter()
     }
 }
 
 impl HeadRoom {
-    fn over(&self, used: &Used) -> Line {
+    fn over(&self, used: &PeakUsage) -> ProposedLimit {
         let Self { limit, factor, least } = *self;
         let spec = limit.spec();
         let wanted = used.of(limit).saturating_mul(factor);
@@ -125,7 +125,7 @@ impl HeadRoom {
         } else if value < wanted {
             reason.push_str(", the most there is");
         }
-        Line { limit, value, reason }
+        ProposedLimit { limit, value, reason }
     }
 }
 
@@ -146,13 +146,13 @@ fn readable(unit: Unit, value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn shown(used: &Used) -> Vec<String> {
+    fn shown(used: &PeakUsage) -> Vec<String> {
         Proposal::of(used).lines().map(|line| line.limit.spec().show(line.value)).collect()
     }
 
     #[test]
     fn each_limit_leaves_its_head_room_in_round_numbers() {
-        let used = Used {
+        let used = PeakUsage {
             fuel: 3_163_800,
             duration: Duration::from_micros(240_100),
             memory_bytes: 1_114_816,
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn what_is_hardly_used_gets_the_least() {
-        assert_eq!(shown(&Used::default()), ["100_000", "100ms", "1MiB", "4KiB", "16", "4KiB", "4KiB"]);
-        let line = Proposal::of(&Used { fuel: 1_000, ..Used::default() });
+        assert_eq!(shown(&PeakUsage::default()), ["100_000", "100ms", "1MiB", "4KiB", "16", "4KiB", "4KiB"]);
+        let line = Proposal::of(&PeakUsage { fuel: 1_000, ..PeakUsage::default() });
         let reasons: Vec<&str> = line.lines().map(|line| line.reason.as_str()).take(2).collect();
         assert_eq!(reasons, ["1_000, ×4, at least 100_000", "0.000ms, ×10, at least 100ms"]);
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn no_limit_leaves_its_bounds() {
         let most = u64::MAX;
-        let used = Used {
+        let used = PeakUsage {
             fuel: most,
             duration: Duration::MAX,
             memory_bytes: most,
@@ -211,8 +211,8 @@ mod tests {
 
     #[test]
     fn the_most_of_two_calls_is_the_larger_of_each_value() {
-        let one = Used { fuel: 2, log_bytes: 1, ..Used::default() };
-        let other = Used { fuel: 1, output_items: 3, ..Used::default() };
-        assert_eq!(one.max(other), Used { fuel: 2, log_bytes: 1, output_items: 3, ..Used::default() });
+        let one = PeakUsage { fuel: 2, log_bytes: 1, ..PeakUsage::default() };
+        let other = PeakUsage { fuel: 1, output_items: 3, ..PeakUsage::default() };
+        assert_eq!(one.max(other), PeakUsage { fuel: 2, log_bytes: 1, output_items: 3, ..PeakUsage::default() });
     }
 }

@@ -17,7 +17,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Fields of a line of an audit or an observation.
 #[derive(Deserialize)]
-struct Line {
+struct DeniedLine {
     event: Option<String>,
     component: Option<String>,
     asked: Option<String>,
@@ -59,9 +59,9 @@ fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
         if line.last() != Some(&b'\n') && read as u64 != LINE_BYTES_MAX {
             break;
         }
-        let record: Line =
+        let record: DeniedLine =
             serde_json::from_slice(&line).map_err(|_| format!("is no JSON Lines: look at line {number}"))?;
-        let Line { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
+        let DeniedLine { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
             continue;
         };
         if event == "call.denied" {

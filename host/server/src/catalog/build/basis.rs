@@ -13,7 +13,7 @@ use toolcell_sandbox::ToolComponent;
 use super::super::meters::Meters;
 use super::super::queue::Admission;
 use super::super::{CallTarget, Catalog, LoadedComponent};
-use crate::stamp::Stamps;
+use crate::file_stamp::Stamps;
 
 /// Input of a build besides the manifest.
 pub struct Basis<'a> {
@@ -70,7 +70,7 @@ impl<'a> Basis<'a> {
     }
 
     /// True if an earlier generation serves during the build.
-    pub(super) fn is_side_files_calls(&self) -> bool {
+    pub(super) fn serves_meanwhile(&self) -> bool {
         !self.earlier.is_empty()
     }
 
@@ -78,7 +78,8 @@ impl<'a> Basis<'a> {
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        (digest, policy_digest): (&str, &str),
+        digest: &str,
+        policy_digest: &str,
         side_files: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         if self.fresh && !policy.grants().is_sealed() {

@@ -54,9 +54,14 @@ impl Compiler {
 
     /// Compiles and links these bytes, in at most this time. Calls that are served meanwhile go
     /// first.
-    pub fn compile(&self, bytes: Vec<u8>, time: Duration, is_beside_calls: bool) -> Result<ToolComponent, NotCompiled> {
+    pub fn compile(
+        &self,
+        bytes: Vec<u8>,
+        time: Duration,
+        serves_meanwhile: bool,
+    ) -> Result<ToolComponent, NotCompiled> {
         let bytes: Arc<[u8]> = bytes.into();
-        if !is_beside_calls || bytes.len() < BACKGROUND_BYTES_MIN {
+        if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
             return self.attempt(&bytes, time, false);
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);

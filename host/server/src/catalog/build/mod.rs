@@ -13,22 +13,22 @@ use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sanitize};
 use toolcell_policy::{
-    Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
+    Approval, Callers, ComponentPolicy, Diagnostic, Limits, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
 
 use super::approvals::Approvals;
 use super::caller_queue::CallerQueues;
-use super::instances::{Instances, InstancesByCaller, Warming};
-use super::own_files::Process;
-use super::permissions::{Reaches, Site};
+use super::host_files::HostFiles;
+use super::instances::{Instances, InstancesByCaller, PrewarmContext};
+use super::permissions::{GrantContext, ToolCapabilities};
 use super::queue::Admission;
-use super::resources::{self, Declared};
+use super::resources::{self, DeclaredResources};
 use super::visibility::Visibility;
 use super::{CallTarget, Catalog, LoadedComponent, Parts, Tally, definition, meters, program, side_files};
 use crate::file::{self, Unreadable};
+use crate::file_stamp::Stamps;
 use crate::machine::Machine;
-use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
 pub use basis::{Basis, Withheld};
 use compiler::{Compiler, NotCompiled};
@@ -52,8 +52,8 @@ pub struct Builder {
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
     caller_queues: Arc<CallerQueues>,
-    warming: OnceLock<Warming>,
-    process: Process,
+    prewarm: OnceLock<PrewarmContext>,
+    host_files: HostFiles,
 }
 
 /// Result of a build.
@@ -68,17 +68,17 @@ pub struct Built {
 }
 
 /// One component of a build.
-enum Arrival<'a> {
+enum BuiltComponent<'a> {
     /// Reused from this earlier catalog, with bytes and policy.
     Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
     /// To be built anew.
-    Changed(Listed),
+    Changed(ListedComponent),
     /// Not parsed.
     Withheld(Withheld),
 }
 
 /// A loaded component with its tools as it lists them.
-struct Listed {
+struct ListedComponent {
     component: Arc<ToolComponent>,
     policy_digest: String,
     side_files: Stamps,
@@ -92,15 +92,15 @@ impl Builder {
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
+        let (calls, tally, approvals, prewarm) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let caller_queues = Arc::default();
-        let process = Process::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, warming, process }
+        let host_files = HostFiles::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, prewarm, host_files }
     }
 
     /// Keeps these files of the process out of all mounts.
-    pub fn of_process(mut self, process: Process) -> Self {
-        self.process = process;
+    pub fn keeping_out(mut self, host_files: HostFiles) -> Self {
+        self.host_files = host_files;
         self
     }
 
@@ -117,17 +117,19 @@ impl Builder {
         // them.
         let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
-        let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
-        let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
+        let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
+        let built = self.load_all(manifest.components(), folder, basis, progress);
         let (mut problems, mut withheld) = (Vec::new(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
-        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
-        let site = Site { folder, server: manifest.server() };
-        for (policy, arrival) in manifest.components().iter().zip(arrivals) {
-            match arrival {
-                Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
-                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, warming, &mut problems),
-                Ok(Arrival::Withheld(held)) => {
+        let mut draft = CatalogDraft { parts: Parts::default(), origins: Vec::new(), basis, prewarm, callers };
+        let context = GrantContext { folder, server: manifest.server() };
+        for (policy, component) in manifest.components().iter().zip(built) {
+            match component {
+                Ok(BuiltComponent::Unchanged(catalog, loaded)) => {
+                    draft.take_over(policy, catalog, loaded, &mut problems)
+                }
+                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut problems),
+                Ok(BuiltComponent::Withheld(held)) => {
                     draft.hold(policy);
                     withheld.push(held);
                 }
@@ -135,7 +137,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
-        problems.extend(self.process.check(manifest, folder, &draft.parts.targets));
+        problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
@@ -148,13 +150,13 @@ impl Builder {
     }
 
     /// The generation of a draft. State that belongs to all generations is passed on.
-    fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
-        let Draft { parts, basis, callers, .. } = draft;
+    fn catalog(&self, draft: CatalogDraft<'_>) -> Result<Catalog, NameCollisions> {
+        let CatalogDraft { parts, basis, callers, .. } = draft;
         let Parts { tools, targets, rules, components } = parts;
         let tools = ToolList::new(basis.generation, tools)?;
         let before = basis.earlier.first();
         Ok(Catalog {
-            resources: Declared::of(&targets, &tools),
+            resources: DeclaredResources::of(&targets, &tools),
             tools,
             targets,
             components,
@@ -173,12 +175,12 @@ impl Builder {
     /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
+        let listed = self.load_all(manifest.components(), folder, &Basis::none(), &|_| {});
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
                 // The basis is empty, so nothing is reused and nothing is pinned.
-                Ok(Arrival::Unchanged(..) | Arrival::Withheld(_)) => {}
-                Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                Ok(BuiltComponent::Unchanged(..) | BuiltComponent::Withheld(_)) => {}
+                Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
                 })),
@@ -193,9 +195,10 @@ impl Builder {
     fn load_all<'b>(
         &self,
         policies: &[ComponentPolicy],
-        (folder, basis): (&Path, &Basis<'b>),
+        folder: &Path,
+        basis: &Basis<'b>,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Vec<Result<Arrival<'b>, Diagnostic>> {
+    ) -> Vec<Result<BuiltComponent<'b>, Diagnostic>> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let load_next = || {
             let mut loaded = Vec::new();
@@ -217,7 +220,12 @@ impl Builder {
         loaded.into_iter().map(|(_, loaded)| loaded).collect()
     }
 
-    fn load<'b>(&self, policy: &ComponentPolicy, folder: &Path, basis: &Basis<'b>) -> Result<Arrival<'b>, Diagnostic> {
+    fn load<'b>(
+        &self,
+        policy: &ComponentPolicy,
+        folder: &Path,
+        basis: &Basis<'b>,
+    ) -> Result<BuiltComponent<'b>, Diagnostic> {
         let SourceRef::File(written) = policy.source() else {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
@@ -232,17 +240,21 @@ impl Builder {
         let digest = Digest::of(&bytes).to_string();
         // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if basis.withholds(policy, &digest) {
-            return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
+            return Ok(BuiltComponent::Withheld(Withheld {
+                name: policy.name().to_owned(),
+                digest,
+                bytes: bytes.into(),
+            }));
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &side_files) {
-            return Ok(Arrival::Unchanged(catalog, loaded));
+        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &policy_digest, &side_files) {
+            return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
         let began = Instant::now();
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
             None => {
-                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_side_files_calls());
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.serves_meanwhile());
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
@@ -254,7 +266,7 @@ impl Builder {
         }
         if component.shape() == ShapeName::Program {
             let tools = program::tools(policy);
-            return Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time }));
+            return Ok(BuiltComponent::Changed(ListedComponent { component, policy_digest, side_files, tools, time }));
         }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
@@ -262,7 +274,9 @@ impl Builder {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time })),
+            Ok(tools) => {
+                Ok(BuiltComponent::Changed(ListedComponent { component, policy_digest, side_files, tools, time }))
+            }
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -344,40 +358,49 @@ fn past(
 }
 
 /// A component whose tools are being added.
-struct Adding<'a> {
+struct ComponentDraft<'a> {
     loaded: Arc<LoadedComponent>,
-    reaches: Reaches<'a>,
+    capabilities: ToolCapabilities<'a>,
     /// The instances that calls share, one set for each set of grants: an instance may hold data
     /// that other tools must not see.
-    kept: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
-    warming: &'a Warming,
+    shared: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
+    prewarm: &'a PrewarmContext,
     /// Time and memory left for the schemas of its tools.
-    room: definition::Room,
+    budget: definition::DefinitionBudget,
 }
 
-impl Adding<'_> {
-    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
-        if let Some((_, kept)) = self.kept.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
-            return Some(Arc::clone(kept));
+impl ComponentDraft<'_> {
+    /// Source of a tool's instances.
+    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, reach: &Arc<Reach>) -> Instances {
+        match self.shared_instances(policy, reach) {
+            Some(shared) => Instances::PerCaller(shared),
+            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, reach),
         }
-        let kept = InstancesByCaller::of(policy)?;
-        self.kept.push((Arc::clone(reach), Arc::clone(&kept)));
-        Some(kept)
+    }
+
+    fn shared_instances(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
+        if let Some((_, shared)) = self.shared.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
+            return Some(Arc::clone(shared));
+        }
+        let shared = InstancesByCaller::of(policy)?;
+        self.shared.push((Arc::clone(reach), Arc::clone(&shared)));
+        Some(shared)
     }
 }
 
 /// The catalog while it grows.
-struct Draft<'a> {
+struct CatalogDraft<'a> {
     parts: Parts,
     /// Of each tool: its name for clients, the component's name, and the position of that in the
     /// manifest.
     origins: Vec<(String, String, toolcell_policy::Span)>,
     basis: &'a Basis<'a>,
+    prewarm: &'a PrewarmContext,
     /// Rules for callers.
     callers: Arc<Callers>,
 }
 
-impl Draft<'_> {
+impl CatalogDraft<'_> {
     /// Adds a component of an earlier catalog, and repeats its warnings.
     fn take_over(
         &mut self,
@@ -411,13 +434,13 @@ impl Draft<'_> {
 
     fn add(
         &mut self,
-        (policy, site): (&ComponentPolicy, &Site<'_>),
-        listed: Listed,
-        warming: &Warming,
+        policy: &ComponentPolicy,
+        context: &GrantContext<'_>,
+        listed: ListedComponent,
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, policy_digest, side_files, tools, time } = listed;
+        let ListedComponent { component, policy_digest, side_files, tools, time } = listed;
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
@@ -436,10 +459,15 @@ impl Draft<'_> {
             problems.push(not_pooled(policy));
         }
         problems.extend(policy.check_imports(loaded.inspection().imports()));
-        let (reaches, kept, room) = (Reaches::new(policy, site), Vec::new(), definition::Room::within(time));
-        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming, room };
+        let mut draft = ComponentDraft {
+            loaded: Arc::clone(&loaded),
+            capabilities: ToolCapabilities::new(policy, context),
+            shared: Vec::new(),
+            prewarm: self.prewarm,
+            budget: definition::DefinitionBudget::within(time),
+        };
         for tool in tools {
-            if adding.room.is_over() {
+            if draft.budget.is_used_up() {
                 problems.push(schemas_too_slow(policy));
                 break;
             }
@@ -448,7 +476,7 @@ impl Draft<'_> {
                 problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                 break;
             }
-            self.add_tool(policy, &mut adding, tool, problems);
+            self.add_tool(policy, &mut draft, tool, problems);
         }
         self.parts.components.push(loaded);
     }
@@ -456,7 +484,7 @@ impl Draft<'_> {
     fn add_tool(
         &mut self,
         policy: &ComponentPolicy,
-        adding: &mut Adding<'_>,
+        draft: &mut ComponentDraft<'_>,
         mut tool: contract::Tool,
         problems: &mut Vec<Diagnostic>,
     ) {
@@ -464,28 +492,26 @@ impl Draft<'_> {
         if let Some(said) = policy.tool(&name) {
             definition::overrule(&mut tool, said);
         }
-        let program = program::of_tool(policy, &name, adding.loaded.component.shape());
+        let program = program::of_tool(policy, &name, draft.loaded.component.shape());
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
             // A valid name that only the prefix makes too long is reported with the prefix.
             Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
-        match definition::compile(exposed.clone(), tool, policy.load(), &mut adding.room) {
+        match definition::compile(exposed.clone(), tool, policy.load(), &mut draft.budget) {
             Ok(tool) => {
                 // The guest refuses arguments that do not convert, with their path; the schema
                 // accepts exactly those that do.
-                let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
+                let is_typed = draft.loaded.component.shape() == ShapeName::Typed;
                 let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
                 let limits = *policy.tool_limits(&name);
                 let meters = meters::continued(self.basis.meters(policy.name(), &name));
                 let admission = self.basis.admission(policy, &name, &limits);
                 let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits).counting(&meters)));
-                let component = Arc::clone(&adding.loaded);
-                let reach = adding.reaches.of_tool(&name, problems);
-                let kept = adding.kept(policy, &reach);
-                let terms = (&limits, &reach);
-                let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
+                let component = Arc::clone(&draft.loaded);
+                let reach = draft.capabilities.of_tool(&name, problems);
+                let instances = draft.instances(policy, &limits, &reach);
                 let hints = &tool.definition().hints;
                 let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
                 let approval = Some(policy.tool_approval(&name)).filter(asks);

@@ -7,7 +7,7 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use url::Url;
 
-use crate::outgoing::{Bounds, Outgoing};
+use crate::http_client::{Bounds, HostHttpClient};
 
 /// Bounds of one answer, which callers wait for. Key sets with certificates have about twenty
 /// kilobytes.
@@ -20,14 +20,14 @@ const OPENID: &str = "/.well-known/openid-configuration";
 
 /// Fetches documents of issuers. Cheap to clone.
 #[derive(Clone)]
-pub struct Fetcher(Outgoing);
+pub struct Fetcher(HostHttpClient);
 
 impl Fetcher {
     /// A fetcher for these addresses, and for the hosts that their metadata name. `Err` is one
     /// sentence.
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let outgoing = Outgoing::new(addresses, BOUNDS);
-        outgoing.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
+        let http_client = HostHttpClient::new(addresses, BOUNDS);
+        http_client.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
     }
 
     /// Fetches this address. `Err` is one sentence.

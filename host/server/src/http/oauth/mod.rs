@@ -14,7 +14,7 @@ use toolcell_policy::{IssuerPolicy, OauthPolicy};
 use toolcell_sandbox::Digest;
 
 use fetch::Fetcher;
-use keys::{Fetched, Keys, Newer};
+use keys::{FetchedKeys, IssuerKeys, NewerKeys};
 
 /// Most verified tokens remembered, about 300 bytes each. Beyond these, all are forgotten and
 /// verified anew.
@@ -28,21 +28,21 @@ const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub struct Oauth {
     resource: Resource,
     needed: Vec<String>,
-    issuers: Vec<Known>,
-    remembered: Mutex<HashMap<Digest, Remembered>>,
+    issuers: Vec<KnownIssuer>,
+    remembered: Mutex<HashMap<Digest, VerifiedToken>>,
 }
 
 /// One issuer.
-struct Known {
+struct KnownIssuer {
     name: String,
     rules: Issuer,
-    keys: Arc<Keys>,
+    keys: Arc<IssuerKeys>,
 }
 
 /// A verified token. It holds as long as the issuer's keys are the ones it was verified with.
 #[derive(Clone)]
-struct Remembered {
-    keys: Arc<Fetched>,
+struct VerifiedToken {
+    keys: Arc<FetchedKeys>,
     caller: Caller,
     until: SystemTime,
 }
@@ -57,7 +57,7 @@ impl Oauth {
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
         let resource = Resource::new(policy.resource(), &issuers, &needed, scopes)
             .ok_or_else(|| format!("{} is no address of a resource", policy.resource()))?;
-        let known = policy.issuers().iter().map(|issuer| Known {
+        let known = policy.issuers().iter().map(|issuer| KnownIssuer {
             name: issuer.name().to_owned(),
             rules: Issuer {
                 issuer: issuer.issuer().to_owned(),
@@ -65,7 +65,7 @@ impl Oauth {
                 algorithms: issuer.algorithms().to_vec(),
                 leeway: issuer.leeway(),
             },
-            keys: Keys::new(issuer, fetcher.clone()),
+            keys: IssuerKeys::new(issuer, fetcher.clone()),
         });
         Ok(Self { resource, needed: policy.scopes().to_vec(), issuers: known.collect(), remembered: Mutex::default() })
     }
@@ -76,7 +76,7 @@ impl Oauth {
     }
 
     /// The caller with this token.
-    pub async fn recognise(&self, token: &str) -> Result<Admitted, AuthFailure> {
+    pub async fn authenticate(&self, token: &str) -> Result<Admitted, AuthFailure> {
         let refused = |fault| self.resource.unknown(Some(fault));
         let seen = UnverifiedToken::parse(token).map_err(refused)?;
         let issuer = self.issuers.iter().find(|known| known.rules.issuer == seen.issuer);
@@ -96,19 +96,19 @@ impl Oauth {
             .checked_add(Duration::from_secs(verified.expires))
             .and_then(|ends| ends.checked_add(issuer.rules.leeway));
         let latest = SystemTime::now() + HOLDS_MAX;
-        let remembered = Remembered { keys, caller, until: ends.map_or(latest, |ends| ends.min(latest)) };
+        let remembered = VerifiedToken { keys, caller, until: ends.map_or(latest, |ends| ends.min(latest)) };
         let admitted = remembered.admitted();
         self.remember(digest, remembered);
         admitted.ok_or_else(|| refused(TokenFault::Expired))
     }
 
-    fn remembered(&self, digest: &Digest, keys: &Arc<Fetched>) -> Option<Admitted> {
+    fn remembered(&self, digest: &Digest, keys: &Arc<FetchedKeys>) -> Option<Admitted> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = remembered.get(digest).filter(|known| Arc::ptr_eq(&known.keys, keys))?;
         known.admitted()
     }
 
-    fn remember(&self, digest: Digest, checked: Remembered) {
+    fn remember(&self, digest: Digest, checked: VerifiedToken) {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
@@ -117,7 +117,7 @@ impl Oauth {
     }
 }
 
-impl Remembered {
+impl VerifiedToken {
     /// `None` if its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
@@ -126,24 +126,24 @@ impl Remembered {
     }
 }
 
-impl Known {
+impl KnownIssuer {
     /// Verifies a token, with newer keys if it names an unknown key. The outer error means that
     /// there are no keys.
     async fn verify(
         &self,
         token: &str,
         seen: &UnverifiedToken,
-        keys: Arc<Fetched>,
-    ) -> Result<Result<(Verified, Arc<Fetched>), TokenFault>, AuthFailure> {
+        keys: Arc<FetchedKeys>,
+    ) -> Result<Result<(Verified, Arc<FetchedKeys>), TokenFault>, AuthFailure> {
         match self.rules.verify(token, seen, keys.set()) {
             Ok(verified) => return Ok(Ok((verified, keys))),
             Err(TokenFault::Key) => {}
             Err(fault) => return Ok(Err(fault)),
         }
         match self.keys.newer_than(&keys).await {
-            Newer::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
-            Newer::None => Ok(Err(TokenFault::Key)),
-            Newer::Unreachable => Err(AuthFailure::NotNow),
+            NewerKeys::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
+            NewerKeys::None => Ok(Err(TokenFault::Key)),
+            NewerKeys::Unreachable => Err(AuthFailure::NotNow),
         }
     }
 }

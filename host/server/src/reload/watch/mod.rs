@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::driver::Orders;
-use super::files::Files;
-use super::trail;
-use crate::aside;
-use crate::stamp::Stamps;
-use native::Native;
+use super::files::WatchedFiles;
+use super::path_entries;
+use crate::blocking_files;
+use crate::file_stamp::Stamps;
+use native::Inotify;
 
 /// Quiet time after a change before files are examined. Changes that belong together (a build that
 /// writes several files, an editor that renames twice) come within it.
@@ -52,31 +52,35 @@ pub struct Watcher {
     stop: Option<PipeWriter>,
 }
 
+/// Files to watch, and the pipe that becomes readable when the set of files changes.
+pub struct WatchInput {
+    /// The files.
+    pub files: WatchedFiles,
+    /// Receives a byte each time the set of files changes.
+    pub set_changed: PipeReader,
+}
+
 /// State of the thread.
-struct Eye {
-    files: Files,
+struct WatchThread {
+    files: WatchedFiles,
     /// Real path of the manifest's folder.
     base: PathBuf,
     orders: Orders,
-    others: PipeReader,
+    set_changed: PipeReader,
     stopped: PipeReader,
     watch: Watch,
 }
 
 impl Watcher {
-    /// Watches these files. A byte in `others` means that the set changed.
-    pub fn start(
-        watch: Watch,
-        (files, others): (Files, PipeReader),
-        base: PathBuf,
-        orders: Orders,
-    ) -> io::Result<Self> {
+    /// Watches these files.
+    pub fn start(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Self> {
         if watch == Watch::Off {
             return Ok(Self { thread: None, stop: None });
         }
         let (stopped, stop) = io::pipe()?;
-        let eye = Eye { files, base, orders, others, stopped, watch };
-        let thread = std::thread::Builder::new().name("toolcell-watch".to_owned()).spawn(move || eye.watch())?;
+        let WatchInput { files, set_changed } = watched;
+        let watching = WatchThread { files, base, orders, set_changed, stopped, watch };
+        let thread = std::thread::Builder::new().name("toolcell-watch".to_owned()).spawn(move || watching.watch())?;
         Ok(Self { thread: Some(thread), stop: Some(stop) })
     }
 }
@@ -92,12 +96,12 @@ impl Drop for Watcher {
 }
 
 /// Times of the first and the last change.
-struct Noticed {
+struct PendingChange {
     first: Instant,
     last: Instant,
 }
 
-impl Noticed {
+impl PendingChange {
     /// Time at which the files are examined.
     fn due(&self) -> Instant {
         (self.last + DEBOUNCE).min(self.first + DEBOUNCE_MAX)
@@ -105,16 +109,16 @@ impl Noticed {
 }
 
 /// Reasons for the end of a wait.
-struct Woken {
+struct Wakeup {
     stopped: bool,
-    others: bool,
+    set_changed: bool,
     events: bool,
 }
 
-impl Eye {
+impl WatchThread {
     fn watch(mut self) {
         if self.watch != Watch::Poll {
-            match Native::new() {
+            match Inotify::new() {
                 Ok(native) => {
                     let Some(why) = self.watch_natively(native) else { return };
                     tracing::warn!("files are looked at twice a second from now on: {why}");
@@ -126,8 +130,8 @@ impl Eye {
     }
 
     /// Watches until it is stopped (`None`) or cannot continue (the reason).
-    fn watch_natively(&mut self, mut native: Native) -> Option<String> {
-        let mut noticed = Some(Noticed { first: Instant::now(), last: Instant::now() });
+    fn watch_natively(&mut self, mut native: Inotify) -> Option<String> {
+        let mut noticed = Some(PendingChange { first: Instant::now(), last: Instant::now() });
         loop {
             let now = Instant::now();
             if noticed.as_ref().is_some_and(|noticed| noticed.due() <= now) {
@@ -145,22 +149,22 @@ impl Eye {
                 return None;
             }
             // Always read the events: unread ones would wake the next wait at once.
-            if (woken.events && native.noticed()) || woken.others {
+            if (woken.events && native.noticed()) || woken.set_changed {
                 let now = Instant::now();
-                noticed.get_or_insert(Noticed { first: now, last: now }).last = now;
+                noticed.get_or_insert(PendingChange { first: now, last: now }).last = now;
             }
         }
     }
 
     /// Watches the entries that the paths lead through now.
-    fn follow(&self, native: &mut Native) -> Result<(), String> {
+    fn follow(&self, native: &mut Inotify) -> Result<(), String> {
         let base = self.base.clone();
-        // A path that hangs is watched once it answers, the others from now on.
-        let looked = aside::each(self.files.paths(), move |path| trail::of(path, &base));
+        // A path that hangs is watched once it answers, the set_changed from now on.
+        let looked = blocking_files::each(self.files.paths(), move |path| path_entries::of(path, &base));
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
         let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
         let asked = if self.watch == Watch::Auto { folders } else { Vec::new() };
-        let networks = aside::each(asked, network::holds).into_iter();
+        let networks = blocking_files::each(asked, network::holds).into_iter();
         match networks.filter(|(_, holds)| *holds == Some(true)).map(|(folder, _)| folder).next() {
             Some(folder) => Err(format!("{} is on a network filesystem", folder.display())),
             None => Ok(()),
@@ -184,11 +188,11 @@ impl Eye {
         }
     }
 
-    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> Woken {
+    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> Wakeup {
         let stopped = self.stopped.as_fd();
         let mut fds = vec![
             PollFd::from_borrowed_fd(stopped, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.others.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.set_changed.as_fd(), PollFlags::IN),
         ];
         fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
         // One more millisecond, so that the poll does not end just before the time and spin.
@@ -196,10 +200,10 @@ impl Eye {
         // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let woken = Woken { stopped: ready(0), others: ready(1), events: ready(2) };
+        let woken = Wakeup { stopped: ready(0), set_changed: ready(1), events: ready(2) };
         drop(fds);
-        if woken.others && !woken.stopped {
-            let _ = self.others.read(&mut [0; 64]);
+        if woken.set_changed && !woken.stopped {
+            let _ = self.set_changed.read(&mut [0; 64]);
         }
         woken
     }

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::super::trail::Step;
+use super::super::path_entries::PathEntry;
 
 /// Buffer for events of one read: about a hundred.
 const EVENT_BYTES: usize = 16 * 1024;
 
 /// One inotify instance.
-pub struct Native {
+pub struct Inotify {
     fd: OwnedFd,
     /// By the kernel's watch descriptor: the folder, and its entries that matter.
     watched: BTreeMap<i32, (PathBuf, BTreeSet<OsString>)>,
 }
 
-impl Native {
+impl Inotify {
     pub fn new() -> rustix::io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         Ok(Self { fd, watched: BTreeMap::new() })
@@ -33,7 +33,7 @@ impl Native {
     }
 
     /// Watches these entries and no others. Returns the folders.
-    pub fn follow(&mut self, steps: impl Iterator<Item = Step>) -> rustix::io::Result<Vec<PathBuf>> {
+    pub fn follow(&mut self, steps: impl Iterator<Item = PathEntry>) -> rustix::io::Result<Vec<PathBuf>> {
         let mut wanted: BTreeMap<PathBuf, BTreeSet<OsString>> = BTreeMap::new();
         for step in steps {
             wanted.entry(step.folder).or_default().insert(step.name);

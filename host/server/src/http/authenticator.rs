@@ -15,23 +15,23 @@ const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
 const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
 
 /// Authenticates callers by their token.
-pub struct Doorkeeper {
+pub struct Authenticator {
     tokens: Option<Tokens>,
     oauth: Option<Oauth>,
 }
 
-impl Doorkeeper {
+impl Authenticator {
     pub fn new(tokens: Option<Tokens>, oauth: Option<Oauth>) -> Self {
         Self { tokens, oauth }
     }
 
-    async fn recognise(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
         if let Some(admitted) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
             return Ok(admitted);
         }
         match &self.oauth {
-            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.recognise(token).await,
+            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.authenticate(token).await,
             _ => Err(self.unknown(Some(TokenFault::Unknown))),
         }
     }
@@ -45,9 +45,9 @@ impl Doorkeeper {
     }
 }
 
-impl Gatekeeper for Doorkeeper {
+impl Gatekeeper for Authenticator {
     fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h> {
-        Box::pin(self.recognise(headers))
+        Box::pin(self.authenticate(headers))
     }
 
     fn metadata(&self, path: &str) -> Option<String> {

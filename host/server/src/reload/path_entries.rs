@@ -13,14 +13,14 @@ const LINKS_MAX: usize = 40;
 
 /// One entry of a directory. The directory's path has no links.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct PathEntry {
     pub folder: PathBuf,
     pub name: OsString,
 }
 
 /// Entries that decide where an absolute path leads: every link along it, every folder below `base`
 /// (a path without links), and the last entry. Ends at a missing entry.
-pub fn of(path: &Path, base: &Path) -> Vec<Step> {
+pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
     let mut steps = Vec::new();
     let mut links = 0;
     let mut folder = PathBuf::from("/");
@@ -34,7 +34,7 @@ pub fn of(path: &Path, base: &Path) -> Vec<Step> {
         let link = std::fs::read_link(&place).ok();
         let is_there = link.is_some() || std::fs::symlink_metadata(&place).is_ok();
         if link.is_some() || ahead.is_empty() || !is_there || folder.starts_with(base) {
-            steps.push(Step { folder: folder.clone(), name });
+            steps.push(PathEntry { folder: folder.clone(), name });
         }
         match link {
             Some(target) if links < LINKS_MAX => {
@@ -67,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    fn shown(root: &Path, steps: &[Step]) -> Vec<String> {
-        let show = |step: &Step| step.folder.join(&step.name).strip_prefix(root).unwrap().display().to_string();
+    fn shown(root: &Path, steps: &[PathEntry]) -> Vec<String> {
+        let show = |step: &PathEntry| step.folder.join(&step.name).strip_prefix(root).unwrap().display().to_string();
         steps.iter().map(show).collect()
     }
 

@@ -7,7 +7,7 @@ use toolcell_server::BuildStatus;
 
 /// State of the last build. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<State>>);
+pub struct LastBuild(Arc<Mutex<State>>);
 
 #[derive(Clone, Default)]
 enum State {
@@ -18,7 +18,7 @@ enum State {
     Failed(String, Duration),
 }
 
-impl Board {
+impl LastBuild {
     /// Notes that a build runs.
     pub fn building(&self) {
         *self.state() = State::Building;
@@ -39,7 +39,7 @@ impl Board {
     }
 }
 
-impl BuildStatus for Board {
+impl BuildStatus for LastBuild {
     fn to_json(&self) -> Value {
         let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &*self.state() {

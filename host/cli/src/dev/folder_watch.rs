@@ -11,12 +11,12 @@ use rustix::io::Errno;
 const EVENT_BYTES: usize = 16 * 1024;
 
 /// One inotify instance.
-pub struct Sight {
+pub struct FolderWatch {
     fd: OwnedFd,
     watched: BTreeMap<i32, PathBuf>,
 }
 
-impl Sight {
+impl FolderWatch {
     pub fn new() -> rustix::io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         Ok(Self { fd, watched: BTreeMap::new() })

@@ -4,14 +4,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::aside;
+use crate::blocking_files;
 
 /// Stamp of a file, links followed; `None` if there is no file.
-pub type Stamp = Option<Looks>;
+pub type Stamp = Option<FileVersion>;
 
 /// Identity of a file, its size, and its times of modification and change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct FileVersion {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -25,7 +25,7 @@ pub type Stamps = BTreeMap<PathBuf, Stamp>;
 /// The stamp of a file.
 pub fn of(path: &Path) -> Stamp {
     let metadata = std::fs::metadata(path).ok()?;
-    Some(Looks {
+    Some(FileVersion {
         device: metadata.dev(),
         inode: metadata.ino(),
         bytes: metadata.len(),
@@ -36,11 +36,11 @@ pub fn of(path: &Path) -> Stamp {
 
 /// The stamps of these files. A file that does not answer counts as missing.
 pub fn all<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Stamps {
-    let looked = aside::each(paths.into_iter().cloned(), of);
+    let looked = blocking_files::each(paths.into_iter().cloned(), of);
     looked.into_iter().map(|(path, stamp)| (path, stamp.flatten())).collect()
 }
 
-impl Looks {
+impl FileVersion {
     /// True if the file changed at this time or later, by the filesystem's clock.
     fn since(&self, time: SystemTime) -> bool {
         let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -50,5 +50,5 @@ impl Looks {
 
 /// True if any of these changed at this time or later.
 pub fn any_since(stamps: &Stamps, time: SystemTime) -> bool {
-    stamps.values().flatten().any(|looks| looks.since(time))
+    stamps.values().flatten().any(|version| version.since(time))
 }

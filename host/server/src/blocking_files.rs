@@ -31,9 +31,9 @@ static STUCK: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Reports progress of the work.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct Heartbeat(Arc<AtomicU64>);
 
-impl Pulse {
+impl Heartbeat {
     /// Reports progress once.
     pub fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +50,7 @@ impl Pulse {
 ///
 /// [`io::ErrorKind::TimedOut`]: the work made no progress in time, or the path is stuck already.
 /// Other errors: no thread starts.
-pub fn run<T: Send + 'static>(path: &Path, work: impl FnOnce(&Pulse) -> T + Send + 'static) -> io::Result<T> {
+pub fn run<T: Send + 'static>(path: &Path, work: impl FnOnce(&Heartbeat) -> T + Send + 'static) -> io::Result<T> {
     run_within(QUIET_MAX, path, work)
 }
 
@@ -61,11 +61,11 @@ pub fn run<T: Send + 'static>(path: &Path, work: impl FnOnce(&Pulse) -> T + Send
 pub fn run_within<T: Send + 'static>(
     quiet: Duration,
     path: &Path,
-    work: impl FnOnce(&Pulse) -> T + Send + 'static,
+    work: impl FnOnce(&Heartbeat) -> T + Send + 'static,
 ) -> io::Result<T> {
     let mut work = Some(work);
-    let errand = Errand::start(vec![path.to_owned()], move |_, pulse| work.take().map(|work| work(pulse)))?;
-    errand.next(path, quiet)?.ok_or_else(late)
+    let thread = FileThread::start(vec![path.to_owned()], move |_, heartbeat| work.take().map(|work| work(heartbeat)))?;
+    thread.next(path, quiet)?.ok_or_else(late)
 }
 
 /// Runs the work for each of these paths, one after the other; `None` for stuck ones.
@@ -77,19 +77,19 @@ pub fn each<T: Send + 'static>(
     let mut done = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let known = stuck().clone();
-        let (told, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
-        done.extend(told.into_iter().map(|path| (path, None)));
+        let (stuck, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
+        done.extend(stuck.into_iter().map(|path| (path, None)));
         if asked.is_empty() {
             break;
         }
         let work = work.clone();
-        let Ok(errand) = Errand::start(asked.clone(), move |path, _| work(path)) else {
+        let Ok(thread) = FileThread::start(asked.clone(), move |path, _| work(path)) else {
             done.extend(asked.into_iter().map(|path| (path, None)));
             break;
         };
         let mut asked = asked.into_iter();
         for path in asked.by_ref() {
-            let found = errand.next(&path, QUIET_MAX).ok();
+            let found = thread.next(&path, QUIET_MAX).ok();
             let is_late = found.is_none();
             done.push((path, found));
             if is_late {
@@ -103,23 +103,23 @@ pub fn each<T: Send + 'static>(
 }
 
 /// A thread that works on some paths, and sends the result of each.
-struct Errand<T> {
-    came: Receiver<T>,
-    pulse: Pulse,
+struct FileThread<T> {
+    results: Receiver<T>,
+    heartbeat: Heartbeat,
     /// Set when nobody waits any more. It is accessed under the lock of [`STUCK`], so a result is
     /// either received or dropped.
     left_behind: Arc<AtomicBool>,
 }
 
-impl<T: Send + 'static> Errand<T> {
+impl<T: Send + 'static> FileThread<T> {
     /// Starts it, unless one of the paths is stuck.
-    fn start(paths: Vec<PathBuf>, mut work: impl FnMut(&Path, &Pulse) -> T + Send + 'static) -> io::Result<Self> {
+    fn start(paths: Vec<PathBuf>, mut work: impl FnMut(&Path, &Heartbeat) -> T + Send + 'static) -> io::Result<Self> {
         if paths.iter().any(|path| stuck().contains(path)) {
             return Err(late());
         }
-        let (done, came) = channel();
-        let (pulse, left_behind) = (Pulse::default(), Arc::new(AtomicBool::new(false)));
-        let (own, flag) = (pulse.clone(), Arc::clone(&left_behind));
+        let (done, results) = channel();
+        let (heartbeat, left_behind) = (Heartbeat::default(), Arc::new(AtomicBool::new(false)));
+        let (own, flag) = (heartbeat.clone(), Arc::clone(&left_behind));
         let run = move || {
             for path in paths {
                 let found = work(&path, &own);
@@ -129,17 +129,17 @@ impl<T: Send + 'static> Errand<T> {
             }
         };
         std::thread::Builder::new().name("toolcell-file".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
-        Ok(Self { came, pulse, left_behind })
+        Ok(Self { results, heartbeat, left_behind })
     }
 
     /// Result of the next path.
     fn next(&self, path: &Path, quiet: Duration) -> io::Result<T> {
         let begun = Instant::now();
         loop {
-            let beats = self.pulse.count();
-            match self.came.recv_timeout(patience(quiet)) {
+            let beats = self.heartbeat.count();
+            match self.results.recv_timeout(patience(quiet)) {
                 Ok(found) => return Ok(found),
-                Err(RecvTimeoutError::Timeout) if self.pulse.count() != beats && begun.elapsed() < TIME_MAX => {}
+                Err(RecvTimeoutError::Timeout) if self.heartbeat.count() != beats && begun.elapsed() < TIME_MAX => {}
                 Err(RecvTimeoutError::Timeout) => return self.leave(path),
                 Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("reading it failed")),
             }
@@ -149,7 +149,7 @@ impl<T: Send + 'static> Errand<T> {
     /// Leaves the thread behind, unless it finished at the last moment.
     fn leave(&self, path: &Path) -> io::Result<T> {
         let mut stuck = stuck();
-        if let Ok(found) = self.came.try_recv() {
+        if let Ok(found) = self.results.try_recv() {
             return Ok(found);
         }
         stuck.insert(path.to_owned());
@@ -189,9 +189,9 @@ mod tests {
     use super::*;
 
     /// Work that blocks until the sender is dropped.
-    fn waiting() -> (Sender<()>, impl FnOnce(&Pulse) -> u32 + Send + 'static) {
+    fn waiting() -> (Sender<()>, impl FnOnce(&Heartbeat) -> u32 + Send + 'static) {
         let (end, ended) = channel::<()>();
-        (end, move |_: &Pulse| {
+        (end, move |_: &Heartbeat| {
             let _ = ended.recv();
             7
         })
@@ -222,10 +222,10 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_waited_for() {
-        let slow = |pulse: &Pulse| {
+        let slow = |heartbeat: &Heartbeat| {
             for _ in 0..20 {
                 std::thread::sleep(Duration::from_millis(20));
-                pulse.beat();
+                heartbeat.beat();
             }
             5
         };

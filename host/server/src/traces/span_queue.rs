@@ -22,18 +22,18 @@ const BATCH_MAX: usize = 512;
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
 /// Interval between warnings that the collector takes nothing.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counters of spans by their fate.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct SpanCounters {
     waiting: AtomicUsize,
     taken: AtomicU64,
     dropped: AtomicU64,
     refused: AtomicU64,
 }
 
-impl Sent {
+impl SpanCounters {
     /// Spans in the queue.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
@@ -56,15 +56,19 @@ impl Sent {
 }
 
 /// Accepts as many spans as the queue has room for.
-pub struct Outlet {
+pub struct SpanQueue {
     batches: BatchSpanProcessor,
-    sent: Arc<Sent>,
+    sent: Arc<SpanCounters>,
 }
 
-impl Outlet {
-    pub fn new(exporter: Otlp, endpoint: &str, sent: &Arc<Sent>) -> Self {
-        let counted =
-            Counted { exporter, sent: Arc::clone(sent), endpoint: endpoint.to_owned(), told: Mutex::default() };
+impl SpanQueue {
+    pub fn new(exporter: Otlp, endpoint: &str, sent: &Arc<SpanCounters>) -> Self {
+        let counted = CountingExporter {
+            exporter,
+            sent: Arc::clone(sent),
+            endpoint: endpoint.to_owned(),
+            warned: Mutex::default(),
+        };
         let config = BatchConfigBuilder::default()
             .with_max_queue_size(QUEUE_MAX)
             .with_max_export_batch_size(BATCH_MAX)
@@ -73,13 +77,13 @@ impl Outlet {
     }
 }
 
-impl fmt::Debug for Outlet {
+impl fmt::Debug for SpanQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outlet").field("sent", &self.sent).finish_non_exhaustive()
+        f.debug_struct("SpanQueue").field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 
-impl SpanProcessor for Outlet {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
@@ -104,30 +108,30 @@ impl SpanProcessor for Outlet {
 }
 
 /// Counts spans that the collector takes or refuses.
-struct Counted {
+struct CountingExporter {
     exporter: Otlp,
-    sent: Arc<Sent>,
+    sent: Arc<SpanCounters>,
     endpoint: String,
-    told: Mutex<Option<Instant>>,
+    warned: Mutex<Option<Instant>>,
 }
 
-impl Counted {
+impl CountingExporter {
     fn tell(&self, error: &dyn fmt::Display) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            *told = Some(Instant::now());
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|warned| warned.elapsed() >= WARN_INTERVAL) {
+            *warned = Some(Instant::now());
             tracing::warn!("{} takes no traces, and calls go on without: {error}", self.endpoint);
         }
     }
 }
 
-impl fmt::Debug for Counted {
+impl fmt::Debug for CountingExporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counted").field("endpoint", &self.endpoint).finish_non_exhaustive()
+        f.debug_struct("CountingExporter").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
-impl SpanExporter for Counted {
+impl SpanExporter for CountingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let count = batch.len();
         self.sent.waiting.fetch_sub(count, Ordering::Relaxed);

@@ -6,12 +6,12 @@ use toolcell_policy::{Approval, ApprovalPolicy};
 /// The pinned approval policy, and the milliseconds that one confirmation holds: 0 for one call
 /// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Confirmed {
+pub struct ConfirmationRule {
     pub policy: ApprovalPolicy,
     pub remember_ms: u64,
 }
 
-impl Confirmed {
+impl ConfirmationRule {
     /// True if a call may run unconfirmed that needed a confirmation before.
     pub fn is_weaker_than(self, before: Self) -> bool {
         self.policy < before.policy || (before.policy != ApprovalPolicy::Never && self.remember_ms > before.remember_ms)
@@ -32,7 +32,7 @@ impl Confirmed {
     }
 }
 
-impl From<Approval> for Confirmed {
+impl From<Approval> for ConfirmationRule {
     fn from(approval: Approval) -> Self {
         let remember = approval.remember().unwrap_or_default();
         // The longest allowed time is half a day.
@@ -59,11 +59,11 @@ mod tests {
             ((Never, 0), (Always, 60_000), false),
             ((Always, 0), (Always, 0), false),
         ] {
-            let confirmed = |(policy, remember_ms)| Confirmed { policy, remember_ms };
+            let confirmed = |(policy, remember_ms)| ConfirmationRule { policy, remember_ms };
             assert_eq!(confirmed(now).is_weaker_than(confirmed(before)), weaker, "{before:?} to {now:?}");
         }
-        let now = Confirmed { policy: Always, remember_ms: 600_000 };
-        let said = now.since(Confirmed { policy: Always, remember_ms: 0 });
+        let now = ConfirmationRule { policy: Always, remember_ms: 600_000 };
+        let said = now.since(ConfirmationRule { policy: Always, remember_ms: 0 });
         assert_eq!(said.unwrap(), "needs less approval: was \"always\", is \"always\", remembered for 10m");
         assert_eq!(now.since(now), None);
     }

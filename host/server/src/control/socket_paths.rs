@@ -48,7 +48,7 @@ impl FromStr for ControlSocket {
 
 /// Names of the sockets of one manifest's processes.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SocketPaths {
     /// Folders in which processes of this user put sockets; this process uses the first.
     folders: Vec<PathBuf>,
     /// Digest of the path as written, made absolute.
@@ -57,7 +57,7 @@ pub struct Place {
     real: String,
 }
 
-impl Place {
+impl SocketPaths {
     /// Sockets of this manifest; `None` if the user has neither a runtime folder nor a state
     /// folder.
     pub fn of(manifest: &Path) -> Option<Self> {
@@ -78,7 +78,7 @@ impl Place {
     }
 
     /// Sockets of this manifest's running processes, sorted. Those of ended processes are removed.
-    pub fn living(&self) -> Vec<PathBuf> {
+    pub fn running(&self) -> Vec<PathBuf> {
         let listings = self.folders.iter().filter(|folder| check_folder(folder).is_ok()).map(fs::read_dir);
         let entries = listings.flatten().flatten().flatten();
         let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    fn place(folder: &Path) -> Place {
-        Place { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
+    fn place(folder: &Path) -> SocketPaths {
+        SocketPaths { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
     }
 
     #[test]
@@ -173,9 +173,9 @@ mod tests {
         drop(UnixListener::bind(&own).unwrap());
         let other = folder.join("9999-9999-7.sock");
         drop(UnixListener::bind(&other).unwrap());
-        let living = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
-        let _listeners = living.clone().map(|path| UnixListener::bind(path).unwrap());
-        assert_eq!(place.living(), living, "by either digest");
+        let running = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
+        let _listeners = running.clone().map(|path| UnixListener::bind(path).unwrap());
+        assert_eq!(place.running(), running, "by either digest");
         assert!(!own.exists());
         assert!(other.exists(), "another manifest's is not touched");
     }
@@ -188,7 +188,7 @@ mod tests {
         place.own().unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
         assert!(place.own().unwrap_err().contains("only this user"));
-        assert_eq!(place.living(), [""; 0].map(PathBuf::from));
+        assert_eq!(place.running(), [""; 0].map(PathBuf::from));
         fs::remove_dir(&folder).unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();

@@ -1,4 +1,4 @@
-//! The command line of the benchmark, and how many rounds it stands for.
+//! The command line of the benchmark, and the number of rounds that it sets.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::native::Native;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Measures toolcell over stdio and HTTP, beside a bare pipe, a spawned process and a server of the official SDK.
 
@@ -26,9 +26,9 @@ Environment:
   NO_COLOR         no colours, on a terminal too
 ";
 
-/// What the command line asks for.
+/// The command that the command line gives.
 pub enum Asked {
-    /// Be the other end of a baseline.
+    /// Run as the other end of a baseline.
     Native(Native),
     /// Print the help.
     Help,
@@ -36,35 +36,34 @@ pub enum Asked {
     Measure(Options),
 }
 
-/// How to measure.
+/// Settings of a run.
 pub struct Options {
     /// Few rounds, no verdicts.
     pub quick: bool,
     /// JSON instead of tables.
     pub json: bool,
-    /// Parts of the names that are wanted; none: all are.
+    /// Parts of the names to measure. An empty list stands for all.
     filters: Vec<String>,
 }
 
 impl Options {
-    /// Whether the measurement of this name is wanted.
+    /// True if the measurement of this name is wanted.
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }
 
-    /// A filter that no measurement's name has.
+    /// A filter that matches no measurement's name.
     fn idle_filter(&self) -> Option<&str> {
         let has = |filter: &&String| crate::MEASUREMENTS.iter().any(|(name, _)| name.contains(filter.as_str()));
         self.filters.iter().find(|filter| !has(filter)).map(String::as_str)
     }
 
-    /// The first count, or the second where only a quick look is asked for.
+    /// The first count, or the second in a quick run.
     pub fn count(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
     }
 
-    /// How long one measurement may take: many times what it needs, so that a host that hangs ends
-    /// the run.
+    /// Time that one measurement has: many times what it needs. A host that hangs ends the run.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(if self.quick { 120 } else { 600 })
     }
@@ -73,7 +72,7 @@ impl Options {
 /// Reads the command line.
 ///
 /// # Errors
-/// It has something that is not known.
+/// It has an unknown argument.
 pub fn from_command_line() -> anyhow::Result<Asked> {
     read(std::env::args().skip(1))
 }

@@ -95,7 +95,7 @@ pub fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::WouldBlock => "it has nothing to say yet: it is no file that can be read whole".to_owned(),
+        io::ErrorKind::WouldBlock => "it has no data yet, so it cannot be read whole".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -42,16 +42,16 @@ pub struct HostHttpClient {
 #[derive(Debug, thiserror::Error)]
 pub enum HttpClientError {
     /// The address has no host, or a scheme other than `http` and `https`.
-    #[error("this is no address that can be asked")]
+    #[error("the address has no host, or is neither http nor https")]
     Address,
     /// The machine has no root certificates, and the address is `https`.
     #[error("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE")]
     NoRoots,
     /// Looking up the name, TCP or TLS failed.
-    #[error("it is not reached: {0}")]
+    #[error("no connection: {0}")]
     Connect(#[source] std::io::Error),
     /// The connection took too long.
-    #[error("it is not reached within {0:?}")]
+    #[error("no connection within {0:?}")]
     ConnectTime(Duration),
     /// The answer took too long.
     #[error("it does not answer within {0:?}")]

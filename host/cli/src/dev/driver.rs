@@ -123,7 +123,7 @@ impl BuildThread {
         if let Some(folder_watch) = &mut self.folder_watch
             && let Err(error) = folder_watch.follow(&look.folders)
         {
-            tracing::warn!("the kernel does not watch the project ({error}): it is looked at twice a second");
+            tracing::warn!("the kernel does not watch the project ({error}): it is polled twice a second");
             self.folder_watch = None;
         }
         let mut look = self.job.project.look();
@@ -136,7 +136,7 @@ impl BuildThread {
             return;
         }
         if look.is_cut && !self.built.is_cut {
-            tracing::warn!("the project has more files than are looked at: changes of some go unseen");
+            tracing::warn!("the project has more files than are examined: changes of some go unseen");
         }
         self.built = look;
         self.build = None;
@@ -162,7 +162,7 @@ impl BuildThread {
             *times += 1;
             if *times >= WRITTEN_BY_BUILDS {
                 tracing::warn!(
-                    "the build itself writes {}: it is no longer looked at; .gitignore can say so",
+                    "the build itself writes {}: its changes are ignored from now on; add it to .gitignore",
                     path.display()
                 );
                 self.left_out.insert(path.clone());

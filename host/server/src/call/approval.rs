@@ -104,7 +104,7 @@ impl StartedCall<'_> {
 
     fn message(&self, call: &Call, approval: Approval) -> String {
         let (tool, component) = (self.name(), self.target.component.name());
-        let (shown, left_out) = shown(&self.target.reach.redactor().text(call.arguments.get()));
+        let (shown, left_out) = shown(&self.target.capabilities.redactor().text(call.arguments.get()));
         let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
         if left_out > 0 {
             text.push_str(&format!("… ({left_out} characters more)"));

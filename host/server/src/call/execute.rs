@@ -62,14 +62,14 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         arguments_json: arguments.get(),
         program: target.program.as_deref(),
         limits: &target.limits,
-        reach: &target.reach,
+        capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
-        supply: source.supply(),
+        source: source.source(),
     };
     let report = target.component.component.call_tool(input).await;
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
-    EndedCall::of(&caller, report, target.reach.redactor()).unless_narrowed(target)
+    EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target)
 }
 
 impl EndedCall {
@@ -80,8 +80,8 @@ impl EndedCall {
     }
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
-        let CallReport { outcome, mut usage, captured, denials, remains } = report;
-        crate::workers::drop_later(Box::new(remains));
+        let CallReport { outcome, mut usage, captured, denials, spent } = report;
+        crate::workers::drop_later(Box::new(spent));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),

@@ -184,7 +184,7 @@ impl Catalog {
     fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let (component, redactor) = (&target.component, target.reach.redactor());
+        let (component, redactor) = (&target.component, target.capabilities.redactor());
         Some((target, CallStart { id, generation: self.tools.generation(), tool, component, redactor }))
     }
 

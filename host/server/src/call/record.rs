@@ -66,14 +66,14 @@ impl CallRecord {
     /// Records of the call's denials, also in the observation if there is one.
     pub fn denials(&self, target: &CallTarget, observation: Option<&Arc<Observation>>) -> DenialRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
-        let redactor = target.reach.redactor().clone();
+        let redactor = target.capabilities.redactor().clone();
         DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
     }
 
     /// Records of the call's questions.
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
-        AskRecords { sink, id: self.id, tool, component, redactor: target.reach.redactor().clone() }
+        AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
     }
 
     /// Records the end.

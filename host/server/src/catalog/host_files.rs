@@ -83,7 +83,8 @@ impl HostFiles {
     /// A problem for each mount that holds a file of this process or of this manifest.
     pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
         let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
-        let mounted = || targets.iter().flat_map(|target| target.reach.mounted().map(move |mount| (target, mount)));
+        let mounted =
+            || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
         let paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).chain(paths).collect();
         // A path that cannot be examined holds nothing. Reading it is refused later, with the

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
-use toolcell_sandbox::{Ahead, Kept, Reach, Spawn, StartCall, Supply, ToolComponent, Warm, WarmBudget};
+use toolcell_sandbox::{
+    Capabilities, InstanceSource, ReusedInstance, Spawn, StartCall, ToolComponent, WarmBudget, WarmInstances,
+    WarmSetup, WarmTool,
+};
 
 use crate::workers::GuestExecutor;
 
@@ -16,14 +19,14 @@ const CALLERS_MAX: usize = 64;
 /// Pool and budget for instances made ahead.
 #[derive(Clone)]
 pub struct PrewarmContext {
-    ahead: Ahead,
+    setup: WarmSetup,
 }
 
 impl PrewarmContext {
     /// `bytes_max` bounds all tools together. Instances are made on guest threads that are idle.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
         let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
-        Self { ahead: Ahead { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
+        Self { setup: WarmSetup { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
     }
 
     /// Source of a tool's instances of which this many are made ahead.
@@ -32,13 +35,14 @@ impl PrewarmContext {
         count: usize,
         component: &Arc<ToolComponent>,
         limits: &Limits,
-        reach: &Arc<Reach>,
+        capabilities: &Arc<Capabilities>,
     ) -> Instances {
         if count == 0 {
             return Instances::Fresh;
         }
-        let made_for = (*limits, Arc::clone(reach));
-        Instances::Warm(Warm::new(Arc::clone(component), made_for, count, self.ahead.clone()))
+        let (component, capabilities) = (Arc::clone(component), Arc::clone(capabilities));
+        let tool = WarmTool { component, limits: *limits, capabilities, count };
+        Instances::Warm(WarmInstances::new(tool, self.setup.clone()))
     }
 }
 
@@ -56,7 +60,7 @@ pub struct InstancesByCaller {
 
 /// Slot of one caller.
 struct CallerInstance {
-    kept: Arc<Kept>,
+    kept: Arc<ReusedInstance>,
     used: Instant,
 }
 
@@ -71,15 +75,15 @@ impl InstancesByCaller {
         }
     }
 
-    fn of_caller(&self, caller: &str) -> Option<Arc<Kept>> {
+    fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance>> {
         let used = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = callers.get_mut(caller) {
-            place.used = used;
-            return Some(Arc::clone(&place.kept));
+        if let Some(slot) = callers.get_mut(caller) {
+            slot.used = used;
+            return Some(Arc::clone(&slot.kept));
         }
         let gone = if callers.len() >= CALLERS_MAX { Some(make_room(&mut callers)?) } else { None };
-        let kept = Arc::new(Kept::new(self.idle, self.lifetime));
+        let kept = Arc::new(ReusedInstance::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
         // The evicted instance is dropped after the reply.
@@ -90,10 +94,10 @@ impl InstancesByCaller {
 
 /// Takes the slot of the caller whose last call is the longest ago. A running or waiting call keeps
 /// its own.
-fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<Kept>> {
-    let idle = callers.iter().filter(|(_, place)| Arc::strong_count(&place.kept) == 1);
-    let longest = idle.min_by_key(|(_, place)| place.used).map(|(caller, _)| caller.clone())?;
-    callers.remove(&longest).map(|place| place.kept)
+fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<ReusedInstance>> {
+    let idle = callers.iter().filter(|(_, slot)| Arc::strong_count(&slot.kept) == 1);
+    let longest = idle.min_by_key(|(_, slot)| slot.used).map(|(caller, _)| caller.clone())?;
+    callers.remove(&longest).map(|slot| slot.kept)
 }
 
 /// Source of one tool's instances.
@@ -102,36 +106,36 @@ pub enum Instances {
     /// Made for each call.
     Fresh,
     /// Made ahead.
-    Warm(Arc<Warm>),
+    Warm(Arc<WarmInstances>),
     /// Kept for the caller, shared by all tools of the component.
     PerCaller(Arc<InstancesByCaller>),
 }
 
 /// Source of one call's instance.
-pub enum InstanceSource<'a> {
+pub enum CallInstances<'a> {
     Fresh,
-    Warm(&'a Arc<Warm>),
-    Kept(Arc<Kept>),
+    Warm(&'a Arc<WarmInstances>),
+    Reused(Arc<ReusedInstance>),
 }
 
 impl Instances {
     /// Source for one call of this caller.
-    pub fn for_caller(&self, caller: &str) -> InstanceSource<'_> {
+    pub fn for_caller(&self, caller: &str) -> CallInstances<'_> {
         match self {
-            Self::Fresh => InstanceSource::Fresh,
-            Self::Warm(warm) => InstanceSource::Warm(warm),
-            Self::PerCaller(kept) => kept.of_caller(caller).map_or(InstanceSource::Fresh, InstanceSource::Kept),
+            Self::Fresh => CallInstances::Fresh,
+            Self::Warm(warm) => CallInstances::Warm(warm),
+            Self::PerCaller(callers) => callers.of_caller(caller).map_or(CallInstances::Fresh, CallInstances::Reused),
         }
     }
 }
 
-impl InstanceSource<'_> {
+impl CallInstances<'_> {
     /// The source as the sandbox's type.
-    pub fn supply(&self) -> Supply<'_> {
+    pub fn source(&self) -> InstanceSource<'_> {
         match self {
-            Self::Fresh => Supply::Fresh,
-            Self::Warm(warm) => Supply::Warm(warm),
-            Self::Kept(kept) => Supply::Kept(kept),
+            Self::Fresh => InstanceSource::Fresh,
+            Self::Warm(warm) => InstanceSource::Warm(warm),
+            Self::Reused(instance) => InstanceSource::Reused(instance),
         }
     }
 }

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{CodeOrigin, Inspection, Reach, ShapeName, ToolComponent};
+use toolcell_sandbox::{Capabilities, CodeOrigin, Inspection, ShapeName, ToolComponent};
 
 use crate::file_stamp::Stamps;
 use crate::observation::Observation;
@@ -81,7 +81,7 @@ pub(crate) struct CallTarget {
     /// Command line and input of its program, if its component is a program.
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
-    pub(crate) reach: Arc<Reach>,
+    pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) instances: Instances,
     /// Rule for calls that a person confirms; `None` if there are none.
@@ -154,7 +154,7 @@ impl Catalog {
 
     /// Grants of tool number `index`.
     pub fn tool_grants(&self, index: usize) -> Option<&Grants> {
-        self.targets.get(index).map(|target| target.reach.grants().as_ref())
+        self.targets.get(index).map(|target| target.capabilities.grants().as_ref())
     }
 
     /// The component and the limits of tool number `index`.

@@ -43,7 +43,7 @@ impl<'a> Offer<'a> {
 
     /// Its grants.
     pub fn grants(&self) -> &'a Grants {
-        self.target.reach.grants()
+        self.target.capabilities.grants()
     }
 
     /// True if a person confirms its calls.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
-use toolcell_sandbox::{Note, Reach, ReachProblem, Setting};
+use toolcell_sandbox::{Capabilities, GrantNote, GrantProblem, GrantSources};
 
 use crate::{blocking_files, file, secrets};
 
@@ -32,10 +32,10 @@ impl<'a> ToolCapabilities<'a> {
 
     /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
     /// and the tool is sealed. A catalog with such a problem is not served.
-    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
+    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
         let GrantContext { folder, server } = self.context;
-        let setting = Setting {
+        let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
             secret: &|source| secrets::read(source, folder),
@@ -51,16 +51,16 @@ impl<'a> ToolCapabilities<'a> {
         let silent = self.silent(&grants);
         if !silent.is_empty() {
             silent.into_iter().for_each(&mut add);
-            return Reach::sealed(self.policy.name());
+            return Capabilities::sealed(self.policy.name());
         }
-        match Reach::prepare(&grants, &setting) {
-            Ok(reach) => {
-                reach.notes().iter().map(|note| self.note(note)).for_each(add);
-                reach
+        match Capabilities::prepare(&grants, &setting) {
+            Ok(capabilities) => {
+                capabilities.notes().iter().map(|note| self.note(note)).for_each(add);
+                capabilities
             }
             Err(found) => {
                 found.iter().map(|problem| self.problem(problem)).for_each(&mut add);
-                Reach::sealed(self.policy.name())
+                Capabilities::sealed(self.policy.name())
             }
         }
     }
@@ -87,12 +87,12 @@ impl<'a> ToolCapabilities<'a> {
         silent.map(problem).collect()
     }
 
-    fn note(&self, note: &Note) -> Diagnostic {
+    fn note(&self, note: &GrantNote) -> Diagnostic {
         let message = format!("component \"{}\": {}", self.policy.name(), note.message);
         Diagnostic::warning("grants::note", message).at(note.span.clone())
     }
 
-    fn problem(&self, problem: &ReachProblem) -> Diagnostic {
+    fn problem(&self, problem: &GrantProblem) -> Diagnostic {
         let message = format!("component \"{}\": {}", self.policy.name(), problem.message);
         Diagnostic::error("grants::host", message).at(problem.span.clone()).hint(&problem.hint)
     }

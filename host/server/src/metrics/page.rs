@@ -130,13 +130,13 @@ impl MetricSources {
 
 fn of_requests(figures: &mut FigureWriter<'_>, requests: &RequestCounters) -> fmt::Result {
     let came = requests.came().map(|(method, era, count)| ([("method", Method::label(method)), ("era", era)], count));
-    figures.counts("requests", "RequestCounters that came, calls of tools among them", came)?;
+    figures.counts("requests", "Requests that came, calls of tools among them", came)?;
     let errors: Vec<_> =
         requests.errors().into_iter().map(|(method, code, count)| (method, code.to_string(), count)).collect();
     let errors = errors
         .iter()
         .map(|(method, code, count)| ([("method", Method::label(*method)), ("code", code.as_str())], *count));
-    figures.counts("request_errors", "RequestCounters that were answered with an error, by its code", errors)
+    figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
 }
 
 fn of_calls(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
@@ -202,12 +202,12 @@ fn of_traces(figures: &mut FigureWriter<'_>, sent: &SpanCounters) -> fmt::Result
 fn of_http(figures: &mut FigureWriter<'_>, traffic: &Traffic) -> fmt::Result {
     let statuses: Vec<(String, u64)> = traffic.statuses().map(|(status, count)| (status.to_string(), count)).collect();
     let responses = statuses.iter().map(|(status, count)| ([("status", status.as_str())], *count));
-    figures.counts("http_responses", "RequestCounters over HTTP that were answered, by the status", responses)?;
+    figures.counts("http_responses", "Requests over HTTP that were answered, by the status", responses)?;
     let turned_away = traffic.turned_away();
     figures.count("http_connections_refused", "Connections for which there was no room", turned_away)?;
     let load = traffic.load();
     figures.gauge("http_connections", "Connections that are open", load.connections)?;
-    figures.gauge("http_requests_in_progress", "RequestCounters that are being answered", load.requests)?;
+    figures.gauge("http_requests_in_progress", "Requests that are being answered", load.requests)?;
     figures.gauge("http_streams", "Streams that stay open to tell clients of changes", load.streams)?;
     figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
 }

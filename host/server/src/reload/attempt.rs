@@ -193,7 +193,7 @@ impl Reloader {
         }
         let built = Arc::new(built);
         self.proposed = Some(Arc::clone(&built));
-        let collide = |error| ReloadFailure::saying(&format!("with what is quarantined as it was, {error}"));
+        let collide = |error| ReloadFailure::saying(&format!("with the quarantined components as they were, {error}"));
         built.holding(&names, old).map_err(collide)
     }
 

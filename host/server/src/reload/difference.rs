@@ -22,7 +22,7 @@ pub enum Change {
     Callers,
     /// Its capabilities were prepared anew: a file or variable that the manifest names may have
     /// changed.
-    Reach,
+    Capabilities,
 }
 
 /// Differences of one catalog from another.
@@ -49,13 +49,13 @@ impl Change {
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
             Self::Callers => "other callers",
-            Self::Reach => "what it reaches, looked at anew",
+            Self::Capabilities => "what it reaches, looked at anew",
         }
     }
 
     fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
         match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
-            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Reach),
+            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Capabilities),
             (false, true) => Some(Self::Code),
             (true, false) => Some(Self::Policy),
             (false, false) => Some(Self::CodeAndPolicy),

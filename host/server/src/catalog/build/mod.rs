@@ -15,7 +15,7 @@ use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sa
 use toolcell_policy::{
     Approval, Callers, ComponentPolicy, Diagnostic, Limits, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Capabilities, Digest, ShapeName, ToolComponent, contract};
 
 use super::approvals::Approvals;
 use super::caller_queue::CallerQueues;
@@ -363,7 +363,7 @@ struct ComponentDraft<'a> {
     capabilities: ToolCapabilities<'a>,
     /// The instances that calls share, one set for each set of grants: an instance may hold data
     /// that other tools must not see.
-    shared: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
+    shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
     prewarm: &'a PrewarmContext,
     /// Time and memory left for the schemas of its tools.
     budget: definition::DefinitionBudget,
@@ -371,19 +371,25 @@ struct ComponentDraft<'a> {
 
 impl ComponentDraft<'_> {
     /// Source of a tool's instances.
-    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, reach: &Arc<Reach>) -> Instances {
-        match self.shared_instances(policy, reach) {
+    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, capabilities: &Arc<Capabilities>) -> Instances {
+        match self.shared_instances(policy, capabilities) {
             Some(shared) => Instances::PerCaller(shared),
-            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, reach),
+            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, capabilities),
         }
     }
 
-    fn shared_instances(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
-        if let Some((_, shared)) = self.shared.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
+    fn shared_instances(
+        &mut self,
+        policy: &ComponentPolicy,
+        capabilities: &Arc<Capabilities>,
+    ) -> Option<Arc<InstancesByCaller>> {
+        if let Some((_, shared)) =
+            self.shared.iter().find(|(other, _)| other.grants().reaches_like(capabilities.grants()))
+        {
             return Some(Arc::clone(shared));
         }
         let shared = InstancesByCaller::of(policy)?;
-        self.shared.push((Arc::clone(reach), Arc::clone(&shared)));
+        self.shared.push((Arc::clone(capabilities), Arc::clone(&shared)));
         Some(shared)
     }
 }
@@ -510,19 +516,19 @@ impl CatalogDraft<'_> {
                 let admission = self.basis.admission(policy, &name, &limits);
                 let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits).counting(&meters)));
                 let component = Arc::clone(&draft.loaded);
-                let reach = draft.capabilities.of_tool(&name, problems);
-                let instances = draft.instances(policy, &limits, &reach);
+                let capabilities = draft.capabilities.of_tool(&name, problems);
+                let instances = draft.instances(policy, &limits, &capabilities);
                 let hints = &tool.definition().hints;
                 let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
                 let approval = Some(policy.tool_approval(&name)).filter(asks);
                 self.parts.tools.push(Arc::new(tool));
-                let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
+                let narrowed = (!capabilities.grants().is_sealed()).then(Cancellation::new);
                 let target = CallTarget {
                     component,
                     name,
                     program,
                     limits,
-                    reach,
+                    capabilities,
                     admission,
                     instances,
                     approval,

@@ -58,10 +58,10 @@ impl IssuerKeys {
             issuer: issuer.issuer().to_owned(),
             jwks: issuer.jwks().map(str::to_owned),
             fetcher,
-            fresh: issuer.fresh(),
+            fresh: issuer.limits().fresh(),
             // Old keys are refreshed in time, even if other fetches are rarer.
-            refresh: issuer.refresh().min(issuer.fresh()),
-            outage: issuer.outage(),
+            refresh: issuer.limits().refresh().min(issuer.limits().fresh()),
+            outage: issuer.limits().outage(),
             known: ArcSwapOption::empty(),
             tried: Mutex::default(),
         })

@@ -63,7 +63,7 @@ impl Oauth {
                 issuer: issuer.issuer().to_owned(),
                 audiences: issuer.audiences().to_vec(),
                 algorithms: issuer.algorithms().to_vec(),
-                leeway: issuer.leeway(),
+                leeway: issuer.limits().leeway(),
             },
             keys: IssuerKeys::new(issuer, fetcher.clone()),
         });
@@ -121,8 +121,8 @@ impl VerifiedToken {
     /// `None` if its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
-        let standing = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
-        Some(Admitted { caller: self.caller.clone(), standing })
+        let validity = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
+        Some(Admitted { caller: self.caller.clone(), validity })
     }
 }
 

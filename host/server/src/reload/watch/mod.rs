@@ -121,7 +121,7 @@ impl WatchThread {
             match Inotify::new() {
                 Ok(native) => {
                     let Some(why) = self.watch_natively(native) else { return };
-                    tracing::warn!("files are looked at twice a second from now on: {why}");
+                    tracing::warn!("files are polled twice a second from now on: {why}");
                 }
                 Err(error) => tracing::warn!("the kernel does not watch files ({error}): they are polled"),
             }

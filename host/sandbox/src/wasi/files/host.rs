@@ -197,7 +197,7 @@ impl FilesView<'_> {
             self.files.permit(file.mount, FileAccess::Write, &file.at)?;
             return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
         }
-        self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), accessed, modified)
+        self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), NewTimes { accessed, modified })
     }
 
     pub(super) fn read(

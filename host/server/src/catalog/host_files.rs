@@ -1,11 +1,10 @@
 //! Files of the host itself, which no mount may hold. They are compared by identity (device and
 //! inode) after every link, not by path. Must not hold: how mounts are opened.
 //!
-//! | a guest could | so it is refused to mount |
+//! | a guest could | refused mounts |
 //! |---|---|
-//! | change a file that the host relies on | to be written: folders that hold it, or a link or
-//! folder on its path |
-//! | read a secret that it must not have | at all: folders that hold it |
+//! | change a file that the host relies on | writable: folders that hold it, or folders and links on its path |
+//! | read a secret that it must not have | all: folders that hold it |
 //!
 //! Every build of a catalog checks this, also for unchanged components: folders that were opened
 //! long ago are compared with the current paths of the host's files. A missing file counts as being

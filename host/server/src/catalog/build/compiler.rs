@@ -15,7 +15,7 @@ use toolcell_sandbox::{LoadError, Sandbox, ToolComponent, in_background as backg
 /// number, nothing is compiled until one of them ends.
 const LEFT_BEHIND_MAX: usize = 4;
 
-/// Bytes from which a component is compiled at low priority while calls are served. A smaller one
+/// Size from which a component is compiled at low priority while calls are served. A smaller one
 /// compiles within a quarter of a second, so it does not wait for a busy machine.
 const BACKGROUND_BYTES_MIN: usize = 256 << 10;
 

@@ -1,4 +1,4 @@
-//! The command line. What the commands do is in `commands`, one file each.
+//! The command line. The commands themselves are in `commands`, one file each.
 mod authors;
 mod clients;
 mod log;
@@ -22,7 +22,7 @@ pub use records::{
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 
-/// The manifest's name where none is given.
+/// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
 
 /// Run MCP tools that nobody has to trust.
@@ -59,11 +59,11 @@ pub enum Command {
     Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
     Check(CheckArgs),
-    /// Show how the processes are that serve a manifest
+    /// Show the state of the processes that serve a manifest
     Status(AskArgs),
-    /// Have the processes that serve a manifest look at it now, and wait for what comes of it
+    /// Make the processes that serve a manifest reload it now, and wait for the outcome
     Reload(AskArgs),
-    /// Say how much the processes that serve a manifest write to stderr, or change it
+    /// Show or change the log level of the processes that serve a manifest
     LogLevel(LogLevelArgs),
     /// Pin what the components are now, and what their tools say and may do, in toolcell.lock
     Lock(LockArgs),
@@ -89,7 +89,7 @@ pub enum Command {
     Audit(AuditArgs),
     /// Make, list and revoke the tokens that callers over HTTP show
     Token(TokenArgs),
-    /// Print what to write into an MCP client's configuration
+    /// Print the entry for this server in an MCP client's configuration
     ClientConfig(ClientConfigArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
@@ -99,7 +99,7 @@ pub enum Command {
     Completions(CompletionsArgs),
 }
 
-/// Which manifest.
+/// The manifest's path.
 #[derive(Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
@@ -107,7 +107,7 @@ pub struct ManifestArg {
     pub manifest: PathBuf,
 }
 
-/// Where compiled code is kept.
+/// The cache of compiled code.
 #[derive(Debug, ClapArgs)]
 pub struct CodeCacheArgs {
     /// Keep compiled code in this folder [default: toolcell/code in the user's cache folder]
@@ -119,7 +119,7 @@ pub struct CodeCacheArgs {
 }
 
 impl CodeCacheArgs {
-    /// As the server takes it.
+    /// The server's options for it.
     pub fn options(&self) -> CodeCacheOptions {
         CodeCacheOptions { folder: self.code_cache.clone(), off: self.no_code_cache }
     }
@@ -155,19 +155,19 @@ pub struct ServeArgs {
     /// 127.0.0.1:8080, `[::1]:8080` or unix:PATH
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
     pub http: Option<HttpAddress>,
-    /// Listen on an address that other machines reach, though nobody has to say who they are
+    /// Listen on an address that other machines reach, even if callers need no token
     #[arg(long)]
     pub insecure_public: bool,
     /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it
     /// names one]. A call that cannot be recorded is refused, unless the manifest says otherwise
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
-    /// Write down in this file what tools try and are denied, for `toolcell policy suggest`.
-    /// Nothing is allowed by it
+    /// Record denied attempts of tools in this file, for `toolcell policy suggest`. It allows
+    /// nothing
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,
-    /// How to see that the manifest or a component changed: it is then loaded, and clients hear of
-    /// another list
+    /// How to notice changes of the manifest or a component, which are then loaded; clients hear of
+    /// a changed list
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub watch: WatchArg,
     /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what
@@ -186,14 +186,14 @@ pub struct ServeArgs {
     pub log: LogArgs,
 }
 
-/// How changes are seen.
+/// Way to notice changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WatchArg {
-    /// The kernel tells, but of network filesystems, which are polled
+    /// Through inotify; network filesystems are polled
     Auto,
-    /// The kernel tells
+    /// Through inotify
     Native,
-    /// Look twice a second: works everywhere
+    /// By polling twice a second: works everywhere
     Poll,
     /// Not at all: only SIGHUP and `toolcell reload`
     Off,

@@ -3,7 +3,7 @@
 //!
 //! | a guest could | refused mounts |
 //! |---|---|
-//! | change a file that the host relies on | writable: folders that hold it, or folders and links on its path |
+//! | change a file that the host relies on | writable: folders and links on its path |
 //! | read a secret that it must not have | all: folders that hold it |
 //!
 //! Every build of a catalog checks this, also for unchanged components: folders that were opened

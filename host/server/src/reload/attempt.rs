@@ -121,7 +121,7 @@ impl Reloader {
     }
 
     /// Reads the files, and replaces the catalog if they differ. The caller then
-    /// [`report`s](Self::report) the outcome.
+    /// [reports](Self::report) the outcome.
     pub fn attempt(&mut self, trigger: &'static str) -> ReloadOutcome {
         let old = self.setup.current.snapshot();
         self.note_files();

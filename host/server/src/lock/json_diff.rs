@@ -1,14 +1,15 @@
-//! How two JSON values differ, in words for people: where, what it said, what it says. Cleaned of what acts on a terminal.
+//! Differences of two JSON values in words: place, old value, new value. Characters that act on a
+//! terminal are removed.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 
 /// Characters shown of one value.
 const VALUE_CHARS_MAX: usize = 160;
 
-/// Differences shown of one definition; past them, how many more there are.
+/// Differences shown of one definition; then the number of further ones.
 const LINES_MAX: usize = 12;
 
-/// What differs, a line each.
+/// Differences, a line each.
 pub fn between(old: &Value, new: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", old, new, &mut lines);

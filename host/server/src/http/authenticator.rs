@@ -1,5 +1,5 @@
-//! Who is let in over HTTP: whoever shows a token of the file, or one that an issuer gave. A token is never written down,
-//! and is never given to a guest.
+//! Authentication over HTTP, by a token of the file or of an issuer. Tokens are never logged and
+//! never given to a guest.
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use toolcell_mcp::http::oauth::TokenFault;
@@ -8,30 +8,30 @@ use toolcell_mcp::http::{Admitted, Admitting, AuthFailure, Gatekeeper};
 use super::oauth::Oauth;
 use super::tokens::{TOKEN_PREFIX, Tokens};
 
-/// What a caller is told who shows no token, where no issuer has any to give.
+/// Challenge for a caller without a token, if no issuer is configured.
 const CHALLENGE: &str = "Bearer realm=\"toolcell\"";
 
-/// What a caller is told who shows one that is not known.
+/// Challenge for a caller with an unknown token.
 const CHALLENGE_UNKNOWN: &str = "Bearer realm=\"toolcell\", error=\"invalid_token\"";
 
-/// Recognises callers by the token they show.
-pub struct Doorkeeper {
+/// Authenticates callers by their token.
+pub struct Authenticator {
     tokens: Option<Tokens>,
     oauth: Option<Oauth>,
 }
 
-impl Doorkeeper {
+impl Authenticator {
     pub fn new(tokens: Option<Tokens>, oauth: Option<Oauth>) -> Self {
         Self { tokens, oauth }
     }
 
-    async fn recognise(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Admitted, AuthFailure> {
         let token = bearer(headers).ok_or_else(|| self.unknown(None))?;
         if let Some(admitted) = self.tokens.as_ref().and_then(|tokens| tokens.find(token)) {
             return Ok(admitted);
         }
         match &self.oauth {
-            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.recognise(token).await,
+            Some(oauth) if !token.starts_with(TOKEN_PREFIX) => oauth.authenticate(token).await,
             _ => Err(self.unknown(Some(TokenFault::Unknown))),
         }
     }
@@ -45,9 +45,9 @@ impl Doorkeeper {
     }
 }
 
-impl Gatekeeper for Doorkeeper {
+impl Gatekeeper for Authenticator {
     fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h> {
-        Box::pin(self.recognise(headers))
+        Box::pin(self.authenticate(headers))
     }
 
     fn metadata(&self, path: &str) -> Option<String> {
@@ -55,7 +55,7 @@ impl Gatekeeper for Doorkeeper {
     }
 }
 
-/// The token that a request shows, where it shows one and only one.
+/// The bearer token of a request; `None` unless there is exactly one.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let (scheme, token) = shown.next()?.to_str().ok()?.split_once(' ')?;

@@ -1,25 +1,26 @@
-//! Which directory entries decide what a path leads to: those to watch, so that no way of replacing a file goes unseen.
+//! Directory entries that decide where a path leads. Watching them all reveals every way to replace
+//! a file.
 //!
-//! A path leads somewhere else once an entry on its way is replaced: the file itself, a link on the way (Kubernetes swaps
-//! `..data`, a link to a folder, under links that never change), or a folder that was moved away. A watch on the file alone
-//! would follow the old file.
+//! A path leads elsewhere once an entry along it is replaced: the file itself, a link (Kubernetes
+//! swaps `..data`, a link to a folder, under links that never change), or a folder that is moved
+//! away. A watch on the file alone would follow the old file.
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-/// Links followed on one way: as many as Linux follows.
+/// Most links followed along one path, as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// One entry of a directory. The directory's path has no links.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Step {
+pub struct PathEntry {
     pub folder: PathBuf,
     pub name: OsString,
 }
 
-/// The entries that decide where an absolute path leads: every link on its way, every folder below `base` (a path
-/// without links), and the last entry. Ends at an entry that is not there.
-pub fn of(path: &Path, base: &Path) -> Vec<Step> {
+/// Entries that decide where an absolute path leads: every link along it, every folder below `base`
+/// (a path without links), and the last entry. Ends at a missing entry.
+pub fn of(path: &Path, base: &Path) -> Vec<PathEntry> {
     let mut steps = Vec::new();
     let mut links = 0;
     let mut folder = PathBuf::from("/");
@@ -33,7 +34,7 @@ pub fn of(path: &Path, base: &Path) -> Vec<Step> {
         let link = std::fs::read_link(&place).ok();
         let is_there = link.is_some() || std::fs::symlink_metadata(&place).is_ok();
         if link.is_some() || ahead.is_empty() || !is_there || folder.starts_with(base) {
-            steps.push(Step { folder: folder.clone(), name });
+            steps.push(PathEntry { folder: folder.clone(), name });
         }
         match link {
             Some(target) if links < LINKS_MAX => {
@@ -66,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    fn shown(root: &Path, steps: &[Step]) -> Vec<String> {
-        let show = |step: &Step| step.folder.join(&step.name).strip_prefix(root).unwrap().display().to_string();
+    fn shown(root: &Path, steps: &[PathEntry]) -> Vec<String> {
+        let show = |step: &PathEntry| step.folder.join(&step.name).strip_prefix(root).unwrap().display().to_string();
         steps.iter().map(show).collect()
     }
 

@@ -1,13 +1,13 @@
-//! How the last build went, for whoever asks. Must not hold: how it is shown.
+//! State of the last build. Must not hold: how it is shown.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcell_server::BuildStatus;
 
-/// How the last build went. Cheap to clone.
+/// State of the last build. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Board(Arc<Mutex<State>>);
+pub struct LastBuild(Arc<Mutex<State>>);
 
 #[derive(Clone, Default)]
 enum State {
@@ -18,18 +18,18 @@ enum State {
     Failed(String, Duration),
 }
 
-impl Board {
-    /// One is under way.
+impl LastBuild {
+    /// Notes that a build runs.
     pub fn building(&self) {
         *self.state() = State::Building;
     }
 
-    /// The last one went well.
+    /// Notes that the build succeeded.
     pub fn built(&self, took: Duration) {
         *self.state() = State::Built(took);
     }
 
-    /// The last one did not; this is what it wrote.
+    /// Notes that the build failed with this output.
     pub fn failed(&self, output: &str, took: Duration) {
         *self.state() = State::Failed(output.to_owned(), took);
     }
@@ -39,7 +39,7 @@ impl Board {
     }
 }
 
-impl BuildStatus for Board {
+impl BuildStatus for LastBuild {
     fn to_json(&self) -> Value {
         let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &*self.state() {

@@ -1,4 +1,4 @@
-//! Noticing that something in a project's folders changed, as the kernel tells. Must not hold: what counts as a change.
+//! inotify on the folders of a project. Must not hold: which changes count.
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-/// Room for events at one read: some hundred of them.
+/// Buffer for events of one read: about a hundred.
 const EVENT_BYTES: usize = 16 * 1024;
 
 /// One inotify instance.
-pub struct Sight {
+pub struct FolderWatch {
     fd: OwnedFd,
     watched: BTreeMap<i32, PathBuf>,
 }
 
-impl Sight {
+impl FolderWatch {
     pub fn new() -> rustix::io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         Ok(Self { fd, watched: BTreeMap::new() })
@@ -26,7 +26,7 @@ impl Sight {
         self.fd.as_fd()
     }
 
-    /// Watches these folders, and no others.
+    /// Watches these folders and no others.
     pub fn follow(&mut self, folders: &BTreeSet<PathBuf>) -> rustix::io::Result<()> {
         let what = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
@@ -38,20 +38,20 @@ impl Sight {
         for folder in folders {
             match inotify::add_watch(&self.fd, folder, what) {
                 Ok(number) => drop(watched.insert(number, folder.clone())),
-                // Gone meanwhile: the folder above it tells.
+                // It was removed meanwhile: an event of the folder above it follows.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
                 Err(error) => return Err(error),
             }
         }
         for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
-            // The kernel may have dropped it already, with its folder.
+            // The kernel may have removed the watch with its folder.
             let _ = inotify::remove_watch(&self.fd, *number);
         }
         self.watched = watched;
         Ok(())
     }
 
-    /// Takes what happened. Whether any of it matters shows a look.
+    /// Discards the events. The caller then examines the project.
     pub fn take(&self) {
         let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
         let mut reader = Reader::new(&self.fd, &mut buffer);

@@ -1,9 +1,9 @@
-//! Work on files that may wait without end, done on threads of its own: a network mount that hangs, a file of the kernel's that has
-//! nothing to say yet. What is late is left behind, and the path is not tried again until its thread is done. Must not hold: what
-//! is read, or what is made of it.
+//! Threads for file work that may block for ever: a hanging network mount, or a kernel file without
+//! data. A late thread is left behind, and its path is not tried again until the thread is done.
+//! Must not hold: the work itself.
 //!
-//! The kernel ends no such wait, so a thread in it cannot be had back. There is one for each path at the most, and whoever asks for
-//! the path meanwhile is told at once.
+//! The kernel does not end such a wait, so the thread cannot be stopped. There is at most one
+//! thread for each path; others who ask for the path get an error at once.
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,29 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nothing may come of a path: a disk that wakes up takes three seconds, a slow network one. Paths that are stuck already
-/// share it, so that a mount with a hundred of them is given up in seconds as well.
+/// Time without progress after which a path is stuck: a disk that wakes up takes three seconds, a
+/// slow network one. All stuck paths share it, so a mount with a hundred of them is given up in
+/// seconds as well.
 const QUIET_MAX: Duration = Duration::from_secs(5);
 
-/// The least that is left of it, however many are stuck.
+/// Least share of that time, however many paths are stuck.
 const QUIET_MIN: Duration = Duration::from_millis(50);
 
-/// How long the work on one path may take though it goes on: the largest component over a bad line.
+/// Longest work on one path, even with progress: the largest component over a slow line.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Stack of such a thread, in bytes: it reads files.
+/// Stack of such a thread in bytes; it only reads files.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// The paths whose threads were left behind and are not done.
+/// Paths whose threads were left behind and still run.
 static STUCK: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Tells that work goes on.
+/// Reports progress of the work.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<AtomicU64>);
+pub struct Heartbeat(Arc<AtomicU64>);
 
-impl Pulse {
-    /// Something came.
+impl Heartbeat {
+    /// Reports progress once.
     pub fn beat(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -43,29 +44,31 @@ impl Pulse {
     }
 }
 
-/// Does the work on this path.
+/// Runs the work for this path.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`]: nothing came of it in time, or it is stuck since earlier. Otherwise no thread starts.
-pub fn run<T: Send + 'static>(path: &Path, work: impl FnOnce(&Pulse) -> T + Send + 'static) -> io::Result<T> {
+///
+/// [`io::ErrorKind::TimedOut`]: the work made no progress in time, or the path is stuck already.
+/// Other errors: no thread starts.
+pub fn run<T: Send + 'static>(path: &Path, work: impl FnOnce(&Heartbeat) -> T + Send + 'static) -> io::Result<T> {
     run_within(QUIET_MAX, path, work)
 }
 
-/// The same where nothing may come of it for this long.
+/// Like [`run`], with another time without progress.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_within<T: Send + 'static>(
     quiet: Duration,
     path: &Path,
-    work: impl FnOnce(&Pulse) -> T + Send + 'static,
+    work: impl FnOnce(&Heartbeat) -> T + Send + 'static,
 ) -> io::Result<T> {
     let mut work = Some(work);
-    let errand = Errand::start(vec![path.to_owned()], move |_, pulse| work.take().map(|work| work(pulse)))?;
-    errand.next(path, quiet)?.ok_or_else(late)
+    let thread = FileThread::start(vec![path.to_owned()], move |_, heartbeat| work.take().map(|work| work(heartbeat)))?;
+    thread.next(path, quiet)?.ok_or_else(late)
 }
 
-/// Does the work on each of these paths, one after the other; nothing for those that are stuck.
+/// Runs the work for each of these paths, one after the other; `None` for stuck ones.
 pub fn each<T: Send + 'static>(
     paths: impl IntoIterator<Item = PathBuf>,
     work: impl Fn(&Path) -> T + Clone + Send + 'static,
@@ -74,48 +77,49 @@ pub fn each<T: Send + 'static>(
     let mut done = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let known = stuck().clone();
-        let (told, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
-        done.extend(told.into_iter().map(|path| (path, None)));
+        let (stuck, asked): (Vec<PathBuf>, Vec<PathBuf>) = left.into_iter().partition(|path| known.contains(path));
+        done.extend(stuck.into_iter().map(|path| (path, None)));
         if asked.is_empty() {
             break;
         }
         let work = work.clone();
-        let Ok(errand) = Errand::start(asked.clone(), move |path, _| work(path)) else {
+        let Ok(thread) = FileThread::start(asked.clone(), move |path, _| work(path)) else {
             done.extend(asked.into_iter().map(|path| (path, None)));
             break;
         };
         let mut asked = asked.into_iter();
         for path in asked.by_ref() {
-            let found = errand.next(&path, QUIET_MAX).ok();
+            let found = thread.next(&path, QUIET_MAX).ok();
             let is_late = found.is_none();
             done.push((path, found));
             if is_late {
                 break;
             }
         }
-        // Those behind the one that is stuck get another thread.
+        // The paths after the stuck one get another thread.
         left = asked.collect();
     }
     done
 }
 
-/// A thread that does something with some paths, and hands over what comes of each.
-struct Errand<T> {
-    came: Receiver<T>,
-    pulse: Pulse,
-    /// Nobody waits any more. Changed and looked at under the lock of [`STUCK`], so that what is done is either taken or thrown away.
+/// A thread that works on some paths, and sends the result of each.
+struct FileThread<T> {
+    results: Receiver<T>,
+    heartbeat: Heartbeat,
+    /// Set when nobody waits any more. It is accessed under the lock of [`STUCK`], so a result is
+    /// either received or dropped.
     left_behind: Arc<AtomicBool>,
 }
 
-impl<T: Send + 'static> Errand<T> {
+impl<T: Send + 'static> FileThread<T> {
     /// Starts it, unless one of the paths is stuck.
-    fn start(paths: Vec<PathBuf>, mut work: impl FnMut(&Path, &Pulse) -> T + Send + 'static) -> io::Result<Self> {
+    fn start(paths: Vec<PathBuf>, mut work: impl FnMut(&Path, &Heartbeat) -> T + Send + 'static) -> io::Result<Self> {
         if paths.iter().any(|path| stuck().contains(path)) {
             return Err(late());
         }
-        let (done, came) = channel();
-        let (pulse, left_behind) = (Pulse::default(), Arc::new(AtomicBool::new(false)));
-        let (own, flag) = (pulse.clone(), Arc::clone(&left_behind));
+        let (done, results) = channel();
+        let (heartbeat, left_behind) = (Heartbeat::default(), Arc::new(AtomicBool::new(false)));
+        let (own, flag) = (heartbeat.clone(), Arc::clone(&left_behind));
         let run = move || {
             for path in paths {
                 let found = work(&path, &own);
@@ -125,27 +129,27 @@ impl<T: Send + 'static> Errand<T> {
             }
         };
         std::thread::Builder::new().name("toolcell-file".to_owned()).stack_size(STACK_BYTES).spawn(run)?;
-        Ok(Self { came, pulse, left_behind })
+        Ok(Self { results, heartbeat, left_behind })
     }
 
-    /// What comes of the next path.
+    /// Result of the next path.
     fn next(&self, path: &Path, quiet: Duration) -> io::Result<T> {
         let begun = Instant::now();
         loop {
-            let beats = self.pulse.count();
-            match self.came.recv_timeout(patience(quiet)) {
+            let beats = self.heartbeat.count();
+            match self.results.recv_timeout(patience(quiet)) {
                 Ok(found) => return Ok(found),
-                Err(RecvTimeoutError::Timeout) if self.pulse.count() != beats && begun.elapsed() < TIME_MAX => {}
+                Err(RecvTimeoutError::Timeout) if self.heartbeat.count() != beats && begun.elapsed() < TIME_MAX => {}
                 Err(RecvTimeoutError::Timeout) => return self.leave(path),
                 Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("reading it failed")),
             }
         }
     }
 
-    /// Leaves the thread behind, unless it was done at the last moment.
+    /// Leaves the thread behind, unless it finished at the last moment.
     fn leave(&self, path: &Path) -> io::Result<T> {
         let mut stuck = stuck();
-        if let Ok(found) = self.came.try_recv() {
+        if let Ok(found) = self.results.try_recv() {
             return Ok(found);
         }
         stuck.insert(path.to_owned());
@@ -154,7 +158,8 @@ impl<T: Send + 'static> Errand<T> {
     }
 }
 
-/// Gives what came of a path to whoever waits; false where nobody does: the path is free again.
+/// Sends the result of a path to its receiver. False if the thread was left behind; then the path
+/// is free again.
 fn hand_over<T>(path: &Path, found: T, done: &Sender<T>, left_behind: &AtomicBool) -> bool {
     let mut stuck = stuck();
     if left_behind.load(Ordering::Acquire) {
@@ -164,7 +169,7 @@ fn hand_over<T>(path: &Path, found: T, done: &Sender<T>, left_behind: &AtomicBoo
     done.send(found).is_ok()
 }
 
-/// How long to wait where others are stuck.
+/// Time to wait, given the number of stuck paths.
 fn patience(quiet: Duration) -> Duration {
     let others = u32::try_from(stuck().len()).unwrap_or(u32::MAX);
     (quiet / others.saturating_add(1)).max(QUIET_MIN)
@@ -183,10 +188,10 @@ fn stuck() -> MutexGuard<'static, BTreeSet<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// Work that waits until the sender is dropped.
-    fn waiting() -> (Sender<()>, impl FnOnce(&Pulse) -> u32 + Send + 'static) {
+    /// Work that blocks until the sender is dropped.
+    fn waiting() -> (Sender<()>, impl FnOnce(&Heartbeat) -> u32 + Send + 'static) {
         let (end, ended) = channel::<()>();
-        (end, move |_: &Pulse| {
+        (end, move |_: &Heartbeat| {
             let _ = ended.recv();
             7
         })
@@ -217,14 +222,14 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_waited_for() {
-        let slow = |pulse: &Pulse| {
+        let slow = |heartbeat: &Heartbeat| {
             for _ in 0..20 {
                 std::thread::sleep(Duration::from_millis(20));
-                pulse.beat();
+                heartbeat.beat();
             }
             5
         };
-        // Four hundred milliseconds of work, of which none is quiet for longer.
+        // Four hundred milliseconds of work, with progress every twenty.
         assert_eq!(run_within(Duration::from_millis(300), Path::new("/test/slow"), slow).unwrap(), 5);
     }
 

@@ -1,6 +1,6 @@
-//! The way of spans to the collector: a queue with an end, and counts of what became of them. The batches, the thread that
-//! sends them and their encoding are OpenTelemetry's own; it does not tell how many it drops, so that none get so far that it
-//! would have to.
+//! The bounded queue of spans before the collector, with counters of their fate. Batches, the
+//! sending thread and the encoding are OpenTelemetry's own. It does not report spans that it drops,
+//! so this queue keeps it from having to drop any.
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,59 +12,63 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor};
 
-/// Spans that wait to be sent. Each takes a kilobyte or two; a thousand calls have as many.
+/// Most spans in the queue. Each takes a kilobyte or two; a thousand calls have as many spans.
 const QUEUE_MAX: usize = 4_096;
 
-/// Spans that are sent at once.
+/// Spans sent in one batch.
 const BATCH_MAX: usize = 512;
 
-/// How long a span waits for others to be sent with.
+/// Time that a span waits for others to be sent with.
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
-/// How often it is said that the collector takes nothing.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+/// Interval between warnings that the collector takes nothing.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What became of spans.
+/// Counters of spans by their fate.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct SpanCounters {
     waiting: AtomicUsize,
     taken: AtomicU64,
     dropped: AtomicU64,
     refused: AtomicU64,
 }
 
-impl Sent {
-    /// Those that wait to be sent.
+impl SpanCounters {
+    /// Spans in the queue.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Those that the collector took.
+    /// Spans that the collector took.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Those for which the queue had no room.
+    /// Spans dropped because the queue was full.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Those that were sent, and the collector did not take.
+    /// Spans that were sent and that the collector refused.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
-/// Lets as many spans through as the queue has room for.
-pub struct Outlet {
+/// Accepts as many spans as the queue has room for.
+pub struct SpanQueue {
     batches: BatchSpanProcessor,
-    sent: Arc<Sent>,
+    sent: Arc<SpanCounters>,
 }
 
-impl Outlet {
-    pub fn new(exporter: Otlp, endpoint: &str, sent: &Arc<Sent>) -> Self {
-        let counted =
-            Counted { exporter, sent: Arc::clone(sent), endpoint: endpoint.to_owned(), told: Mutex::default() };
+impl SpanQueue {
+    pub fn new(exporter: Otlp, endpoint: &str, sent: &Arc<SpanCounters>) -> Self {
+        let counted = CountingExporter {
+            exporter,
+            sent: Arc::clone(sent),
+            endpoint: endpoint.to_owned(),
+            warned: Mutex::default(),
+        };
         let config = BatchConfigBuilder::default()
             .with_max_queue_size(QUEUE_MAX)
             .with_max_export_batch_size(BATCH_MAX)
@@ -73,13 +77,13 @@ impl Outlet {
     }
 }
 
-impl fmt::Debug for Outlet {
+impl fmt::Debug for SpanQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Outlet").field("sent", &self.sent).finish_non_exhaustive()
+        f.debug_struct("SpanQueue").field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 
-impl SpanProcessor for Outlet {
+impl SpanProcessor for SpanQueue {
     fn on_start(&self, _: &mut Span, _: &Context) {}
 
     fn on_end(&self, span: SpanData) {
@@ -103,31 +107,31 @@ impl SpanProcessor for Outlet {
     }
 }
 
-/// Counts what the collector takes.
-struct Counted {
+/// Counts spans that the collector takes or refuses.
+struct CountingExporter {
     exporter: Otlp,
-    sent: Arc<Sent>,
+    sent: Arc<SpanCounters>,
     endpoint: String,
-    told: Mutex<Option<Instant>>,
+    warned: Mutex<Option<Instant>>,
 }
 
-impl Counted {
+impl CountingExporter {
     fn tell(&self, error: &dyn fmt::Display) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
-            *told = Some(Instant::now());
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.is_none_or(|warned| warned.elapsed() >= WARN_INTERVAL) {
+            *warned = Some(Instant::now());
             tracing::warn!("{} takes no traces, and calls go on without: {error}", self.endpoint);
         }
     }
 }
 
-impl fmt::Debug for Counted {
+impl fmt::Debug for CountingExporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counted").field("endpoint", &self.endpoint).finish_non_exhaustive()
+        f.debug_struct("CountingExporter").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
-impl SpanExporter for Counted {
+impl SpanExporter for CountingExporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let count = batch.len();
         self.sent.waiting.fetch_sub(count, Ordering::Relaxed);

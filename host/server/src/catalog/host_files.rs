@@ -1,13 +1,14 @@
-//! The host's own files, and that no mount holds them: by what they are (device and number) after every link, not by how
-//! their paths are written. Must not hold: how mounts are opened.
+//! Files of the host itself, which no mount may hold. They are compared by identity (device and
+//! inode) after every link, not by path. Must not hold: how mounts are opened.
 //!
-//! | a guest could | so it is refused to mount |
+//! | a guest could | refused mounts |
 //! |---|---|
-//! | change what the host relies on | to be written: folders that hold it, or a link or a folder on the way to it |
-//! | read a secret that it must not have | at all: folders that hold it |
+//! | change a file that the host relies on | writable: folders and links on its path |
+//! | read a secret that it must not have | all: folders that hold it |
 //!
-//! It is looked at whenever a catalog is built, for components that did not change as well: what was opened long ago is
-//! compared with where the host's files are now. A file that is not there yet would be made in the last folder that is.
+//! Every build of a catalog checks this, also for unchanged components: folders that were opened
+//! long ago are compared with the current paths of the host's files. A missing file counts as being
+//! in the last folder of its path that exists.
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -22,41 +23,52 @@ use toolcell_sandbox::Identity;
 use super::side_files::{self, absolute};
 use super::{CallTarget, LoadedComponent};
 use crate::open::CodeCacheOptions;
-use crate::{aside, control, lock, machine};
+use crate::{blocking_files, control, lock, machine};
 
-/// Links on the way to a file, as Linux bounds them.
+/// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;
 
 /// The process's own files that its manifest does not name.
 #[derive(Clone, Debug, Default)]
-pub struct Process {
-    kept: Vec<(String, PathBuf, bool)>,
+pub struct HostFiles {
+    files: Vec<(String, PathBuf, bool)>,
 }
 
-/// Something of the host's that is not for guests.
-struct Kept<'m> {
+/// A file or folder of the host that is not for guests.
+struct HostFile<'m> {
     what: String,
     path: PathBuf,
-    /// Whether reading it is harm enough, but for the component of that name.
+    /// Some, if even reading it is a danger, except for the component of this name.
     unread: Option<Option<&'m str>>,
 }
 
-/// Where a file is, or would be.
+/// A mount of a component, as it was opened.
+struct OpenedMount<'m> {
+    component: &'m LoadedComponent,
+    mount: &'m Mount,
+    identity: Identity,
+    /// The mount's folder, and every folder that holds it, as they are now.
+    holders: Option<&'m BTreeSet<Identity>>,
+}
+
+/// Identities along the path of a file, which need not exist.
 #[derive(Default)]
-struct Place {
-    /// It, and every folder that holds it.
+struct PathIdentities {
+    /// The file, and every folder that holds it.
     holders: BTreeSet<Identity>,
-    /// These, and every folder that was passed on the way to it: whoever can write to one decides where that leads.
+    /// These, and every folder and link passed on the path: a guest that can write to one decides
+    /// where the path leads.
     passed: BTreeSet<Identity>,
-    /// It, where it is there.
+    /// The file itself, if it exists.
     own: Option<Identity>,
 }
 
-impl Process {
-    /// What a process has that serves this manifest: that, its lock and its audit, its code cache, its control sockets.
+impl HostFiles {
+    /// Files of a process that serves this manifest: manifest, lock, audit, code cache, control
+    /// sockets.
     pub fn new(manifest: &Path, audit: Option<&Path>, code: &CodeCacheOptions) -> Self {
-        let mut kept = Vec::new();
-        let mut keep = |what: &str, path: PathBuf, unread| kept.push((what.to_owned(), path, unread));
+        let mut files = Vec::new();
+        let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
         keep("the manifest", manifest.to_owned(), false);
         keep("the lock", lock::path_beside(manifest), false);
         audit.into_iter().for_each(|path| keep("the audit", path.to_owned(), false));
@@ -64,26 +76,32 @@ impl Process {
         folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));
         key.into_iter().for_each(|path| keep("the key of the cache of compiled code", path, true));
         control::folders().into_iter().for_each(|path| keep("the control socket", path, false));
-        Self { kept }
+        Self { files }
     }
 
-    /// Every mount that holds something of this process, or of this manifest's.
+    /// A problem for each mount that holds a file of this process or of this manifest.
     pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
-        let kept: Vec<Kept<'_>> = self.kept(manifest, folder).collect();
-        let mounted = || targets.iter().flat_map(|target| target.reach.mounted().map(move |mount| (target, mount)));
+        let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
+        let mounted =
+            || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
         let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
-        let paths: BTreeSet<PathBuf> = kept.iter().map(|kept| kept.path.clone()).chain(paths).collect();
-        // A place that nobody can look at holds nothing: whatever is read there is refused with that reason.
-        let look = |path: &Path| Place::of(path);
-        let places: HashMap<PathBuf, Place> =
-            aside::each(paths, look).into_iter().map(|(path, place)| (path, place.unwrap_or_default())).collect();
+        let paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).chain(paths).collect();
+        // A path that cannot be examined holds nothing. Reading it is refused later, with the
+        // reason.
+        let look = |path: &Path| PathIdentities::of(path);
+        let identities: HashMap<PathBuf, PathIdentities> = blocking_files::each(paths, look)
+            .into_iter()
+            .map(|(path, identities)| (path, identities.unwrap_or_default()))
+            .collect();
         let mut problems: Vec<Diagnostic> = Vec::new();
         for (target, (mount, identity)) in mounted() {
-            let inside = path_of(mount, folder).and_then(|path| places.get(&path)).map(|place| &place.holders);
-            for kept in &kept {
-                let Some(place) = places.get(&kept.path) else { continue };
-                if kept.is_held(&target.component, mount, (place, identity, inside)) {
-                    let problem = problem(&target.component, mount, &kept.what);
+            let path = path_of(mount, folder).and_then(|path| identities.get(&path));
+            let component = &target.component;
+            let opened = OpenedMount { component, mount, identity, holders: path.map(|path| &path.holders) };
+            for file in &files {
+                let Some(path) = identities.get(&file.path) else { continue };
+                if opened.exposes(file, path) {
+                    let problem = problem(component, mount, &file.what);
                     if !problems.contains(&problem) {
                         problems.push(problem);
                     }
@@ -93,13 +111,13 @@ impl Process {
         problems
     }
 
-    fn kept<'m>(&self, manifest: &'m Manifest, folder: &Path) -> impl Iterator<Item = Kept<'m>> {
-        let own = self.kept.iter().map(|(what, path, unread)| Kept {
+    fn files<'m>(&self, manifest: &'m Manifest, folder: &Path) -> impl Iterator<Item = HostFile<'m>> {
+        let own = self.files.iter().map(|(what, path, unread)| HostFile {
             what: what.clone(),
             path: path.clone(),
             unread: unread.then_some(None),
         });
-        let named = named_by_server(manifest).into_iter().map(|(what, path, unread)| Kept {
+        let named = named_by_server(manifest).into_iter().map(|(what, path, unread)| HostFile {
             what: what.to_owned(),
             path: folder.join(path),
             unread: unread.then_some(None),
@@ -109,7 +127,8 @@ impl Process {
     }
 }
 
-/// Files of the manifest that belong to no component: what each is, its path, and whether no guest may read it.
+/// Files of the manifest that belong to no component: description, path, and true if no guest may
+/// read it.
 fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     let mut named = vec![("the folder of states", manifest.server().state(), false)];
     named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
@@ -129,56 +148,51 @@ fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
     named
 }
 
-/// A component's code, its secrets, and what else is read when it is loaded.
-fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<Kept<'m>> {
+/// A component's code, its secrets, and its side files.
+fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<HostFile<'m>> {
     let name = component.name();
-    let mut kept = Vec::new();
+    let mut files = Vec::new();
     if let SourceRef::File(path) = component.source() {
-        kept.push(Kept { what: format!("the code of component {name:?}"), path: folder.join(path), unread: None });
+        files.push(HostFile { what: format!("the code of component {name:?}"), path: folder.join(path), unread: None });
     }
     let mut secrets = BTreeSet::new();
     for secret in component.grants().secrets() {
         let SecretSource::File(path) = secret.source() else { continue };
         let path = folder.join(path);
         secrets.insert(absolute(&path));
-        // A guest that is told it may read it.
+        // The manifest exposes this secret to the component, which may read it.
         let but = (*secret.delivery() == Delivery::Expose).then_some(name);
-        kept.push(Kept { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
+        files.push(HostFile { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
     }
     let others = side_files::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
-    kept.extend(others.map(|path| Kept {
+    files.extend(others.map(|path| HostFile {
         what: format!("a file that component {name:?} is loaded with"),
         path,
         unread: None,
     }));
-    kept
+    files
 }
 
-impl Kept<'_> {
-    /// True if a guest of this component could do what it must not with it, in a mount that is this file or folder, or lies
-    /// inside of these.
-    fn is_held(
-        &self,
-        component: &LoadedComponent,
-        mount: &Mount,
-        (place, identity, inside): (&Place, Identity, Option<&BTreeSet<Identity>>),
-    ) -> bool {
-        let read = self.unread.is_some_and(|but| but != Some(component.name()));
-        let is_itself_above = place.own.is_some_and(|own| inside.is_some_and(|inside| inside.contains(&own)));
-        match mount.access() {
-            Access::Write => place.passed.contains(&identity) || is_itself_above,
-            Access::Read => read && (place.holders.contains(&identity) || is_itself_above),
+impl OpenedMount<'_> {
+    /// True if the mount is this file or folder, holds it, or lies inside of it, and so gives the
+    /// component a forbidden access.
+    fn exposes(&self, file: &HostFile<'_>, path: &PathIdentities) -> bool {
+        let read = file.unread.is_some_and(|but| but != Some(self.component.name()));
+        let lies_inside = path.own.is_some_and(|own| self.holders.is_some_and(|holders| holders.contains(&own)));
+        match self.mount.access() {
+            Access::Write => path.passed.contains(&self.identity) || lies_inside,
+            Access::Read => read && (path.holders.contains(&self.identity) || lies_inside),
         }
     }
 }
 
-impl Place {
+impl PathIdentities {
     fn of(path: &Path) -> Self {
-        let mut place = Self::default();
+        let mut path_identities = Self::default();
         let mut at = PathBuf::from("/");
         let mut rest = reversed(&absolute(path));
         let mut links = 0;
-        place.passed.extend(identity(&at));
+        path_identities.passed.extend(identity(&at));
         while let Some(name) = rest.pop() {
             if name == ".." {
                 at.pop();
@@ -195,18 +209,18 @@ impl Place {
                     rest.extend(reversed(&target));
                 }
                 _ => {
-                    place.passed.insert((data.dev(), data.ino()));
+                    path_identities.passed.insert((data.dev(), data.ino()));
                     at = next;
                 }
             }
         }
-        place.holders = at.ancestors().filter_map(identity).collect();
-        place.own = identity(path).filter(|identity| place.holders.contains(identity));
-        place
+        path_identities.holders = at.ancestors().filter_map(identity).collect();
+        path_identities.own = identity(path).filter(|identity| path_identities.holders.contains(identity));
+        path_identities
     }
 }
 
-/// The path of a mount of the host's files. Something of the host's may be one of the folders on it.
+/// Host path of a mount. It may be a folder on the path of a host file.
 fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
     match mount.kind() {
         MountKind::Host { path, .. } => Some(folder.join(path)),
@@ -214,7 +228,7 @@ fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The parts of a path, the last first; `.` and the root are none.
+/// Components of a path, last first, without `.` and the root.
 fn reversed(path: &Path) -> Vec<OsString> {
     let part = |part: Component<'_>| match part {
         Component::ParentDir => Some(OsString::from("..")),
@@ -259,7 +273,7 @@ mod tests {
         symlink("../c", root.join("a/link")).unwrap();
         symlink(root.join("a/link/d"), root.join("b/far")).unwrap();
         let id = |name: &str| identity(&root.join(name)).unwrap();
-        let place = Place::of(&root.join("b/../b/far/file"));
+        let path_identities = PathIdentities::of(&root.join("b/../b/far/file"));
         for (name, holds, passed) in [
             ("", true, true),
             ("a", false, true),
@@ -269,12 +283,12 @@ mod tests {
             ("c/d/file", true, true),
         ] {
             assert_eq!(
-                (place.holders.contains(&id(name)), place.passed.contains(&id(name))),
+                (path_identities.holders.contains(&id(name)), path_identities.passed.contains(&id(name))),
                 (holds, passed),
                 "{name}"
             );
         }
-        let missing = Place::of(&root.join("c/d/none/there"));
+        let missing = PathIdentities::of(&root.join("c/d/none/there"));
         assert!(missing.holders.contains(&id("c/d")) && !missing.holders.contains(&id("c/d/file")));
     }
 }

@@ -1,21 +1,23 @@
-//! Which calls of a tool a person confirms, as the lock pins it. Must not hold: how a person is asked.
+//! Pinned rule for the calls of a tool that a person confirms. Must not hold: how a person is
+//! asked.
 use toolcell_policy::quantity::show_millis;
 use toolcell_policy::{Approval, ApprovalPolicy};
 
-/// The kind of approval that is pinned, and for how many milliseconds one confirmation holds: 0 for one call only.
+/// The pinned approval policy, and the milliseconds that one confirmation holds: 0 for one call
+/// only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Confirmed {
+pub struct ConfirmationRule {
     pub policy: ApprovalPolicy,
     pub remember_ms: u64,
 }
 
-impl Confirmed {
-    /// Whether a call may run without a person's word that would have needed it before.
+impl ConfirmationRule {
+    /// True if a call may run unconfirmed that needed a confirmation before.
     pub fn is_weaker_than(self, before: Self) -> bool {
         self.policy < before.policy || (before.policy != ApprovalPolicy::Never && self.remember_ms > before.remember_ms)
     }
 
-    /// How it differs from before, in words; nothing where it does not.
+    /// Difference from before, in words; `None` if there is none.
     pub fn since(self, before: Self) -> Option<String> {
         let less = if self.is_weaker_than(before) { "less" } else { "more" };
         (self != before).then(|| format!("needs {less} approval: was {}, is {}", before.shown(), self.shown()))
@@ -30,10 +32,10 @@ impl Confirmed {
     }
 }
 
-impl From<Approval> for Confirmed {
+impl From<Approval> for ConfirmationRule {
     fn from(approval: Approval) -> Self {
         let remember = approval.remember().unwrap_or_default();
-        // The longest there may be is half a day.
+        // The longest allowed time is half a day.
         Self { policy: approval.policy(), remember_ms: u64::try_from(remember.as_millis()).unwrap_or(u64::MAX) }
     }
 }
@@ -57,11 +59,11 @@ mod tests {
             ((Never, 0), (Always, 60_000), false),
             ((Always, 0), (Always, 0), false),
         ] {
-            let confirmed = |(policy, remember_ms)| Confirmed { policy, remember_ms };
+            let confirmed = |(policy, remember_ms)| ConfirmationRule { policy, remember_ms };
             assert_eq!(confirmed(now).is_weaker_than(confirmed(before)), weaker, "{before:?} to {now:?}");
         }
-        let now = Confirmed { policy: Always, remember_ms: 600_000 };
-        let said = now.since(Confirmed { policy: Always, remember_ms: 0 });
+        let now = ConfirmationRule { policy: Always, remember_ms: 600_000 };
+        let said = now.since(ConfirmationRule { policy: Always, remember_ms: 0 });
         assert_eq!(said.unwrap(), "needs less approval: was \"always\", is \"always\", remembered for 10m");
         assert_eq!(now.since(now), None);
     }

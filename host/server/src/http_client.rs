@@ -1,8 +1,8 @@
-//! Requests of the host's own: for issuers' keys, and to the collector of traces. Must not hold: what guests ask for, whose
-//! requests the sandbox makes and policy decides on.
+//! HTTP requests of the host itself, for keys of issuers and to the collector of traces. Must not
+//! hold: requests of guests, which the sandbox makes and policy decides on.
 //!
-//! Each request has a connection of its own, over HTTP/1.1. Redirects are not followed and proxies of the environment are
-//! not asked, so that nothing but the address that an operator named is reached.
+//! Each request has a connection of its own, over HTTP/1.1. Redirects and proxies of the
+//! environment are ignored, so a request reaches only the address that an operator named.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,113 +20,114 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// What a request may take.
+/// Bounds of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// The connection: name, TCP and TLS.
+    /// Time to connect: name, TCP and TLS.
     pub connect: Duration,
-    /// All of it, to the answer's last byte.
+    /// Time of the whole request, to the answer's last byte.
     pub whole: Duration,
-    /// Bytes of the answer's body.
+    /// Most bytes of the answer's body.
     pub body_bytes: usize,
 }
 
 /// Sends requests. Cheap to clone.
 #[derive(Clone)]
-pub struct Outgoing {
+pub struct HostHttpClient {
     tls: Option<TlsConnector>,
     bounds: Bounds,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum OutgoingError {
-    /// It names no host, or neither `http` nor `https`.
-    #[error("this is no address that can be asked")]
+pub enum HttpClientError {
+    /// The address has no host, or a scheme other than `http` and `https`.
+    #[error("the address has no host, or is neither http nor https")]
     Address,
-    /// The machine has no roots, and the address is one of `https`.
+    /// The machine has no root certificates, and the address is `https`.
     #[error("the machine has no certificate authorities: install them, or name a file in SSL_CERT_FILE")]
     NoRoots,
-    /// Name, TCP or TLS.
-    #[error("it is not reached: {0}")]
+    /// Looking up the name, TCP or TLS failed.
+    #[error("no connection: {0}")]
     Connect(#[source] std::io::Error),
     /// The connection took too long.
-    #[error("it is not reached within {0:?}")]
+    #[error("no connection within {0:?}")]
     ConnectTime(Duration),
     /// The answer took too long.
     #[error("it does not answer within {0:?}")]
     Time(Duration),
-    /// What came is no answer of HTTP, or half of one.
+    /// The answer is not HTTP, or incomplete.
     #[error("{0}")]
     Http(#[source] hyper::Error),
-    /// The answer is longer than it may be.
+    /// The answer is longer than allowed.
     #[error("it answers with more than {0} bytes")]
     TooLong(usize),
-    /// The body of an answer was cut.
+    /// The body of the answer was cut off.
     #[error("{0}")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-impl Outgoing {
-    /// A client for these addresses. The machine's roots are read only where one of them is `https`.
+impl HostHttpClient {
+    /// A client for these addresses. The machine's root certificates are read only if one is
+    /// `https`.
     ///
     /// # Errors
-    /// [`OutgoingError::NoRoots`] where they are needed and there are none.
-    pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>, bounds: Bounds) -> Result<Self, OutgoingError> {
+    /// [`HttpClientError::NoRoots`] if they are needed and there are none.
+    pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>, bounds: Bounds) -> Result<Self, HttpClientError> {
         let is_plain = addresses.into_iter().all(|address| address.starts_with("http:"));
         let tls = if is_plain { None } else { Some(TlsConnector::from(Arc::new(trusted()?))) };
         Ok(Self { tls, bounds })
     }
 
-    /// The answer to this request, read whole.
+    /// Sends the request, and reads the whole answer.
     ///
     /// # Errors
-    /// Each step has its [`OutgoingError`].
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, OutgoingError> {
+    /// Each step has its [`HttpClientError`].
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpClientError> {
         let whole = self.bounds.whole;
-        tokio::time::timeout(whole, self.exchange(request)).await.map_err(|_| OutgoingError::Time(whole))?
+        tokio::time::timeout(whole, self.exchange(request)).await.map_err(|_| HttpClientError::Time(whole))?
     }
 
-    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, OutgoingError> {
-        let place = Place::of(request.uri())?;
+    async fn exchange(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, HttpClientError> {
+        let target = RequestTarget::of(request.uri())?;
         let headers = request.headers_mut();
-        headers.insert(HOST, place.authority.clone());
+        headers.insert(HOST, target.authority.clone());
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(concat!("toolcell/", env!("CARGO_PKG_VERSION"))));
-        *request.uri_mut() = place.path.clone();
+        *request.uri_mut() = target.path.clone();
         let request = request.map(Full::new);
         let connect = self.bounds.connect;
-        let late = |_| OutgoingError::ConnectTime(connect);
-        match tokio::time::timeout(connect, self.connect(&place)).await.map_err(late)?? {
-            Wire::Plain(stream) => self.over(stream, request).await,
-            Wire::Tls(stream) => self.over(*stream, request).await,
+        let late = |_| HttpClientError::ConnectTime(connect);
+        match tokio::time::timeout(connect, self.connect(&target)).await.map_err(late)?? {
+            Connection::Plain(stream) => self.over(stream, request).await,
+            Connection::Tls(stream) => self.over(*stream, request).await,
         }
     }
 
-    async fn connect(&self, place: &Place) -> Result<Wire, OutgoingError> {
-        let tcp = TcpStream::connect((place.host.as_str(), place.port)).await.map_err(OutgoingError::Connect)?;
-        if !place.is_secure {
-            return Ok(Wire::Plain(tcp));
+    async fn connect(&self, target: &RequestTarget) -> Result<Connection, HttpClientError> {
+        let tcp = TcpStream::connect((target.host.as_str(), target.port)).await.map_err(HttpClientError::Connect)?;
+        if !target.is_secure {
+            return Ok(Connection::Plain(tcp));
         }
-        let tls = self.tls.as_ref().ok_or(OutgoingError::NoRoots)?;
-        let name = ServerName::try_from(place.host.clone()).map_err(|_| OutgoingError::Address)?;
-        let stream = tls.connect(name, tcp).await.map_err(OutgoingError::Connect)?;
-        Ok(Wire::Tls(Box::new(stream)))
+        let tls = self.tls.as_ref().ok_or(HttpClientError::NoRoots)?;
+        let name = ServerName::try_from(target.host.clone()).map_err(|_| HttpClientError::Address)?;
+        let stream = tls.connect(name, tcp).await.map_err(HttpClientError::Connect)?;
+        Ok(Connection::Tls(Box::new(stream)))
     }
 
-    async fn over<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, OutgoingError>
+    async fn over<S>(&self, stream: S, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, HttpClientError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(OutgoingError::Http)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(HttpClientError::Http)?;
         let body_bytes = self.bounds.body_bytes;
         let answer = async {
-            let (parts, body) = sender.send_request(request).await.map_err(OutgoingError::Http)?.into_parts();
+            let (parts, body) = sender.send_request(request).await.map_err(HttpClientError::Http)?.into_parts();
             let body = Limited::new(body, body_bytes).collect().await.map_err(|error| {
                 if error.is::<LengthLimitError>() {
-                    OutgoingError::TooLong(body_bytes)
+                    HttpClientError::TooLong(body_bytes)
                 } else {
-                    OutgoingError::Body(error)
+                    HttpClientError::Body(error)
                 }
             })?;
             Ok(Response::from_parts(parts, body.to_bytes()))
@@ -134,36 +135,36 @@ impl Outgoing {
         let mut answer = std::pin::pin!(answer);
         tokio::select! {
             answered = &mut answer => answered,
-            // The answer knows by now what ended the connection.
+            // The pending answer resolves with the reason of the closed connection.
             _ = connection => answer.await,
         }
     }
 }
 
-enum Wire {
+enum Connection {
     Plain(TcpStream),
     Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
 }
 
-/// Where a request goes.
-struct Place {
+/// Target of a request.
+struct RequestTarget {
     is_secure: bool,
     host: String,
     port: u16,
-    /// As `Host` says it.
+    /// Value of the `Host` header.
     authority: HeaderValue,
-    /// What the request line says.
+    /// Path and query for the request line.
     path: Uri,
 }
 
-impl Place {
-    fn of(address: &Uri) -> Result<Self, OutgoingError> {
+impl RequestTarget {
+    fn of(address: &Uri) -> Result<Self, HttpClientError> {
         let is_secure = match address.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             Some(scheme) if *scheme == Scheme::HTTP => false,
-            _ => return Err(OutgoingError::Address),
+            _ => return Err(HttpClientError::Address),
         };
-        let authority = address.authority().ok_or(OutgoingError::Address)?;
+        let authority = address.authority().ok_or(HttpClientError::Address)?;
         // Names and passwords in an address are never sent.
         let shown = authority.as_str().rsplit('@').next().unwrap_or_default();
         let path = address.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -171,23 +172,23 @@ impl Place {
             is_secure,
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port: authority.port_u16().unwrap_or(if is_secure { 443 } else { 80 }),
-            authority: HeaderValue::from_str(shown).map_err(|_| OutgoingError::Address)?,
-            path: path.parse().map_err(|_| OutgoingError::Address)?,
+            authority: HeaderValue::from_str(shown).map_err(|_| HttpClientError::Address)?,
+            path: path.parse().map_err(|_| HttpClientError::Address)?,
         })
     }
 }
 
-/// TLS with the machine's roots, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
-fn trusted() -> Result<ClientConfig, OutgoingError> {
+/// TLS with the machine's root certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+fn trusted() -> Result<ClientConfig, HttpClientError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        return Err(OutgoingError::NoRoots);
+        return Err(HttpClientError::NoRoots);
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| OutgoingError::Connect(std::io::Error::other(error)))?;
+        .map_err(|error| HttpClientError::Connect(std::io::Error::other(error)))?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
@@ -210,12 +211,12 @@ mod tests {
             ),
             ("http://[::1]/keys", false, "::1", 80, "[::1]", "/keys"),
         ] {
-            let place = Place::of(&address.parse().unwrap()).unwrap();
-            assert_eq!((place.is_secure, place.host.as_str(), place.port), (secure, host, port), "{address}");
-            assert_eq!((place.authority.to_str().unwrap(), place.path.to_string().as_str()), (authority, path));
+            let target = RequestTarget::of(&address.parse().unwrap()).unwrap();
+            assert_eq!((target.is_secure, target.host.as_str(), target.port), (secure, host, port), "{address}");
+            assert_eq!((target.authority.to_str().unwrap(), target.path.to_string().as_str()), (authority, path));
         }
         for address in ["/keys", "ftp://example.com/keys", "example.com:80"] {
-            assert!(Place::of(&address.parse().unwrap()).is_err(), "{address}");
+            assert!(RequestTarget::of(&address.parse().unwrap()).is_err(), "{address}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What each tool can reach, as a table and as JSON.
+//! Capabilities of each tool, as a table and as JSON.
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
@@ -8,14 +8,15 @@ use toolcell_server::catalog::{Catalog, Offer};
 
 use crate::terminal::{bold, faint};
 
-/// Rows of one tool that are shown; the rest is counted. `--json` has them all.
+/// Most rows of one tool that are shown; the rest is counted. `--json` has them all.
 const ROWS_MAX: usize = 40;
 
-/// Characters up to which the column of what is reached grows: a terminal is often 100 wide.
+/// Widest column of capabilities in characters: a terminal is often 100 wide.
 const TEXT_WIDTH_MAX: usize = 64;
 
-/// One block for the tools that reach the same: their names, then a line for each thing that they can reach, with the
-/// manifest's line. Tools that reach nothing share a line, and so do those whose calls a person approves.
+/// One block for tools with equal capabilities: their names, then a line for each capability with
+/// its place in the manifest. Tools without any share a line, and so do those whose calls a person
+/// approves.
 pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
     let mut blocks: Vec<(Vec<String>, Vec<ReachRow>)> = Vec::new();
     let mut sealed: Vec<String> = Vec::new();
@@ -47,7 +48,7 @@ fn block(names: &[String], rows: &[ReachRow], source: &Source<'_>, style: Style)
     for row in rows.iter().take(ROWS_MAX) {
         let (kind, what) = (row.capability().name(), row.text());
         let place = row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "  {kind:<kind_width$}  {what:<text_width$}  {}", faint(&place, style));
     }
     if rows.len() > ROWS_MAX {
@@ -56,7 +57,7 @@ fn block(names: &[String], rows: &[ReachRow], source: &Source<'_>, style: Style)
     text
 }
 
-/// By tool: what it can reach, each with `capability`, `text`, `line` and `column`.
+/// By tool: its capabilities, each with `capability`, `text`, `line` and `column`.
 pub fn to_json(catalog: &Catalog, source: &Source<'_>) -> Value {
     let row_json = |row: &ReachRow| {
         let place = row.span().map(|span| source.position(span.start));

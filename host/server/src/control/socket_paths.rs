@@ -1,9 +1,10 @@
-//! Where the control sockets of a manifest's processes are. Must not hold: what is said over them.
+//! Paths of the control sockets of a manifest's processes. Must not hold: their protocol.
 //!
-//! Several processes may serve one manifest, one for each client, so each has a socket of its own. Its name is a digest of
-//! the manifest's path as it is written, another of where that led when the process started, and the process id: one who asks
-//! finds it by either, from another spelling of the path and after a link on the way was swapped (as Kubernetes does). A socket
-//! whose process is gone is removed by whoever comes across it.
+//! Several processes may serve one manifest, one for each client, so each has a socket of its own.
+//! Its name has a digest of the manifest's path as written, a digest of its real path when the
+//! process started, and the process id. Commands find it by either digest: with another spelling of
+//! the path, and after a link on the path was swapped (as Kubernetes does). A socket whose process
+//! is gone is removed by the next command that finds it.
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -18,18 +19,18 @@ use crate::machine::user_folder;
 /// Characters of each digest in a socket's name. A socket's path may have 107 bytes in all.
 const NAME_CHARS: usize = 16;
 
-/// Bytes of a socket's path, by `unix(7)`, without its end.
+/// Most bytes of a socket's path, by `unix(7)`, without its terminator.
 pub const PATH_BYTES_MAX: usize = 107;
 
-/// Where the control socket is.
+/// Path of the control socket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ControlSocket {
-    /// In the usual folder of this user: see [`folders`].
+    /// A name in the usual folder of this user: see [`folders`].
     #[default]
     Usual,
-    /// Here.
+    /// This path.
     At(PathBuf),
-    /// Nowhere.
+    /// No socket.
     Off,
 }
 
@@ -45,19 +46,20 @@ impl FromStr for ControlSocket {
     }
 }
 
-/// The sockets of one manifest's processes.
+/// Names of the sockets of one manifest's processes.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// Where a process of this user may have put its socket; the first is where this one does.
+pub struct SocketPaths {
+    /// Folders in which processes of this user put sockets; this process uses the first.
     folders: Vec<PathBuf>,
-    /// Of the path as it is written, made absolute.
+    /// Digest of the path as written, made absolute.
     written: String,
-    /// Of the path without links.
+    /// Digest of the real path.
     real: String,
 }
 
-impl Place {
-    /// Of this manifest. `None` where the user has neither a runtime folder nor a state folder.
+impl SocketPaths {
+    /// Sockets of this manifest; `None` if the user has neither a runtime folder nor a state
+    /// folder.
     pub fn of(manifest: &Path) -> Option<Self> {
         let folders = folders();
         if folders.is_empty() {
@@ -68,15 +70,15 @@ impl Place {
         Some(Self { folders, written: name_of(&written)?, real: name_of(&real)? })
     }
 
-    /// The path of this process's socket; its folder is made where it is missing. `Err` is one sentence.
+    /// Path of this process's socket; creates a missing folder. `Err` is one sentence.
     pub fn own(&self) -> Result<PathBuf, String> {
         let folder = self.folders.first().ok_or("this user has no folder for it")?;
         make_folder(folder)?;
         Ok(folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
     }
 
-    /// The sockets of this manifest's processes, in order. Those of processes that are gone are removed.
-    pub fn living(&self) -> Vec<PathBuf> {
+    /// Sockets of this manifest's running processes, sorted. Those of ended processes are removed.
+    pub fn running(&self) -> Vec<PathBuf> {
         let listings = self.folders.iter().filter(|folder| check_folder(folder).is_ok()).map(fs::read_dir);
         let entries = listings.flatten().flatten().flatten();
         let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
@@ -85,7 +87,7 @@ impl Place {
         paths
     }
 
-    /// Whether a socket of this name is one of this manifest's.
+    /// True if a socket of this name belongs to this manifest.
     fn has(&self, name: &str) -> bool {
         let Some(name) = name.strip_suffix(".sock") else { return false };
         let mut parts = name.split('-');
@@ -93,8 +95,9 @@ impl Place {
     }
 }
 
-/// The folders of this user's sockets: of the environment as it is, and of the usual one. A client that starts a server
-/// hands on little of its environment, often without `XDG_RUNTIME_DIR`, and whoever asks may have more of it, or less.
+/// Folders of this user's sockets: the one that the environment names, and the usual ones. A client
+/// passes little of its environment to a server it starts, often without `XDG_RUNTIME_DIR`, so
+/// commands may see more or less of it.
 pub fn folders() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("run"));
@@ -121,7 +124,7 @@ fn name_of(path: &Path) -> Option<String> {
     digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
 }
 
-/// Removes a socket that nobody listens on any more. Gives whether there is none now.
+/// Removes a socket that nobody listens on. True if there is none now.
 pub fn remove_if_dead(path: &Path) -> bool {
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).is_ok(),
@@ -139,7 +142,7 @@ fn make_folder(folder: &Path) -> Result<(), String> {
     check_folder(folder)
 }
 
-/// Only this user may enter: who can connect can tell the host to approve.
+/// Checks that only this user may enter: anyone who connects can approve components.
 pub fn check_folder(folder: &Path) -> Result<(), String> {
     let shown = folder.display();
     let metadata = fs::symlink_metadata(folder).map_err(|error| format!("{shown}: {error}"))?;
@@ -157,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    fn place(folder: &Path) -> Place {
-        Place { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
+    fn place(folder: &Path) -> SocketPaths {
+        SocketPaths { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
     }
 
     #[test]
@@ -170,9 +173,9 @@ mod tests {
         drop(UnixListener::bind(&own).unwrap());
         let other = folder.join("9999-9999-7.sock");
         drop(UnixListener::bind(&other).unwrap());
-        let living = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
-        let _listeners = living.clone().map(|path| UnixListener::bind(path).unwrap());
-        assert_eq!(place.living(), living, "by either digest");
+        let running = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
+        let _listeners = running.clone().map(|path| UnixListener::bind(path).unwrap());
+        assert_eq!(place.running(), running, "by either digest");
         assert!(!own.exists());
         assert!(other.exists(), "another manifest's is not touched");
     }
@@ -185,7 +188,7 @@ mod tests {
         place.own().unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
         assert!(place.own().unwrap_err().contains("only this user"));
-        assert_eq!(place.living(), [""; 0].map(PathBuf::from));
+        assert_eq!(place.running(), [""; 0].map(PathBuf::from));
         fs::remove_dir(&folder).unwrap();
         let elsewhere = root.path().join("elsewhere");
         fs::create_dir(&elsewhere).unwrap();

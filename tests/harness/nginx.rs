@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::frames::PATIENCE;
 
 /// Where the documentation shows it, from the folder of this crate.
-const PAGE: &str = "../guest-examples/docs/reverse-proxy.md";
+const PAGE: &str = "../host/docs/reverse-proxy.md";
 
 /// The status that `nginx.sh` ends with where none can be had.
 const CANNOT: i32 = 3;

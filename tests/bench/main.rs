@@ -18,6 +18,7 @@ mod machine;
 mod memory;
 mod native;
 mod options;
+mod page;
 mod peers;
 mod pipelined;
 mod placed;
@@ -92,6 +93,9 @@ fn measure(options: &Options) -> anyhow::Result<()> {
         });
         report.add(name, measure(options)?);
         drop(watch);
+    }
+    if let Some(file) = &options.markdown {
+        page::write(file, &report.to_markdown())?;
     }
     if options.json {
         return print(&report.to_json());

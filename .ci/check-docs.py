@@ -92,9 +92,11 @@ def far_pages(all_pages):
 
 
 def missing_paths(page):
-    for path in CODE_PATH.findall(FENCE.sub("", page.read_text("utf-8"))):
+    for written in CODE_PATH.findall(FENCE.sub("", page.read_text("utf-8"))):
+        # A name in capitals stands for one that the reader chooses.
+        path = re.sub(r"/[A-Z_]+(\.\w+)?(/.*)?$", "", written) if not (ROOT / written).exists() else written
         if not (ROOT / path).exists() and not (page.parent / path).exists() and not BUILT.match(path):
-            yield f"{shown(page)}: no such path: {path}"
+            yield f"{shown(page)}: no such path: {written}"
 
 
 def missing_tests():

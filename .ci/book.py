@@ -17,12 +17,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from pages import FENCE, ROOT, shown
+
 CONTENTS = ROOT / "host" / "docs" / "README.md"
 EXAMPLES = ROOT / "guest-examples" / "README.md"
 VERSION = "0.5.4"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 SETTINGS = """\
 [book]
 title = "toolcell"
@@ -131,8 +131,11 @@ def rewritten(page, book):
         relative = os.path.relpath(staged(goal), staged(page).parent)
         return f"[{text}]({relative}{'#' + fragment if fragment else ''})"
 
-    parts = FENCE.split(page.read_text("utf-8"))
-    return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
+    text, done, at = page.read_text("utf-8"), "", 0
+    for block in FENCE.finditer(text):
+        done += LINK.sub(link, text[at : block.start()]) + block.group(0)
+        at = block.end()
+    return done + LINK.sub(link, text[at:])
 
 
 def broken(book, pages):
@@ -141,7 +144,7 @@ def broken(book, pages):
     for page in pages:
         place = (book / "html" / staged(page)).with_suffix(".html")
         if not place.exists():
-            yield f"{page.relative_to(ROOT)} is not in the book"
+            yield f"{shown(page)} is not in the book"
         else:
             ids[place] = set(re.findall(r'\bid="([^"]+)"', place.read_text("utf-8")))
     for place in ids:

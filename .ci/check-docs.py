@@ -13,18 +13,13 @@ Snippets are checked by check-snippets.py. Links to the web are not followed: th
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SKIPPED = {"target", "node_modules", ".git", ".venv", "templates"}
-# Markdown that examples read and serve: no pages of the project.
-DATA = {ROOT / "guest-examples" / "file_search" / "sample", ROOT / "guest-examples" / "notebook" / "notes"}
+from pages import FENCE, ROOT, pages, shown
+
 CLICKS_MAX = 2
-FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
@@ -40,16 +35,6 @@ DEFAULTS = {
 ELSEWHERE = {("Server", "name"): None, ("Component", "approval"): "approvals"}
 # Made by a build, so that a clone does not have them.
 BUILT = re.compile(r"^(guest-examples|tests/fixtures)/components\b")
-
-
-def pages():
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and Path(folder, name) not in DATA)
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(".md"))
-
-
-def shown(page):
-    return page.relative_to(ROOT)
 
 
 def anchors(page):

@@ -26,24 +26,16 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from pages import FENCE, ROOT, pages, shown
+
 BINARY = Path(os.environ.get("TOOLCELL_BIN", ROOT / "target" / "release" / "toolcell"))
-SKIPPED = {"target", "node_modules", ".git", ".venv", "templates"}
-DATA = {ROOT / "guest-examples" / "file_search" / "sample", ROOT / "guest-examples" / "notebook" / "notes"}
 BLOCK = re.compile(r"^(<!-- run in guest-examples -->\n)?```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:toolcell|make) [^`\n]+)`")
 # A file that a manifest names and that this clone need not have.
 NOT_BUILT = "components::source"
 # The shell's own words, which end one command and begin the next.
 ENDS = {"&&", "||", ";", "|", "&", ">", ">>", "<", "<<<"}
 EXAMPLES = "--manifest guest-examples/toolcell.toml"
-
-
-def pages():
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and Path(folder, name) not in DATA)
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(".md"))
 
 
 def completed(text):
@@ -135,26 +127,26 @@ def typed(text):
     """The commands of a block of console, each with what the page shows below it."""
     text = re.sub(r"\\\n", " ", text)
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        yield command, shown
+        command, _, wanted = part.partition("\n")
+        yield command, wanted
 
 
 def wrong_output(text, folder, is_loose):
     """Runs the calls of a block in a folder of their own, one after the other."""
     if not (ROOT / "guest-examples" / "components" / "echo.wasm").exists():
         return
-    for command, shown in typed(text):
+    for command, wanted in typed(text):
         words = next(commands(command))[0]
         if words[0] != "toolcell" or not is_loose and (words[1] != "call" or EXAMPLES not in command):
             continue
         place = Path(folder, "guest-examples") if is_loose else folder
         said = subprocess.run([BINARY, *words[1:]], cwd=place, capture_output=True, text=True, check=False)
         printed = said.stdout + said.stderr
-        if not (loosely if is_loose else str.__eq__)(shown.rstrip(), printed.rstrip()):
+        if not (loosely if is_loose else str.__eq__)(wanted.rstrip(), printed.rstrip()):
             yield f"{command}: prints\n{printed}"
 
 
-def loosely(shown, printed):
+def loosely(wanted, printed):
     """Whether that was printed, but for numbers, digests, empty lines and where the clone lies."""
     printed = printed.replace(str(BINARY), "/path/to/toolcell")
     printed = re.sub(r'/[^"\s]*/guest-examples\b', "/path/to", printed)
@@ -163,7 +155,7 @@ def loosely(shown, printed):
         text = re.sub(r"sha256:[0-9a-f]+|\d[\d_.]*", "0", text)
         return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines() if line.strip()]
 
-    pattern = "\n".join(".*" if line.strip() == "…" else re.escape(line).replace("…", ".*") for line in plain(shown))
+    pattern = "\n".join(".*" if line.strip() == "…" else re.escape(line).replace("…", ".*") for line in plain(wanted))
     return re.fullmatch(pattern, "\n".join(plain(printed)), re.DOTALL) is not None
 
 
@@ -197,7 +189,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="toolcell-snippets-") as name:
         examples(Path(name))
         for page in checked:
-            found += [f"{page.relative_to(ROOT)}: {problem}" for problem in problems_of(page, name)]
+            found += [f"{shown(page)}: {problem}" for problem in problems_of(page, name)]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"snippets of {len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")

@@ -1,4 +1,5 @@
-//! What the policy takes to decide on a request. It is pure, so this program asks it itself: nothing else is near.
+//! What the policy takes to decide on a request. It is pure, so this program asks it itself:
+//! nothing else is near.
 
 use std::hint::black_box;
 use std::time::Instant;

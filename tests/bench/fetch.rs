@@ -1,5 +1,6 @@
-//! An HTTP request that a guest makes, beside the same request of a plain client to the same server. What the call itself
-//! takes is no part of it: it is the difference between calls that make more requests and calls that make fewer.
+//! An HTTP request that a guest makes, beside the same request of a plain client to the same
+//! server. What the call itself takes is no part of it: it is the difference between calls that
+//! make more requests and calls that make fewer.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The frames of the benchmark: requests as bytes, and what a right answer to each is. One request, one id, one text:
-//! an answer that belongs to another call is seen.
+//! The frames of the benchmark: requests as bytes, and what a right answer to each is. One request,
+//! one id, one text: an answer that belongs to another call is seen.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -38,11 +38,11 @@ pub enum Ask {
     List,
     /// `tools/call`.
     Call(Tool, Era),
-    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its own. Its server may tell of
-    /// other things before it answers.
+    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its
+    /// own. Its server may tell of other things before it answers.
     Named(&'static str),
-    /// A legacy `tools/call` of `http_again`, which asks the server on this port that many times and says how often it was
-    /// answered.
+    /// A legacy `tools/call` of `http_again`, which asks the server on this port that many times
+    /// and says how often it was answered.
     Fetch {
         /// Requests, one after another.
         times: usize,
@@ -76,7 +76,8 @@ fn has_within(id: u64, text: &str) -> bool {
     text.split_once(&said).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-/// What every call says before its number: as long as a short sentence, with something that needs escaping in no encoding.
+/// What every call says before its number: as long as a short sentence, with something that needs
+/// escaping in no encoding.
 const WORDS: &str = "the quick brown fox jumps over call ";
 
 /// What is asked of an HTTP server, so that its answer has [`FETCHED_BYTES`].
@@ -107,8 +108,9 @@ impl Ask {
         Ok(())
     }
 
-    /// True if this line, which came before the answer, is one to pass over: a notification of another server. Of the
-    /// subjects that are this project's own, none is expected while calls are answered.
+    /// True if this line, which came before the answer, is one to pass over: a notification of
+    /// another server. Of the subjects that are this project's own, none is expected while calls
+    /// are answered.
     pub fn passes_over(self, line: &[u8]) -> bool {
         matches!(self, Self::Named(_)) && Reply::read(line).is_ok_and(|reply| reply.is_told())
     }
@@ -176,7 +178,8 @@ pub fn modern(id: u64, method: &str, mut params: Value) -> Vec<u8> {
     line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-/// The line that opens a legacy conversation, in the newest legacy revision: a request with this id.
+/// The line that opens a legacy conversation, in the newest legacy revision: a request with this
+/// id.
 pub fn initialize(id: u64) -> Vec<u8> {
     let revision = LEGACY_REVISIONS.last().copied().unwrap_or(MODERN_REVISION);
     let client = serde_json::json!({"name": "toolcell-bench", "version": "1"});

@@ -1,4 +1,5 @@
-//! The goals, and how far what was measured is from them. A goal has a row only if this run measured it.
+//! The goals, and how far what was measured is from them. A goal has a row only if this run
+//! measured it.
 
 use serde_json::{Value, json};
 
@@ -11,8 +12,8 @@ pub const MISSED: &str = "missed by";
 /// A figure that a goal is set for. In the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Serial calls of `echo` on instances made when they come, p50 above the bare pipe's, in µs; threads where the
-    /// scheduler puts them.
+    /// Serial calls of `echo` on instances made when they come, p50 above the bare pipe's, in µs;
+    /// threads where the scheduler puts them.
     EchoAboveBare,
     /// The same on instances that wait for a call.
     PrewarmedAboveBare,
@@ -79,8 +80,8 @@ pub struct Measured {
     pub goal: Goal,
     /// In the goal's unit.
     pub value: f64,
-    /// How many times what the machine takes for itself: a bare pipe, or a native process that starts. `None` where
-    /// there is nothing of that kind.
+    /// How many times what the machine takes for itself: a bare pipe, or a native process that
+    /// starts. `None` where there is nothing of that kind.
     pub ratio: Option<f64>,
 }
 
@@ -220,8 +221,8 @@ fn verdict(bound: Bound, value: f64, unit: &str, is_quick: bool) -> String {
     format!("{MISSED} {} {unit} ({:.2}×)", figure(by), value / bound.value())
 }
 
-/// Whole numbers where they are large, one digit after the point where they are small, two where they are about one, three
-/// where they are far below.
+/// Whole numbers where they are large, one digit after the point where they are small, two where
+/// they are about one, three where they are far below.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => format!("{value:.0}"),

@@ -1,4 +1,5 @@
-//! What grants cost a call that does not use them: the same tool of the same component, with nothing granted and with much.
+//! What grants cost a call that does not use them: the same tool of the same component, with
+//! nothing granted and with much.
 
 use crate::frame::Ask;
 use crate::goals::Goal;

@@ -1,5 +1,6 @@
-//! Serial calls of several things in turns: short rounds, one after another, so that what the machine does meanwhile falls
-//! on all alike; and what a round of one is beside the same round of its baseline.
+//! Serial calls of several things in turns: short rounds, one after another, so that what the
+//! machine does meanwhile falls on all alike; and what a round of one is beside the same round of
+//! its baseline.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +27,8 @@ pub const COLUMNS: &[Column; 7] = &[
     Column { key: "cpu_us", heading: "its CPU µs", decimals: 1 },
 ];
 
-/// Calls before those that count, in every turn: caches and the scheduler have seen others meanwhile.
+/// Calls before those that count, in every turn: caches and the scheduler have seen others
+/// meanwhile.
 const WARM_UP: usize = 10;
 
 /// Calls of each tool after a start, before anything counts.
@@ -110,7 +112,8 @@ impl Lanes {
         self.0.iter().find(|lane| lane.name == name).map(|lane| &lane.seen)
     }
 
-    /// For this goal: the median, over all rounds, of what one lane's p50 is above its baseline's, in µs.
+    /// For this goal: the median, over all rounds, of what one lane's p50 is above its baseline's,
+    /// in µs.
     pub fn above_baseline(&self, goal: Goal, name: &str) -> Option<Measured> {
         let lane = self.0.iter().find(|lane| lane.name == name)?;
         let baseline = self.seen_of(lane.baseline)?;

@@ -1,5 +1,6 @@
-//! The examples in five languages, each with the calls of its own tests: how large they are, how long they take to load, and
-//! what a call takes that has an instance of its own. Calls run inside `toolcell bench`: without a wire.
+//! The examples in five languages, each with the calls of its own tests: how large they are, how
+//! long they take to load, and what a call takes that has an instance of its own. Calls run inside
+//! `toolcell bench`: without a wire.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -40,7 +41,8 @@ struct Example {
     language: &'static str,
     /// Its folder in `guest-examples`.
     name: &'static str,
-    /// The tool that is called, with the call of `calls.json` that is the first of it; `echo` has no such file.
+    /// The tool that is called, with the call of `calls.json` that is the first of it; `echo` has
+    /// no such file.
     tool: &'static str,
     goal: Goal,
 }
@@ -103,7 +105,8 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
 }
 
 impl Template {
-    /// A folder with the project, built and with no instance made ahead; `None` where it cannot be built here.
+    /// A folder with the project, built and with no instance made ahead; `None` where it cannot be
+    /// built here.
     fn prepare(&self) -> anyhow::Result<Option<Prepared>> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
         let Ok(toolchain) = Toolchain::of(self.lang, &repository) else { return Ok(None) };

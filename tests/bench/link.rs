@@ -1,4 +1,5 @@
-//! A running subject and the client's end of its stdin and stdout: pipes, or socketpairs as Node gives to its children.
+//! A running subject and the client's end of its stdin and stdout: pipes, or socketpairs as Node
+//! gives to its children.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -205,7 +206,8 @@ pub fn first_call(link: &mut Link, tool: &str, text: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The calls that a server of both tools should answer before it is measured, so that nothing is done for the first time.
+/// The calls that a server of both tools should answer before it is measured, so that nothing is
+/// done for the first time.
 ///
 /// # Errors
 /// One of them gets a wrong answer.

@@ -1,5 +1,6 @@
-//! Load over HTTP: so many kept connections on one thread, each with one request at a time. It builds and reads as little as a
-//! client can, since it runs beside what it measures; every answer is checked all the same.
+//! Load over HTTP: so many kept connections on one thread, each with one request at a time. It
+//! builds and reads as little as a client can, since it runs beside what it measures; every answer
+//! is checked all the same.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};

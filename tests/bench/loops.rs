@@ -1,4 +1,5 @@
-//! What others notice of tools that never end: `ping`, `tools/list` and short calls, idle and beside endless loops.
+//! What others notice of tools that never end: `ping`, `tools/list` and short calls, idle and
+//! beside endless loops.
 
 use std::time::{Duration, Instant};
 

@@ -13,7 +13,8 @@ pub struct Machine {
     pub cpu: String,
     /// The kernel's version.
     pub kernel: String,
-    /// How many tasks wanted to run in the last minute, before the measurements: what else the machine does.
+    /// How many tasks wanted to run in the last minute, before the measurements: what else the
+    /// machine does.
     pub load: f64,
     /// What the binary says of itself.
     pub version: String,

@@ -1,7 +1,9 @@
-//! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the machine itself costs.
+//! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the
+//! machine itself costs.
 //!
-//! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how far the goals are met.
-//! Must not hold: anything that runs inside the host's process, but for the policy's decisions, which need none, and what `toolcell bench` measures by itself; or a figure
+//! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how
+//! far the goals are met. Must not hold: anything that runs inside the host's process, but for the
+//! policy's decisions, which need none, and what `toolcell bench` measures by itself; or a figure
 //! that was not measured in this run.
 
 mod decision;

@@ -1,5 +1,6 @@
-//! The other end of the baselines: this program as a child that gives back what it reads. It does no work of its own,
-//! so what a round trip with it costs is what the machine takes for itself. Or as the server that guests' requests go to.
+//! The other end of the baselines: this program as a child that gives back what it reads. It does
+//! no work of its own, so what a round trip with it costs is what the machine takes for itself. Or
+//! as the server that guests' requests go to.
 
 use anyhow::Context as _;
 use rustix::io::{read, write};
@@ -20,7 +21,8 @@ pub enum Native {
     Once,
     /// Says its port in a line, and answers HTTP there until its input ends.
     Server,
-    /// Reads definitions of tools from a line, says its port in another, and serves them as the official SDK does.
+    /// Reads definitions of tools from a line, says its port in another, and serves them as the
+    /// official SDK does.
     Sdk,
 }
 

@@ -67,7 +67,8 @@ impl Options {
         if self.quick { quick } else { full }
     }
 
-    /// How long one measurement may take: many times what it needs, so that a host that hangs ends the run.
+    /// How long one measurement may take: many times what it needs, so that a host that hangs ends
+    /// the run.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(if self.quick { 120 } else { 600 })
     }

@@ -1,6 +1,7 @@
-//! The same client, the same kind of tool, other hosts: each peer whose binary the environment names, beside toolcell and
-//! the bare pipe in the same rounds. What their tools are is in `peers/`, and how they are started is from their own
-//! documentation. Must not hold: a figure of a peer from anywhere else.
+//! The same client, the same kind of tool, other hosts: each peer whose binary the environment
+//! names, beside toolcell and the bare pipe in the same rounds. What their tools are is in
+//! `peers/`, and how they are started is from their own documentation. Must not hold: a figure of a
+//! peer from anywhere else.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -26,14 +27,15 @@ const COLUMNS: &[Column] = &{
     [p50, p99, above, q1, q3, ratio, cpu, rate]
 };
 
-/// Calls outstanding when they are pipelined: few enough for a host that takes them one after another.
+/// Calls outstanding when they are pipelined: few enough for a host that takes them one after
+/// another.
 const WINDOW: usize = 16;
 
 /// The id of requests about the conversation. Beyond those of calls.
 const LIST_ID: u64 = 1 << 51;
 
-/// How often the list of tools is asked for: at first, and whenever a peer tells that it is another one. One that loads its
-/// tools while it serves tells so once for each.
+/// How often the list of tools is asked for: at first, and whenever a peer tells that it is another
+/// one. One that loads its tools while it serves tells so once for each.
 const LISTS_MAX: u64 = 16;
 
 const BARE: &str = "bare pipe";
@@ -143,8 +145,8 @@ impl Peer {
     }
 }
 
-/// The name of the tool that is called `echo`, with whatever its host puts before it. A host may serve before it has its
-/// tools: it is asked again once it tells that its list is another one.
+/// The name of the tool that is called `echo`, with whatever its host puts before it. A host may
+/// serve before it has its tools: it is asked again once it tells that its list is another one.
 fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
     for id in (LIST_ID..).take(LISTS_MAX as usize) {
         link.send(&frame::legacy(id, "tools/list"))?;
@@ -161,7 +163,8 @@ fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
         if let Some(name) = names.find(|name| name.ends_with("echo")) {
             return Ok(kept(name.to_owned()));
         }
-        // What was told before the answer may be in it, or may not: the list is asked for again in either case.
+        // What was told before the answer may be in it, or may not: the list is asked for again in
+        // either case.
         while !is_stale {
             is_stale = Reply::read(link.receive()?)?.is_list_changed();
         }
@@ -189,7 +192,8 @@ impl Given<'_> {
     }
 }
 
-/// `wassette component load` puts the tool into a folder, `wassette run` serves that folder on stdio.
+/// `wassette component load` puts the tool into a folder, `wassette run` serves that folder on
+/// stdio.
 fn wassette(given: &Given<'_>) -> anyhow::Result<Subject> {
     let kept = ["--component-dir".into(), given.folder.join("components").into_os_string()];
     let with_folder = |command: &[&str]| [command.iter().map(OsString::from).collect(), kept.to_vec()].concat();

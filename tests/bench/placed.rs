@@ -1,5 +1,6 @@
-//! Serial calls with every thread in its place: all on one CPU, or the client on one and the process on another. What the
-//! scheduler chooses by itself lies between; these figures stay the same from run to run.
+//! Serial calls with every thread in its place: all on one CPU, or the client on one and the
+//! process on another. What the scheduler chooses by itself lies between; these figures stay the
+//! same from run to run.
 
 use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

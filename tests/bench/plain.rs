@@ -1,4 +1,5 @@
-//! A plain HTTP client, and the server that it and guests ask: what a request costs without a host between.
+//! A plain HTTP client, and the server that it and guests ask: what a request costs without a host
+//! between.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};

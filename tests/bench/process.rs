@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// What `stat` counts in, in milliseconds. The kernel shows 100 ticks a second whatever it counts itself.
+/// What `stat` counts in, in milliseconds. The kernel shows 100 ticks a second whatever it counts
+/// itself.
 const TICK_MS: u64 = 10;
 
-/// The CPU time that the process's threads have taken, in user and kernel mode together. Exact where the kernel counts
-/// each thread's run time; else what `stat` says, in steps of 10 ms.
+/// The CPU time that the process's threads have taken, in user and kernel mode together. Exact
+/// where the kernel counts each thread's run time; else what `stat` says, in steps of 10 ms.
 ///
 /// # Errors
 /// The process is gone.
@@ -33,7 +34,8 @@ fn run_time(process: u32) -> Option<u64> {
 
 fn cpu_time_of_stat(process: u32) -> anyhow::Result<Duration> {
     let text = read_to_string(format!("/proc/{process}/stat"))?;
-    // The name, in parentheses, may hold anything; what follows is numbers. utime and stime are fields 14 and 15.
+    // The name, in parentheses, may hold anything; what follows is numbers. utime and stime are
+    // fields 14 and 15.
     let (_, fields) = text.rsplit_once(')').context("no such stat")?;
     let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_millis(ticks * TICK_MS))

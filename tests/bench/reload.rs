@@ -1,5 +1,5 @@
-//! What replacing a component takes: from the save until clients hear of it and the new code answers, and what calls of other
-//! tools notice meanwhile.
+//! What replacing a component takes: from the save until clients hear of it and the new code
+//! answers, and what calls of other tools notice meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -117,7 +117,8 @@ struct Calls<'l> {
 }
 
 impl Calls<'_> {
-    /// How long each took, in ms, until this is so of how many there were and of whether a notification came.
+    /// How long each took, in ms, until this is so of how many there were and of whether a
+    /// notification came.
     fn until(self, is_over: impl Fn(usize, bool) -> bool) -> anyhow::Result<Samples> {
         let ask = Ask::Call(Tool::Echo, Era::Legacy);
         let (mut took, mut request, mut is_told, mut id) = (Samples::default(), Vec::new(), false, 0);

@@ -1,4 +1,5 @@
-//! Tables: as aligned text for people, as Markdown for a page, as JSON for programs. Knows how figures are shown, not where they come from.
+//! Tables: as aligned text for people, as Markdown for a page, as JSON for programs. Knows how
+//! figures are shown, not where they come from.
 
 use std::fmt::Write as _;
 
@@ -18,7 +19,8 @@ pub struct Column {
     pub decimals: usize,
 }
 
-/// The figures of one thing that was measured, in the order of the columns. What was not measured is `None`.
+/// The figures of one thing that was measured, in the order of the columns. What was not measured
+/// is `None`.
 pub struct Row {
     /// What was measured.
     pub name: String,
@@ -161,7 +163,8 @@ impl Section {
     }
 }
 
-/// Writes lines of cells under each other: the first `left` columns flush left, the others flush right.
+/// Writes lines of cells under each other: the first `left` columns flush left, the others flush
+/// right.
 fn align(text: &mut String, lines: &[Vec<String>], left: usize, paint: Paint) {
     let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

@@ -1,4 +1,5 @@
-//! Samples and what is said of them. Quantiles are of the nearest rank: each is a value that was measured.
+//! Samples and what is said of them. Quantiles are of the nearest rank: each is a value that was
+//! measured.
 
 use std::time::Duration;
 

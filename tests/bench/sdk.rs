@@ -1,4 +1,5 @@
-//! A server of the official Rust SDK, as somebody writes one who has its tools in the process: what the protocol alone costs there.
+//! A server of the official Rust SDK, as somebody writes one who has its tools in the process: what
+//! the protocol alone costs there.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -47,7 +48,8 @@ impl ServerHandler for Echo {
     }
 }
 
-/// Serves these definitions as fast as the SDK does, on a port of loopback that it tells, until the input ends.
+/// Serves these definitions as fast as the SDK does, on a port of loopback that it tells, until the
+/// input ends.
 ///
 /// # Errors
 /// There is no port, or these are no definitions.

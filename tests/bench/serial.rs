@@ -1,5 +1,6 @@
-//! One call after another: how long the answer takes, beside a bare round trip of the same line with a native child, and
-//! beside a process that is spawned for each call. Threads run where the scheduler puts them.
+//! One call after another: how long the answer takes, beside a bare round trip of the same line
+//! with a native child, and beside a process that is spawned for each call. Threads run where the
+//! scheduler puts them.
 
 use std::time::Instant;
 
@@ -73,7 +74,8 @@ fn lanes(serving: &Serving, fresh: &Serving) -> anyhow::Result<Lanes> {
     ]))
 }
 
-/// What a user does instead of keeping a server: a process for each call. From before it is spawned until it is gone.
+/// What a user does instead of keeping a server: a process for each call. From before it is spawned
+/// until it is gone.
 fn spawn() -> anyhow::Result<Samples> {
     let once = Subject::native(Native::Once)?;
     let (mut request, mut took) = (Vec::new(), Samples::default());

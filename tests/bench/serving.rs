@@ -70,8 +70,9 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves this many components, each with one tool, `echo` with [`prefix`] before it. Each is the same code and a
-    /// section that differs, so that none can be taken for another one that is compiled already.
+    /// Serves this many components, each with one tool, `echo` with [`prefix`] before it. Each is
+    /// the same code and a section that differs, so that none can be taken for another one that is
+    /// compiled already.
     ///
     /// # Errors
     /// `echo` was not built.
@@ -229,7 +230,8 @@ fn built(folder: &str, name: &str) -> anyhow::Result<Vec<u8>> {
     std::fs::read(&path).with_context(|| format!("{} is not there; `make bench` builds it", path.display()))
 }
 
-/// The component with a custom section of this name at its end. A custom section is allowed there and means nothing.
+/// The component with a custom section of this name at its end. A custom section is allowed there
+/// and means nothing.
 fn distinct(component: &[u8], name: &str) -> Vec<u8> {
     let length = |bytes: usize| u8::try_from(bytes).unwrap_or(0x7f) & 0x7f;
     let header = [0, length(name.len() + 1), length(name.len())];

@@ -1,4 +1,5 @@
-//! From starting a process to its first answer, with few and with many tools, compiled before and not.
+//! From starting a process to its first answer, with few and with many tools, compiled before and
+//! not.
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
-//! A conversation that never waits for one answer before it asks again: up to a window of calls are outstanding, one
-//! thread writes, another one reads. Every answer is checked, and that each call has exactly one.
+//! A conversation that never waits for one answer before it asks again: up to a window of calls are
+//! outstanding, one thread writes, another one reads. Every answer is checked, and that each call
+//! has exactly one.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

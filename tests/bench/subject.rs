@@ -1,5 +1,6 @@
-//! What can be measured: a program that answers lines on its stdin with lines on its stdout. toolcell is one, this
-//! program as a native child is another; any MCP server that has a tool like `echo` can be a further one.
+//! What can be measured: a program that answers lines on its stdin with lines on its stdout.
+//! toolcell is one, this program as a native child is another; any MCP server that has a tool like
+//! `echo` can be a further one.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// This command of `toolcell` with this manifest. What it keeps, it keeps in this folder, not among the user's.
+    /// This command of `toolcell` with this manifest. What it keeps, it keeps in this folder, not
+    /// among the user's.
     pub fn toolcell(command: &str, manifest: &Path, kept: &Path) -> Self {
         let arguments = vec![command.into(), "--manifest".into(), manifest.into()];
         let environment =

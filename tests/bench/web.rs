@@ -1,5 +1,5 @@
-//! What a client over HTTP sees: calls and lists with many connections at once, beside a server of the official Rust SDK, and what
-//! open streams take.
+//! What a client over HTTP sees: calls and lists with many connections at once, beside a server of
+//! the official Rust SDK, and what open streams take.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};

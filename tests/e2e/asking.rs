@@ -1,4 +1,5 @@
-//! A tool asks the person, the model or the client behind its caller, in both eras, and only within its limits.
+//! A tool asks the person, the model or the client behind its caller, in both eras, and only within
+//! its limits.
 
 use std::time::Duration;
 
@@ -210,7 +211,8 @@ fn replicas_that_share_a_key_continue_each_others_calls() {
     assert_eq!(refused["error"], json!({"code": -32602, "message": message}));
 }
 
-/// The messages of the conformance suite's `input-required-result-*` scenarios, which it sends over HTTP.
+/// The messages of the conformance suite's `input-required-result-*` scenarios, which it sends over
+/// HTTP.
 mod conformance {
     use super::*;
 

@@ -178,10 +178,12 @@ fn verify_reports_every_file_beyond_a_gap_also_with_a_head_that_is_found() {
     let found = audit(&folder, &["verify", "--json", "--head", head]);
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!((&found["ok"], found["unchecked"].as_array().unwrap().len()), (&json!(false), 4), "{found}");
-    // Nothing else is left there: what is left is the end of a chain, as where rotation has removed the rest.
+    // Nothing else is left there: what is left is the end of a chain, as where rotation has removed
+    // the rest.
     (5..=8).for_each(remove);
     assert!(audit(&folder, &["verify", "--head", head]).succeeded().contains("files: 3"));
-    // One more is removed: a gap of one is looked across, and what is on both sides does not follow.
+    // One more is removed: a gap of one is looked across, and what is on both sides does not
+    // follow.
     remove(1);
     let found = audit(&folder, &["verify"]);
     assert!(found.code() == 1 && found.stderr.contains("the chain breaks at record"), "{found:?}");

@@ -1,14 +1,14 @@
-//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything, wherever it comes in, and what
-//! serves goes on.
+//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything,
+//! wherever it comes in, and what serves goes on.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
-#[path = "../../host/sandbox/src/survey/tests/encode.rs"]
+#[path = "../../host/sandbox/src/load/survey/tests/encode.rs"]
 mod encode;
 
 use std::time::{Duration, Instant};
 
 use encode::{component, function, globals, inner_module, levels, list, module, number, section, signed, times};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of};
 
 /// Longer than refusing any of them takes on a busy machine, and far shorter than any of them took.
@@ -185,5 +185,27 @@ fn what_the_host_keeps_of_instances_counts_as_memory() {
     assert_eq!(answer.text(), "survived");
     let peak = answer.result()["_meta"]["toolcell/usage"]["memory_peak_bytes"].as_u64().unwrap();
     assert!((640_000..900_000).contains(&peak), "{peak} bytes");
+    host.still_works();
+}
+
+#[test]
+fn a_ping_does_not_wait_for_instances_that_take_long_to_make() {
+    let manifest = manifest_of(&["good", "many_globals"]).replace("deadline = \"5s\"", "deadline = \"60s\"");
+    // More at once than there are threads for guests, and none made ahead.
+    let limits = "concurrency = 64\nqueue = 256\n";
+    let manifest = format!("{manifest}prewarm = 0\n\n[components.many_globals.limits]\nqueue_wait = \"10m\"\n{limits}");
+    let mut host = TestHost::with_manifest(&manifest);
+    host.still_works();
+    for round in 0..5 {
+        let calls: Vec<_> = (0..200).map(|_| host.start_call("run", json!({}))).collect();
+        let ping = host.start("ping", json!({}));
+        let _ = host.reply_to(&ping);
+        let before = host.kept();
+        assert!(before.len() < calls.len(), "round {round}: the ping was answered after all calls before it");
+        let answered = |call: &&Value| !before.iter().any(|frame| frame["id"] == **call);
+        for call in calls.iter().filter(answered) {
+            assert_eq!(host.answer_to(call).text(), "survived");
+        }
+    }
     host.still_works();
 }

@@ -1,5 +1,5 @@
-//! Every budget has a key, ends what exceeds it with a message of its own, and leaves the next call working. What
-//! `bounded` and `hostile` show of the budgets of a call is not shown again.
+//! Every budget has a key, ends what exceeds it with a message of its own, and leaves the next call
+//! working. What `bounded` and `hostile` show of the budgets of a call is not shown again.
 
 use std::time::Instant;
 
@@ -23,7 +23,8 @@ fn refused(folder: &Folder) -> String {
     Command::in_folder(folder, &["check", "toolcell.toml"]).run().failed_with(1).to_owned()
 }
 
-/// The manifest is refused with this message and this hint; with `instead` in place of the last line it is served.
+/// The manifest is refused with this message and this hint; with `instead` in place of the last
+/// line it is served.
 fn is_refused_with(lines: &str, message: &str, hint: &str, instead: &str) {
     let text = refused(&Folder::with_manifest(&good_under(lines)));
     for part in [message, hint, "components/good.wasm"] {
@@ -233,7 +234,8 @@ fn a_component_larger_than_it_may_be_is_not_read() {
 #[test]
 fn a_component_that_compiles_longer_than_it_may_is_refused() {
     let folder = Folder::with_manifest(&good_under("[components.good.load]\ncompile_time = \"1ms\""));
-    // No cache of compiled code has ever seen it: a custom section of its own is behind what it was.
+    // No cache of compiled code has ever seen it: a custom section of its own is behind what it
+    // was.
     let mut bytes = std::fs::read(folder.path().join("components/good.wasm")).unwrap();
     let label = format!("{:032}", std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos());
     bytes.extend_from_slice(&[0, 34, 1, b'n']);

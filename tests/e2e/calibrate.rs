@@ -1,5 +1,5 @@
-//! `calibrate` and `bench`: what is proposed holds for the calls it came from, what is measured is what calls use, and the
-//! manifest's limits on how many calls there are stand in neither's way.
+//! `calibrate` and `bench`: what is proposed holds for the calls it came from, what is measured is
+//! what calls use, and the manifest's limits on how many calls there are stand in neither's way.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, manifest_of};

@@ -1,4 +1,5 @@
-//! The commands beside `serve`: what goes to stdout, what to stderr, and with which exit code they end.
+//! The commands beside `serve`: what goes to stdout, what to stderr, and with which exit code they
+//! end.
 
 use serde_json::json;
 use toolcell_tests::{Command, Finished, Folder, manifest_of};

@@ -1,4 +1,5 @@
-//! What `toolcell client-config` prints: that it is in each client's form, and starts or finds a server.
+//! What `toolcell client-config` prints: that it is in each client's form, and starts or finds a
+//! server.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, manifest_of, toolcell};

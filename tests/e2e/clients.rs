@@ -1,7 +1,9 @@
-//! Real MCP clients talk to toolcell, over stdio and over HTTP: list every tool, call every example, are refused, cancel.
+//! Real MCP clients talk to toolcell, over stdio and over HTTP: list every tool, call every
+//! example, are refused, cancel.
 //!
-//! Holds the tests, and how the client programs of `tests/clients` are found and run. What is called and what must
-//! come back is in `tests/clients/cases.json`, which every client reads; nothing of it belongs here.
+//! Holds the tests, and how the client programs of `tests/clients` are found and run. What is
+//! called and what must come back is in `tests/clients/cases.json`, which every client reads;
+//! nothing of it belongs here.
 
 mod cases;
 mod rmcp;
@@ -18,8 +20,9 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use toolcell_tests::{Folder, fixture_bytes, toolcell};
 
-/// The longest a client may talk. The slowest, the Inspector, starts a server for each of its dozen requests; it is done
-/// in a minute, and in some minutes where other tests and builds keep the machine busy.
+/// The longest a client may talk. The slowest, the Inspector, starts a server for each of its dozen
+/// requests; it is done in a minute, and in some minutes where other tests and builds keep the
+/// machine busy.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The longest an installation may take, where the cache is empty: some 300 MB are downloaded.
@@ -180,7 +183,8 @@ fn answers(client: impl Fn() -> Command) {
     served.end();
 }
 
-/// A folder whose component is saved anew by the client: as code behind the same list, and as another list.
+/// A folder whose component is saved anew by the client: as code behind the same list, and as
+/// another list.
 fn folder_to_reload() -> Folder {
     let folder = Folder::with_manifest("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
     folder.write("components/tool.wasm", fixture_bytes("versioned_a"));
@@ -223,7 +227,8 @@ fn node_client(program: &str) -> Command {
     client
 }
 
-/// Installs the clients of one language unless they are there, and gives the paths that `setup.sh` prints.
+/// Installs the clients of one language unless they are there, and gives the paths that `setup.sh`
+/// prints.
 fn install(language: &str) -> Result<Vec<String>, String> {
     let mut setup = Command::new("sh");
     setup.arg(folder().join("setup.sh")).arg(language);
@@ -239,7 +244,8 @@ fn talk(client: &mut Command, mode: &str) {
     converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
 }
 
-/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is content.
+/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is
+/// content.
 pub(crate) fn converse(client: &mut Command, mode: &str) {
     client.args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);

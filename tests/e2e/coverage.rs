@@ -1,4 +1,5 @@
-//! Every fixture, and every tool of a fixture, is named by a test: what nobody calls proves nothing.
+//! Every fixture, and every tool of a fixture, is named by a test: what nobody calls proves
+//! nothing.
 
 use std::fs;
 use std::path::Path;

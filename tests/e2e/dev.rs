@@ -1,4 +1,5 @@
-//! `toolcell dev`: a project is built when a file of it changes, what is built is served, and what does not build changes nothing.
+//! `toolcell dev`: a project is built when a file of it changes, what is built is served, and what
+//! does not build changes nothing.
 //!
 //! Projects are folders `guest` that shell scripts build by copying.
 
@@ -10,7 +11,8 @@ use toolcell_tests::{Folder, TestHost, fixture_bytes};
 /// The component, as the script of a build writes it.
 const BUILT: &str = "components/tool.wasm";
 
-/// A manifest that names it, in a folder where it is not there yet; `guest/code` is what it is built from.
+/// A manifest that names it, in a folder where it is not there yet; `guest/code` is what it is
+/// built from.
 fn folder(fixture: &str) -> Folder {
     let folder = Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"{BUILT}\"\n"));
     folder.make("components");

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// How long an answer may take beside endless calls. A machine that is not busy needs a hundredth of it.
+/// How long an answer may take beside endless calls. A machine that is not busy needs a hundredth
+/// of it.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Serves `good` and `loops`, of which no limit ends a call.

@@ -1,5 +1,6 @@
-//! Grants mean what they say: for each kind a table of what is allowed, what is denied, what lies on the boundary, and that a denial is
-//! told to the model and recorded for the operator. One module per kind; hostile guests have modules of their own.
+//! Grants mean what they say: for each kind a table of what is allowed, what is denied, what lies
+//! on the boundary, and that a denial is told to the model and recorded for the operator. One
+//! module per kind; hostile guests have modules of their own.
 //!
 //! Holds what the modules share: manifests of one fixture, and looking for a denial.
 
@@ -23,7 +24,8 @@ mod tls;
 use serde_json::Value;
 use toolcell_tests::{Answer, Command, Finished, Folder, TestHost, manifest_of};
 
-/// A manifest that serves this fixture and `good`, with these tables: `{c}` in them stands for `components.FIXTURE`.
+/// A manifest that serves this fixture and `good`, with these tables: `{c}` in them stands for
+/// `components.FIXTURE`.
 fn manifest(fixture: &str, tables: &str) -> String {
     let limits = "\n[defaults.limits]\nfuel = 20_000_000\n";
     let more = "\n[defaults.limits]\nfuel = 2_000_000_000\n";
@@ -65,7 +67,8 @@ struct Denied<'a> {
     allow: &'a str,
 }
 
-/// Asserts that the answer tells of this denial, and that the audit and stderr name the line that would allow it.
+/// Asserts that the answer tells of this denial, and that the audit and stderr name the line that
+/// would allow it.
 fn assert_denied(host: &TestHost, answer: &Answer, denied: &Denied<'_>) {
     let told = format!("denied: {} — {}", denied.asked, denied.because);
     assert!(answer.denials().contains(&told.as_str()), "{told:?} is not told in {:?}", answer.denials());

@@ -1,4 +1,5 @@
-//! Tools that misbehave while they are called: the exact answer the client gets, and that the next call works.
+//! Tools that misbehave while they are called: the exact answer the client gets, and that the next
+//! call works.
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
@@ -11,7 +12,8 @@ const UNREACHABLE: &str = "the tool trapped: wasm `unreachable` instruction exec
 /// A call, and the text of the error it is answered with.
 type Row = (&'static str, Value, &'static str);
 
-/// Makes each call on this host: the answer must be this error, word for word, and the next call must work.
+/// Makes each call on this host: the answer must be this error, word for word, and the next call
+/// must work.
 fn are_answered(mut host: TestHost, rows: &[Row]) {
     for (tool, arguments, expected) in rows {
         assert_eq!(host.call(tool, arguments.clone()).error_text(), *expected, "{tool} {arguments}");
@@ -53,7 +55,8 @@ fn a_tool_that_recurses_forever_runs_over_its_stack() {
         TestHost::serving(&["good", "loops"]),
         &[
             ("recurse", json!({}), "stack overflow: the tool recursed too deep"),
-            // What a compiler keeps in memory for each turn runs out of that first: it leaves the memory at its lower end.
+            // What a compiler keeps in memory for each turn runs out of that first: it leaves the
+            // memory at its lower end.
             ("recurse_with_frames", json!({}), "the tool trapped: out of bounds memory access"),
         ],
     );

@@ -1,5 +1,5 @@
-//! Whose memory a call sees: nobody's by default, whether its instance was made ahead or not; its caller's where the
-//! manifest says so, and then never a broken one.
+//! Whose memory a call sees: nobody's by default, whether its instance was made ahead or not; its
+//! caller's where the manifest says so, and then never a broken one.
 
 use serde_json::json;
 use toolcell_tests::TestHost;

@@ -1,4 +1,5 @@
-//! What goes on beside and around calls: progress, log, cancellation, subscriptions, and the ways a host ends.
+//! What goes on beside and around calls: progress, log, cancellation, subscriptions, and the ways a
+//! host ends.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -53,7 +54,8 @@ fn nobody_hears_of_progress_or_log_who_did_not_ask() {
 fn a_legacy_client_sets_the_level_of_the_log() {
     let mut host = patient();
     host.initialize("2025-06-18");
-    // The operator's log takes everything from `info` up, so that those lines reach somebody in any case.
+    // The operator's log takes everything from `info` up, so that those lines reach somebody in any
+    // case.
     for (level, heard, reach_somebody) in [("warning", 5, 7), ("debug", 8, 8), ("emergency", 1, 7)] {
         assert_eq!(host.request("logging/setLevel", json!({"level": level}))["result"], json!({}));
         let enabled = host.call("levels", json!({})).text().to_owned();
@@ -220,7 +222,8 @@ fn a_signal_to_end_ends_it_in_order() {
     }
 }
 
-/// Sends until the host does not read any more, looks at what it holds, then reads: every line is answered, once.
+/// Sends until the host does not read any more, looks at what it holds, then reads: every line is
+/// answered, once.
 fn nothing_is_lost_and_little_is_held(fixtures: &[&str], count_max: usize, line: impl Fn(usize) -> String) {
     let mut host = TestHost::serving(fixtures);
     let (sent, rest) = host.send_until_it_blocks(line, count_max, Duration::from_secs(2));

@@ -1,4 +1,5 @@
-//! Components that are refused when they are loaded: what is said of them, and that nothing is served with them.
+//! Components that are refused when they are loaded: what is said of them, and that nothing is
+//! served with them.
 
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 

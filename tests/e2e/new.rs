@@ -1,7 +1,8 @@
-//! `toolcell new`: what it writes and what it refuses, and that every project builds, passes its own tests and answers.
+//! `toolcell new`: what it writes and what it refuses, and that every project builds, passes its
+//! own tests and answers.
 //!
-//! The projects are built with their languages' own tools, which come from where the examples get theirs. Where one cannot
-//! be had, stderr says so and the project is left out.
+//! The projects are built with their languages' own tools, which come from where the examples get
+//! theirs. Where one cannot be had, stderr says so and the project is left out.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ fn new(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, &[&["new"], arguments].concat()).run()
 }
 
-/// A project of this language and shape, called `0-tool_box`: a name that not every language's tools would take.
+/// A project of this language and shape, called `0-tool_box`: a name that not every language's
+/// tools would take.
 fn project(folder: &Folder, language: &str, shape: &str) -> PathBuf {
     let written = new(folder, &["0-tool_box", "--lang", language, "--shape", shape]);
     assert!(written.succeeded().contains("toolcell call count_words"), "{written:?}");

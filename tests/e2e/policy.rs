@@ -1,5 +1,5 @@
-//! Asking the manifest: what a tool can reach, whether it may do something and by which line, expectations, and what the
-//! lines would be that allow what it tried.
+//! Asking the manifest: what a tool can reach, whether it may do something and by which line,
+//! expectations, and what the lines would be that allow what it tried.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder};

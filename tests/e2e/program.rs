@@ -1,5 +1,5 @@
-//! Command-line programs as tools: what they are run with, what of a run is the answer, how runs end, and what is said of
-//! manifests that do not fit.
+//! Command-line programs as tools: what they are run with, what of a run is the answer, how runs
+//! end, and what is said of manifests that do not fit.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost};

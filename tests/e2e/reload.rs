@@ -1,6 +1,8 @@
-//! Hot reload: what is saved is served, clients hear of another list and of nothing else, and what is broken changes nothing.
+//! Hot reload: what is saved is served, clients hear of another list and of nothing else, and what
+//! is broken changes nothing.
 //!
-//! Holds what the modules share: a folder with one component, `tool`, that is saved anew as other versions of itself.
+//! Holds what the modules share: a folder with one component, `tool`, that is saved anew as other
+//! versions of itself.
 
 mod announced;
 mod broken;

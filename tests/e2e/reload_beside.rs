@@ -1,5 +1,5 @@
-//! Files that the manifest names beside components, and that set what tools may reach: a change of one is a change of the
-//! component.
+//! Files that the manifest names beside components, and that set what tools may reach: a change of
+//! one is a change of the component.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

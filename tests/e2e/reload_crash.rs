@@ -1,7 +1,9 @@
-//! Processes that are killed (`kill -9`) while they write: what they leave, and how the next one starts.
+//! Processes that are killed (`kill -9`) while they write: what they leave, and how the next one
+//! starts.
 //!
-//! Nothing here waits for a time. A process is killed once so many things have happened in a folder that it writes to, as the
-//! kernel tells; each round lets one more happen, until it comes to its end.
+//! Nothing here waits for a time. A process is killed once so many things have happened in a folder
+//! that it writes to, as the kernel tells; each round lets one more happen, until it comes to its
+//! end.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -248,14 +250,16 @@ fn an_audit_that_was_being_written_goes_on_and_has_every_call_that_was_answered(
     ));
     let mut deeds = 7_usize;
     for host in 0..HOSTS {
-        // Each at another place: the first ones while a host starts, others in the middle of a rotation.
+        // Each at another place: the first ones while a host starts, others in the middle of a
+        // rotation.
         deeds = (deeds * 31 + 17) % (2 * CALLS + 40) + host / 4;
         let answered = killed_at_work(&home, deeds);
         let started = records_of_the_last_host(&home).iter().filter(|record| record["event"] == "call.started").count();
         assert!(started >= answered, "{answered} calls answered, {started} recorded (killed after {deeds})");
         let audit = home.path().join("audit.jsonl");
         let bytes = fs::metadata(&audit).map_or(0, |metadata| metadata.len());
-        // What a machine that stops leaves, and a process that is killed nearly never: half a record.
+        // What a machine that stops leaves, and a process that is killed nearly never: half a
+        // record.
         let is_torn = host % 2 == 1 && bytes > 7;
         if is_torn {
             fs::OpenOptions::new().write(true).open(&audit).unwrap().set_len(bytes - 7).unwrap();

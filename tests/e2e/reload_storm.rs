@@ -1,6 +1,8 @@
-//! Two hundred swaps while twenty clients call: no answer is lost or wrong, no generation stays, memory stays what it is.
+//! Two hundred swaps while twenty clients call: no answer is lost or wrong, no generation stays,
+//! memory stays what it is.
 //!
-//! A process that serves on stdio has one connection, so the clients are twenty threads that share it, each with ids of its own.
+//! A process that serves on stdio has one connection, so the clients are twenty threads that share
+//! it, each with ids of its own.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,8 +27,8 @@ const TELLING: u64 = 10;
 /// Threads that call.
 const CLIENTS: usize = 20;
 
-/// Bytes by which resident memory may grow beyond what it was after [`WARM`] swaps; it grows by some 1 MB. A generation that stayed
-/// would hold 100 KiB at least: 150 of them are 15 MB.
+/// Bytes by which resident memory may grow beyond what it was after [`WARM`] swaps; it grows by
+/// some 1 MB. A generation that stayed would hold 100 KiB at least: 150 of them are 15 MB.
 const GROWTH_BYTES_MAX: u64 = 8 << 20;
 
 /// The reply with this id ends the conversation.
@@ -145,7 +147,8 @@ struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// Calls until it is over: each time one that is never answered and is cancelled, a short one and a long one beside it.
+    /// Calls until it is over: each time one that is never answered and is cancelled, a short one
+    /// and a long one beside it.
     fn call_until(mut self, over: &AtomicBool) -> u64 {
         while !over.load(Ordering::SeqCst) {
             let never = self.start("never");
@@ -185,7 +188,8 @@ fn send(wire: &Mutex<ChildStdin>, frame: &Value) {
     wire.write_all(format!("{frame}\n").as_bytes()).unwrap();
 }
 
-/// Replaces the component as often as there are swaps: one time a command asks for it, one time the file is seen to differ.
+/// Replaces the component as often as there are swaps: one time a command asks for it, one time the
+/// file is seen to differ.
 fn swap(numbered: &Numbered, place: &Place, each: impl Fn(u64)) {
     for number in 1..=SWAPS {
         numbered.save(number);
@@ -200,7 +204,8 @@ fn swap(numbered: &Numbered, place: &Place, each: impl Fn(u64)) {
     }
 }
 
-/// Gives every frame to whom it is for, until all is over. Gives how often it was said that the list changed.
+/// Gives every frame to whom it is for, until all is over. Gives how often it was said that the
+/// list changed.
 fn give_out(host: &mut TestHost, clients: &[Sender<Value>]) -> u64 {
     let mut told = 0;
     loop {

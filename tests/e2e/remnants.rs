@@ -1,8 +1,9 @@
-//! What a call leaves behind, on a machine that is short of memory: nothing that a later call, or anybody who reads the
-//! process, finds.
+//! What a call leaves behind, on a machine that is short of memory: nothing that a later call, or
+//! anybody who reads the process, finds.
 //!
-//! Pages that are swapped out, or being moved, are not in memory when a place of the pool is reset. An engine that looks
-//! only at what is there leaves them as they are, and the next instance in that place reads them.
+//! Pages that are swapped out, or being moved, are not in memory when a place of the pool is reset.
+//! An engine that looks only at what is there leaves them as they are, and the next instance in
+//! that place reads them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -15,7 +16,8 @@ use toolcell_tests::{Paging, TestHost};
 const ROUNDS: u64 = 50;
 const AT_ONCE: u64 = 4;
 
-/// What each computes after it wrote: some tens of milliseconds, in which its pages are paged out more than once.
+/// What each computes after it wrote: some tens of milliseconds, in which its pages are paged out
+/// more than once.
 const COMPUTES: u64 = 20_000_000;
 
 fn manifest(component: &str, prewarm: u32) -> String {

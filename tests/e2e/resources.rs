@@ -1,5 +1,5 @@
-//! Resources: what tools embed in their results can be read once more, by whoever got it, for as long as it is kept, and by
-//! nobody else; what the manifest declares is read by calls of tools.
+//! Resources: what tools embed in their results can be read once more, by whoever got it, for as
+//! long as it is kept, and by nobody else; what the manifest declares is read by calls of tools.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
@@ -70,6 +70,37 @@ fn what_a_result_embedded_is_listed_and_read_in_every_revision() {
             assert_eq!(host.request(method, params)["error"]["code"], -32602, "{revision} {method}");
         }
     }
+}
+
+/// The component of the fixtures that makes any address, twice, under prefixes of their own.
+fn two_that_label() -> TestHost {
+    let manifest = manifest_of(&["labels"]);
+    let source = manifest.lines().find(|line| line.starts_with("source")).unwrap();
+    let forger = format!("{manifest}prefix = \"a_\"\n[components.forger]\n{source}\nprefix = \"b_\"\n");
+    let mut host = TestHost::with_manifest(&forger);
+    host.initialize("2025-11-25");
+    host
+}
+
+#[test]
+fn no_component_replaces_a_resource_of_another() {
+    let mut host = two_that_label();
+    let _ = host.call("a_label", json!({"first": 1, "body": 5}));
+    let read = |host: &mut TestHost| host.request("resources/read", json!({"uri": "label:1"}));
+    let text = |reply: &Value| reply["result"]["contents"][0]["text"].as_str().map_or(0, str::len);
+    assert_eq!(text(&read(&mut host)), 5);
+    // The other one embeds the same address: it means neither's, in the list as well.
+    let _ = host.call("b_label", json!({"first": 0, "count": 2, "body": 7}));
+    let answer = read(&mut host);
+    assert_eq!(answer["error"]["code"], -32002, "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("two components"), "{answer}");
+    assert_eq!(uris(&host.request("resources/list", json!({}))), ["label:0"]);
+    // However many the other one embeds, none of this one's makes room for them.
+    for first in (0..320).step_by(32) {
+        let _ = host.call("b_label", json!({"first": 1_000 + first, "count": 32}));
+    }
+    let answer = read(&mut host);
+    assert_eq!(text(&answer), 5, "{answer}");
 }
 
 #[test]
@@ -197,7 +228,8 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     assert_eq!(uris(&open.ask(&list).frame()), [""; 0]);
 }
 
-/// The fixture of the conformance suite, with resources that one of its tools reads. `more`: further lines.
+/// The fixture of the conformance suite, with resources that one of its tools reads. `more`:
+/// further lines.
 fn declaring(more: &str) -> String {
     format!(
         "{}prefix = \"my_\"\n[components.conformance.resources]\n\

@@ -1,4 +1,5 @@
-//! Sealed by default: a component with no grants finds nothing, and nothing of the host is told to it.
+//! Sealed by default: a component with no grants finds nothing, and nothing of the host is told to
+//! it.
 
 use std::net::{TcpListener, UdpSocket};
 

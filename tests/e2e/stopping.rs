@@ -1,22 +1,24 @@
-//! Cancelled, late, or at the end of the process: a call stops soon whatever it does, gives back what it had, and the
-//! audit says why it ended.
+//! Cancelled, late, or at the end of the process: a call stops soon whatever it does, gives back
+//! what it had, and the audit says why it ended.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// How long a call that is told to stop may take to do so. A machine that is not busy needs a hundredth of it.
+/// How long a call that is told to stop may take to do so. A machine that is not busy needs a
+/// hundredth of it.
 const SOON: Duration = Duration::from_millis(500);
 
 /// How long calls go on after SIGTERM before they are told to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Tools that compute, that call the host, that sleep, and that are blocked on a pollable. None of them ends by itself.
+/// Tools that compute, that call the host, that sleep, and that are blocked on a pollable. None of
+/// them ends by itself.
 const ENDLESS: [&str; 7] = ["spin", "fill", "ignore_cancel", "call_host", "nap_forever", "sleep_hour", "wait_forever"];
 
-/// Serves `good` and `loops` and records. No limit ends a call but this deadline, and one call runs at a time: the next
-/// one begins when the one before it has ended.
+/// Serves `good` and `loops` and records. No limit ends a call but this deadline, and one call runs
+/// at a time: the next one begins when the one before it has ended.
 fn one_at_a_time(deadline: &str) -> TestHost {
     let manifest = manifest_of(&["good", "loops"])
         .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
@@ -142,7 +144,8 @@ fn a_thousand_cancelled_calls_leave_nothing_behind() {
         }
         host.resident_bytes()
     };
-    // As many before: every place of the pool that is used keeps some pages, and they must all have been used.
+    // As many before: every place of the pool that is used keeps some pages, and they must all have
+    // been used.
     let before = cancel_calls(CALLS);
     let after = cancel_calls(CALLS);
     assert!(after < before + before / 10, "{CALLS} cancelled calls made {before} bytes {after}");

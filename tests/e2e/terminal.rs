@@ -1,4 +1,5 @@
-//! What people see who sit at a terminal: colours, progress, and the examples served until they have seen enough.
+//! What people see who sit at a terminal: colours, progress, and the examples served until they
+//! have seen enough.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -9,7 +10,8 @@ use toolcell_tests::{Command, Folder, toolchain};
 
 const WRONG: &str = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\nlimits = { deadline = 30 }\n";
 
-/// How long the examples may take: each is compiled where it never was, on a machine that runs other tests.
+/// How long the examples may take: each is compiled where it never was, on a machine that runs
+/// other tests.
 const EXAMPLES: Duration = Duration::from_secs(180);
 
 /// Whether there is no terminal to be had; stderr says so then.

@@ -1,4 +1,5 @@
-//! Functions over WIT values as tools: what is listed of them, what they are called with, and what they answer.
+//! Functions over WIT values as tools: what is listed of them, what they are called with, and what
+//! they answer.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost, fixture_bytes, manifest_of};

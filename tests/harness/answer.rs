@@ -44,7 +44,8 @@ impl Answer {
         self.only_text()
     }
 
-    /// The text of a result that is an error and has exactly one piece of content, a text, and nothing structured.
+    /// The text of a result that is an error and has exactly one piece of content, a text, and
+    /// nothing structured.
     ///
     /// # Panics
     /// Where the result is anything else.

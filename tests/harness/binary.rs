@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// The `toolcell` under test: `TOOLCELL_BIN` where it is set, else the release build of this workspace.
+/// The `toolcell` under test: `TOOLCELL_BIN` where it is set, else the release build of this
+/// workspace.
 ///
 /// # Panics
 /// Where there is no such file.

@@ -1,5 +1,5 @@
-//! Components of any size: one that works, and beside it a core module of so many functions that compiling it takes as long as
-//! compiling a program of that size. Nothing calls them.
+//! Components of any size: one that works, and beside it a core module of so many functions that
+//! compiling it takes as long as compiling a program of that size. Nothing calls them.
 
 /// Bytes of one function's body, about: what a compiler of a large program emits on the average.
 const FUNCTION_BYTES: usize = 400;

@@ -1,4 +1,5 @@
-//! The metrics of a host, read as strictly as OpenMetrics 1.0 is written: every line is understood, or the test fails.
+//! The metrics of a host, read as strictly as OpenMetrics 1.0 is written: every line is understood,
+//! or the test fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;

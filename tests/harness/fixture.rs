@@ -33,8 +33,8 @@ fn stems(folder: &Path, extension: &str) -> Vec<String> {
         .collect()
 }
 
-/// A manifest that serves these fixtures under the limits that the tests share: small ones, so that what trips them does
-/// so at once, and a deadline that a machine under load still keeps.
+/// A manifest that serves these fixtures under the limits that the tests share: small ones, so that
+/// what trips them does so at once, and a deadline that a machine under load still keeps.
 #[must_use]
 pub fn manifest_of(fixtures: &[&str]) -> String {
     let mut manifest = String::from(
@@ -56,7 +56,8 @@ pub fn bytes(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("fixture {name}: {error}; run `make fixtures`"))
 }
 
-/// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are the test's own affair.
+/// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are
+/// the test's own affair.
 pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
     let built = fixtures().join("components");
     let known = names();

@@ -9,7 +9,8 @@ use crate::fixture;
 /// The variable that names the folder of a user's sockets.
 pub(crate) const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
 
-/// A temporary folder with a manifest and the fixtures that it names. Clones are the same folder, gone with the last of them.
+/// A temporary folder with a manifest and the fixtures that it names. Clones are the same folder,
+/// gone with the last of them.
 #[derive(Clone, Debug)]
 pub struct Folder {
     files: Arc<tempfile::TempDir>,
@@ -18,7 +19,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture that it names so.
+    /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture
+    /// that it names so.
     ///
     /// # Panics
     /// Where a fixture was not built, or the folder cannot be written.

@@ -1,4 +1,5 @@
-//! The frames of a running child: its stdout line by line with a deadline on each read, and its stderr as one text.
+//! The frames of a running child: its stdout line by line with a deadline on each read, and its
+//! stderr as one text.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long a test waits for anything before it fails. Nothing here takes this long; machines under load do.
+/// How long a test waits for anything before it fails. Nothing here takes this long; machines under
+/// load do.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The `_meta` that every modern request carries.

@@ -38,7 +38,8 @@ impl TestHost {
     /// Serves this manifest. Sources of the form `components/FIXTURE.wasm` are put in place.
     ///
     /// # Panics
-    /// Where the host does not start. Whether the manifest is any good shows with the first request.
+    /// Where the host does not start. Whether the manifest is any good shows with the first
+    /// request.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
         Self::in_folder(Folder::with_manifest(manifest))
@@ -168,7 +169,8 @@ impl TestHost {
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The first record that fits, of a host that records. What a call was told may be on the wire before it is on the disk.
+    /// The first record that fits, of a host that records. What a call was told may be on the wire
+    /// before it is on the disk.
     ///
     /// # Panics
     /// Where none comes in time.
@@ -259,7 +261,8 @@ impl TestHost {
         self.lines.as_ref().expect("its stdout was taken")
     }
 
-    /// Sends these bytes as one line, and gives all frames that come before a `ping` after it is answered.
+    /// Sends these bytes as one line, and gives all frames that come before a `ping` after it is
+    /// answered.
     ///
     /// # Panics
     /// Where the `ping` is not answered in time.
@@ -269,8 +272,9 @@ impl TestHost {
         self.kept()
     }
 
-    /// Sends the lines that `line` makes of 0, 1, 2 … until the host has not read for `patience`, at most `count_max`.
-    /// Gives how many went out whole, and what is still to be sent of the last one.
+    /// Sends the lines that `line` makes of 0, 1, 2 … until the host has not read for `patience`,
+    /// at most `count_max`. Gives how many went out whole, and what is still to be sent of the last
+    /// one.
     ///
     /// # Panics
     /// Where the input is closed or fails.
@@ -297,7 +301,8 @@ impl TestHost {
         (count, rest)
     }
 
-    /// Starts to read what the host writes. Before this, or the first wait for a frame, nobody does.
+    /// Starts to read what the host writes. Before this, or the first wait for a frame, nobody
+    /// does.
     pub fn read_from_now(&mut self) {
         self.lines();
     }
@@ -310,7 +315,8 @@ impl TestHost {
         self.next_that(|frame| frame.get("id") == Some(id) && frame.get("method").is_none())
     }
 
-    /// The next frame of this method, of those that came or come. Frames before it are kept for [`TestHost::receive`].
+    /// The next frame of this method, of those that came or come. Frames before it are kept for
+    /// [`TestHost::receive`].
     ///
     /// # Panics
     /// As [`TestHost::receive`].
@@ -336,7 +342,8 @@ impl TestHost {
         self.kept.drain(..).collect()
     }
 
-    /// Shakes hands in this legacy revision; later requests are legacy ones. Gives the result of `initialize`.
+    /// Shakes hands in this legacy revision; later requests are legacy ones. Gives the result of
+    /// `initialize`.
     ///
     /// # Panics
     /// Where the answer is an error.
@@ -426,7 +433,8 @@ impl TestHost {
         }
     }
 
-    /// Asserts that the host lives: it answers a `ping`, which needs no era, and a call of the fixture `good`.
+    /// Asserts that the host lives: it answers a `ping`, which needs no era, and a call of the
+    /// fixture `good`.
     ///
     /// # Panics
     /// Where it does not.
@@ -506,7 +514,8 @@ impl TestHost {
         self.signal(rustix::process::Signal::HUP);
     }
 
-    /// Stops the process where it is, until [`TestHost::resume`]: what happens meanwhile happens at once for it.
+    /// Stops the process where it is, until [`TestHost::resume`]: what happens meanwhile happens at
+    /// once for it.
     ///
     /// # Panics
     /// Where the process is gone.
@@ -526,7 +535,8 @@ impl TestHost {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes the input, waits until the host ended, and gives its folder back: for a host that starts again in it.
+    /// Closes the input, waits until the host ended, and gives its folder back: for a host that
+    /// starts again in it.
     ///
     /// # Panics
     /// Where it does not end in time.

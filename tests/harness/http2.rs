@@ -1,5 +1,5 @@
-//! HTTP/2 frame by frame, as a client writes them who keeps to no rule, and as much of the answers as tells what was done.
-//! Must not hold: what a server should do.
+//! HTTP/2 frame by frame, as a client writes them who keeps to no rule, and as much of the answers
+//! as tells what was done. Must not hold: what a server should do.
 
 use std::io::{Read, Write};
 
@@ -157,7 +157,8 @@ pub fn fate(stream: &mut impl Read, of: u32) -> Fate {
     }
 }
 
-/// Sends a request on this stream and gives its status and body. Windows are opened as far as they go.
+/// Sends a request on this stream and gives its status and body. Windows are opened as far as they
+/// go.
 ///
 /// # Panics
 /// Where it is not answered.

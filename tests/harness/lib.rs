@@ -1,5 +1,6 @@
-//! The test harness: starts the real `toolcell` binary in a folder of its own, speaks MCP with it line by line, and runs
-//! its other commands. It knows JSON-RPC frames and fixtures, and nothing of the host's own crates.
+//! The test harness: starts the real `toolcell` binary in a folder of its own, speaks MCP with it
+//! line by line, and runs its other commands. It knows JSON-RPC frames and fixtures, and nothing of
+//! the host's own crates.
 //!
 //! ```no_run
 //! use serde_json::json;

@@ -1,4 +1,5 @@
-//! nginx before hosts on loopback, with the configuration that the documentation shows. Must not hold: a configuration of its own.
+//! nginx before hosts on loopback, with the configuration that the documentation shows. Must not
+//! hold: a configuration of its own.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -51,7 +52,8 @@ impl Nginx {
     #[must_use]
     pub fn before(program: &Path, hosts: &[SocketAddr], change: impl FnOnce(String) -> String) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        // nginx takes over sockets that its environment names, if they are those of its configuration.
+        // nginx takes over sockets that its environment names, if they are those of its
+        // configuration.
         socket.set_nonblocking(true).unwrap();
         fcntl_setfd(&socket, FdFlags::empty()).unwrap();
         let address = socket.local_addr().unwrap();
@@ -77,7 +79,8 @@ impl Nginx {
         self.address
     }
 
-    /// Goes before these hosts from now on, as after `nginx -s reload`, and waits until nothing goes to others any more.
+    /// Goes before these hosts from now on, as after `nginx -s reload`, and waits until nothing
+    /// goes to others any more.
     ///
     /// # Panics
     /// Where it does not in time.

@@ -1,5 +1,5 @@
-//! A machine that is short of memory, for one process: the kernel pages it out again and again, into swap space of the
-//! test's own.
+//! A machine that is short of memory, for one process: the kernel pages it out again and again,
+//! into swap space of the test's own.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ pub struct Paging {
 struct Swap(PathBuf);
 
 impl Paging {
-    /// Begins, with a file in `folder` to swap to; returns once each page was paged out. `Err` says what this machine does
-    /// not allow.
+    /// Begins, with a file in `folder` to swap to; returns once each page was paged out. `Err` says
+    /// what this machine does not allow.
     pub fn of(process_id: u32, folder: &Path) -> Result<Self, String> {
         let swap = Swap::on(folder)?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/pageout.py");

@@ -1,4 +1,5 @@
-//! How often a file is read, as the kernel tells: what a test goes by that must know when a host has looked.
+//! How often a file is read, as the kernel tells: what a test goes by that must know when a host
+//! has looked.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -10,7 +11,8 @@ use rustix::io::Errno;
 
 use crate::frames::PATIENCE;
 
-/// Counts how often one file is opened to be read and closed again. It is the file itself that is watched, not its path.
+/// Counts how often one file is opened to be read and closed again. It is the file itself that is
+/// watched, not its path.
 #[derive(Debug)]
 pub struct Readings(OwnedFd);
 

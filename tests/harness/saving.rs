@@ -1,4 +1,5 @@
-//! The ways in which programs save a file, and what tests wait for after one: notifications, generations, the status.
+//! The ways in which programs save a file, and what tests wait for after one: notifications,
+//! generations, the status.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -121,7 +122,8 @@ impl TestHost {
         only(Command::in_folder(self.folder(), &["reload", "--json"]).run().json())
     }
 
-    /// Waits until it has looked once more at the files that it was started with, as it does where they are new.
+    /// Waits until it has looked once more at the files that it was started with, as it does where
+    /// they are new.
     ///
     /// # Panics
     /// Where it finds something else.
@@ -153,7 +155,8 @@ impl TestHost {
         self.will_say(&format!("ms: generation {generation}: "));
     }
 
-    /// How many notifications of another list came so far. What was sent before the last answer is among them.
+    /// How many notifications of another list came so far. What was sent before the last answer is
+    /// among them.
     ///
     /// # Panics
     /// Where the host does not answer any more.

@@ -1,5 +1,5 @@
-//! Commands on a terminal of their own. Python's `pty` stands between: it makes the terminal, and passes on what is typed and
-//! what is shown.
+//! Commands on a terminal of their own. Python's `pty` stands between: it makes the terminal, and
+//! passes on what is typed and what is shown.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
@@ -117,7 +117,8 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A server takes the end of its terminal for a reload; a command that has ended hears nothing.
+        // A server takes the end of its terminal for a reload; a command that has ended hears
+        // nothing.
         let _ = self.keyboard.as_mut().map(|keyboard| keyboard.write_all(CTRL_C.as_bytes()));
         while self.screen.recv_timeout(FAREWELL).is_ok() {}
         let _ = self.child.kill();

@@ -1,4 +1,5 @@
-//! The languages' own tools, from where the examples get theirs. Must not hold: what is expected of a project.
+//! The languages' own tools, from where the examples get theirs. Must not hold: what is expected of
+//! a project.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -120,7 +121,8 @@ fn said_by(mut command: Command) -> Result<String, String> {
     }
 }
 
-/// Runs a command of `toolcell` for as long as it takes: a component with a language's whole engine is compiled at first.
+/// Runs a command of `toolcell` for as long as it takes: a component with a language's whole engine
+/// is compiled at first.
 ///
 /// # Panics
 /// Where it fails.

@@ -1,4 +1,5 @@
-//! Ends a program where it does not end by itself: a host that hangs must not hang what waits for it.
+//! Ends a program where it does not end by itself: a host that hangs must not hang what waits for
+//! it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -12,7 +13,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches from now on, for at most this long. Past that `complain` is called, and the process ends with 1.
+    /// Watches from now on, for at most this long. Past that `complain` is called, and the process
+    /// ends with 1.
     #[must_use]
     pub fn for_at_most(patience: Duration, complain: impl FnOnce() + Send + 'static) -> Self {
         let (done, waits) = channel();

@@ -1,5 +1,6 @@
-//! A host that serves over HTTP, and what a client of it writes and reads, byte by byte: requests as a test wants them,
-//! right or wrong, and responses as they come. Knows HTTP/1.1 as far as responses of the host need it.
+//! A host that serves over HTTP, and what a client of it writes and reads, byte by byte: requests
+//! as a test wants them, right or wrong, and responses as they come. Knows HTTP/1.1 as far as
+//! responses of the host need it.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -399,7 +400,8 @@ impl<S: Read + Write> Wire<S> {
     /// Where none comes in time.
     pub fn event(&mut self) -> Option<Value> {
         loop {
-            // The host writes each event, and each comment, in one chunk; a proxy puts together what came together.
+            // The host writes each event, and each comment, in one chunk; a proxy puts together
+            // what came together.
             while let Some((event, rest)) = self.1.split_once("\n\n") {
                 let (data, rest) = (event.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
                 assert!(data.is_some() || event == ":", "{event:?}");

@@ -1,4 +1,5 @@
-//! The requests of the soak and what each is answered with. Must not hold: when they are sent, or which are open.
+//! The requests of the soak and what each is answered with. Must not hold: when they are sent, or
+//! which are open.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Which requests are open and what came for them: every frame is held against it, and what is wrong is kept.
+//! Which requests are open and what came for them: every frame is held against it, and what is
+//! wrong is kept.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::calls::{Era, Kind, Wanted};
 
-/// Findings that are kept word for word; the others are only counted. Nobody reads more of the same.
+/// Findings that are kept word for word; the others are only counted. Nobody reads more of the
+/// same.
 const FINDINGS_KEPT: usize = 20;
 
 /// How much of a frame a finding quotes, in bytes.
@@ -99,7 +101,8 @@ impl Ledger {
         }
     }
 
-    /// Everything before a certain line has been read by the host, so that a raced call without an answer gets none.
+    /// Everything before a certain line has been read by the host, so that a raced call without an
+    /// answer gets none.
     pub fn settle_raced(&mut self) {
         let before = self.open.len();
         self.open.retain(|_, open| open.kind != Kind::Raced);

@@ -1,9 +1,9 @@
-//! `make soak`: hours of use in minutes. One `toolcell serve` gets good, hostile and cancelled calls in both eras, mixed at
-//! random, and every frame that comes back is checked. Between rounds, with no call open, the process is looked at:
-//! memory, threads and files must be what they were.
+//! `make soak`: hours of use in minutes. One `toolcell serve` gets good, hostile and cancelled
+//! calls in both eras, mixed at random, and every frame that comes back is checked. Between rounds,
+//! with no call open, the process is looked at: memory, threads and files must be what they were.
 //!
-//! Must not hold: anything that runs inside the host's process, or what single misbehaviours are answered with and why
-//! (that is `tests/e2e`; the texts here are a sample of those there).
+//! Must not hold: anything that runs inside the host's process, or what single misbehaviours are
+//! answered with and why (that is `tests/e2e`; the texts here are a sample of those there).
 
 mod calls;
 mod ledger;

@@ -1,4 +1,5 @@
-//! The soak itself: rounds of requests, and a look at the process between them, when no call is open.
+//! The soak itself: rounds of requests, and a look at the process between them, when no call is
+//! open.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -23,11 +24,13 @@ const ROUNDS: u32 = 24;
 /// The shortest and the longest round.
 const ROUND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// Requests that wait for their answer at most. Below what the host takes on at once, so that no call is turned away.
+/// Requests that wait for their answer at most. Below what the host takes on at once, so that no
+/// call is turned away.
 const WINDOW: usize = 40;
 
-/// How many times the greediest calls are made at once before the first round. The host keeps a hundred memories ready, half of
-/// them for each of two threads, and they are filled by what runs at once.
+/// How many times the greediest calls are made at once before the first round. The host keeps a
+/// hundred memories ready, half of them for each of two threads, and they are filled by what runs
+/// at once.
 const FILLS: usize = 4;
 
 /// Endless calls that are open at once: four for each of two workers.
@@ -36,7 +39,8 @@ const ENDLESS_MAX: usize = 8;
 /// Requests after an endless call before it is taken back, at most.
 const CANCELLED_WITHIN: u64 = 60;
 
-/// How long answers may take once nothing more is sent. What they wait for takes a second on a machine with time.
+/// How long answers may take once nothing more is sent. What they wait for takes a second on a
+/// machine with time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The id of the opening: one that no request reaches.
@@ -74,7 +78,8 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
     let held = std::thread::scope(|scope| {
         scope.spawn(|| shared.read(output));
         let random = Random::new(options.seed);
-        // It closes the host's stdin when it is dropped, and the reading thread ends with the host's stdout.
+        // It closes the host's stdin when it is dropped, and the reading thread ends with the
+        // host's stdout.
         Client { shared: &shared, input, random, next: 0, endless: Vec::new() }.run(options, process)
     });
     let status = child.0.wait()?;
@@ -171,8 +176,8 @@ impl Client<'_> {
         Ok(held)
     }
 
-    /// Fills what the host keeps ready for later calls, so that it does not fill for as long as chance brings more greedy calls
-    /// together than before.
+    /// Fills what the host keeps ready for later calls, so that it does not fill for as long as
+    /// chance brings more greedy calls together than before.
     fn fill(&mut self) -> anyhow::Result<()> {
         for _ in 0..FILLS {
             for kind in 0..Request::greedy(&mut self.random).len() {
@@ -232,7 +237,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends the round: takes back what never ends, and waits until every other request is answered. False where one is not.
+    /// Ends the round: takes back what never ends, and waits until every other request is answered.
+    /// False where one is not.
     fn settle(&mut self) -> anyhow::Result<bool> {
         self.take_back(|_| true)?;
         let ping = self.next;
@@ -240,7 +246,8 @@ impl Client<'_> {
         self.shared.ledger().enter(ping, Open::new(Kind::Other, Era::Legacy, Wanted::Empty, "ping"));
         self.input.write_all(&calls::ping(ping))?;
         let is_settled = self.shared.wait_until(|ledger| ledger.owed() == 0);
-        // The host has read every cancellation before this ping: what it has not answered, it never does.
+        // The host has read every cancellation before this ping: what it has not answered, it never
+        // does.
         self.shared.ledger().settle_raced();
         Ok(is_settled)
     }

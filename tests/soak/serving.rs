@@ -1,8 +1,10 @@
-//! What the soak serves: fixtures that behave and fixtures that do not, under limits that machines under load still keep.
+//! What the soak serves: fixtures that behave and fixtures that do not, under limits that machines
+//! under load still keep.
 
 use toolcell_tests::{Folder, toolcell};
 
-/// Fuel of a hostile call. Enough for any fixture that ends by itself, burnt in some ten milliseconds by those that do not.
+/// Fuel of a hostile call. Enough for any fixture that ends by itself, burnt in some ten
+/// milliseconds by those that do not.
 pub const FUEL: &str = "20_000_000";
 
 /// Before the names of tools that end by their deadline alone.
@@ -23,7 +25,8 @@ const ONE_TOOL: [&str; 6] =
 
 /// A folder that serves all of it.
 pub fn folder() -> Folder {
-    // The rate and the places are never reached: what is busy now is answered by the machine's speed, and cannot be checked.
+    // The rate and the places are never reached: what is busy now is answered by the machine's
+    // speed, and cannot be checked.
     let mut manifest = format!(
         "version = 1\n\n[defaults.limits]\nfuel = {FUEL}\ndeadline = \"10m\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n\
          rate = \"1000000/s\"\nconcurrency = 64\nqueue_wait = \"10m\"\n"

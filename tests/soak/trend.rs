@@ -1,4 +1,5 @@
-//! Whether what the process holds grows: the middle of the last rounds against the middle of the first ones.
+//! Whether what the process holds grows: the middle of the last rounds against the middle of the
+//! first ones.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ pub const DRIFT_PERCENT_MAX: f64 = 5.0;
 /// One in this many rounds is warm-up.
 const WARM_UP_OF: usize = 4;
 
-/// The shortest run whose memory is judged. A quarter of it, two minutes, is warm-up: what the host keeps ready is filled before
-/// the first round, and tables, code and what the allocator keeps in these two minutes.
+/// The shortest run whose memory is judged. A quarter of it, two minutes, is warm-up: what the host
+/// keeps ready is filled before the first round, and tables, code and what the allocator keeps in
+/// these two minutes.
 pub const JUDGED_FROM: Duration = Duration::from_secs(480);
 
 /// How many of so many rounds are warm-up.

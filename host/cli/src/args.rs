@@ -7,15 +7,16 @@ mod records;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use toolcell_server::CodeCacheOptions;
+use toolcell_server::control::ControlSocket;
+use toolcell_server::http::HttpAddress;
+use toolcell_server::lock::Seen;
+use toolcell_server::reload::Watch;
 
-use crate::control::ControlArg;
-use crate::http::HttpArg;
-use crate::lock::Seen;
-use crate::reload::Watch;
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
-pub use log::{LogArgs, LogFilter, LogFormat, LogLevelArgs};
+pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
@@ -116,6 +117,13 @@ pub struct CodeCacheArgs {
     pub no_code_cache: bool,
 }
 
+impl CodeCacheArgs {
+    /// As the server takes it.
+    pub fn options(&self) -> CodeCacheOptions {
+        CodeCacheOptions { folder: self.code_cache.clone(), off: self.no_code_cache }
+    }
+}
+
 /// `toolcell compile`.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
@@ -144,7 +152,7 @@ pub struct ServeArgs {
     pub code: CodeCacheArgs,
     /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, `[::1]:8080` or unix:PATH
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
-    pub http: Option<HttpArg>,
+    pub http: Option<HttpAddress>,
     /// Listen on an address that other machines reach, though nobody has to say who they are
     #[arg(long)]
     pub insecure_public: bool,
@@ -157,18 +165,42 @@ pub struct ServeArgs {
     pub observe: Option<PathBuf>,
     /// How to see that the manifest or a component changed: it is then loaded, and clients hear of another list
     #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub watch: Watch,
+    pub watch: WatchArg,
     /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what changes later
     #[arg(long)]
     pub locked: bool,
     /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in this user's runtime folder]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
-    pub control: ControlArg,
+    pub control: ControlSocket,
     /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest says, if it does]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub log: LogArgs,
+}
+
+/// How changes are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WatchArg {
+    /// The kernel tells, but of network filesystems, which are polled
+    Auto,
+    /// The kernel tells
+    Native,
+    /// Look twice a second: works everywhere
+    Poll,
+    /// Not at all: only SIGHUP and `toolcell reload`
+    Off,
+}
+
+impl From<WatchArg> for Watch {
+    fn from(arg: WatchArg) -> Self {
+        match arg {
+            WatchArg::Auto => Self::Auto,
+            WatchArg::Native => Self::Native,
+            WatchArg::Poll => Self::Poll,
+            WatchArg::Off => Self::Off,
+        }
+    }
 }
 
 /// `toolcell dev`.
@@ -201,7 +233,7 @@ pub struct AskArgs {
     pub manifest: ManifestArg,
     /// The socket of one process [default: those of all that serve the manifest]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
-    pub control: ControlArg,
+    pub control: ControlSocket,
     /// Print JSON: a list, one value for each process
     #[arg(long)]
     pub json: bool,
@@ -240,7 +272,7 @@ pub struct ApproveArgs {
     pub manifest: ManifestArg,
     /// The socket of one process [default: those of all that serve the manifest; the lock alone is written where none does]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
-    pub control: ControlArg,
+    pub control: ControlSocket,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

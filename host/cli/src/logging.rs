@@ -6,14 +6,14 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use clap::ValueEnum as _;
+use toolcell_server::{LogLevel, OperatorLog};
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
-use crate::args::{LogArgs, LogFilter, LogFormat};
+use crate::args::{LogArgs, LogFormat};
 use crate::terminal;
 use escape::Escaping;
 pub use escape::escaped;
@@ -34,8 +34,8 @@ pub struct LogControl(Arc<Controlled>);
 
 struct Controlled {
     handle: reload::Handle<LevelFilter, Registry>,
-    /// The place of what is written among [`LogFilter`]'s values.
-    filter: AtomicU8,
+    /// The level's place in [`LEVELS`].
+    level: AtomicU8,
     format: LogFormat,
     errors: ErrorCounter,
 }
@@ -47,33 +47,30 @@ impl Log {
     }
 }
 
-impl LogControl {
-    /// How much is written.
-    pub fn filter(&self) -> LogFilter {
-        let place = usize::from(self.0.filter.load(Ordering::Relaxed));
-        LogFilter::value_variants().get(place).copied().unwrap_or(LogFilter::Info)
+impl OperatorLog for LogControl {
+    fn level(&self) -> LogLevel {
+        let place = usize::from(self.0.level.load(Ordering::Relaxed));
+        LEVELS.get(place).copied().unwrap_or(LogLevel::Info)
     }
 
-    /// From now on, so much is written. Gives whether that could be changed.
-    pub fn set(&self, filter: LogFilter) -> bool {
-        let set = self.0.handle.reload(level(filter)).is_ok();
+    fn set_level(&self, level: LogLevel) -> bool {
+        let set = self.0.handle.reload(filter(level)).is_ok();
         if set {
-            self.0.filter.store(place(filter), Ordering::Relaxed);
+            self.0.level.store(place(level), Ordering::Relaxed);
         }
         set
     }
 
-    /// Tells people something that is no line of the log: beside it, or where whoever reads it takes only JSON, as one.
-    pub fn announce(&self, text: &str) {
+    fn lines_dropped(&self) -> u64 {
+        u64::try_from(self.0.errors.dropped_lines()).unwrap_or(u64::MAX)
+    }
+
+    /// Beside the log, or as a line of it where stderr is JSON.
+    fn announce(&self, text: &str) {
         match self.0.format {
             LogFormat::Text => terminal::say(&format!("{text}\n")),
             LogFormat::Json => tracing::info!("{text}"),
         }
-    }
-
-    /// Lines that were dropped since nobody read them in time.
-    pub fn lines_dropped(&self) -> u64 {
-        u64::try_from(self.0.errors.dropped_lines()).unwrap_or(u64::MAX)
     }
 }
 
@@ -85,8 +82,9 @@ pub fn start(args: &LogArgs) -> Log {
     let (writer, guard) =
         NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(std::io::stderr());
     let errors = writer.error_counter();
-    let (filter, handle) = reload::Layer::new(level(args.log));
-    let log = tracing_subscriber::registry().with(filter);
+    let level = LogLevel::from(args.log);
+    let (layer, handle) = reload::Layer::new(filter(level));
+    let log = tracing_subscriber::registry().with(layer);
     let is_coloured = args.log_format == LogFormat::Text
         && std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -99,21 +97,24 @@ pub fn start(args: &LogArgs) -> Log {
             log.with(lines.json().flatten_event(true).with_current_span(false).with_span_list(false)).try_init()
         }
     };
-    let (filter, format) = (AtomicU8::new(place(args.log)), args.log_format);
-    Log { control: LogControl(Arc::new(Controlled { handle, filter, format, errors })), _guard: guard }
+    let (level, format) = (AtomicU8::new(place(level)), args.log_format);
+    Log { control: LogControl(Arc::new(Controlled { handle, level, format, errors })), _guard: guard }
 }
 
-fn level(filter: LogFilter) -> LevelFilter {
-    match filter {
-        LogFilter::Off => LevelFilter::OFF,
-        LogFilter::Error => LevelFilter::ERROR,
-        LogFilter::Warn => LevelFilter::WARN,
-        LogFilter::Info => LevelFilter::INFO,
-        LogFilter::Debug => LevelFilter::DEBUG,
+/// Every level, the quietest first.
+const LEVELS: [LogLevel; 5] = [LogLevel::Off, LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug];
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
     }
 }
 
-fn place(filter: LogFilter) -> u8 {
-    let place = LogFilter::value_variants().iter().position(|known| *known == filter);
+fn place(level: LogLevel) -> u8 {
+    let place = LEVELS.iter().position(|known| *known == level);
     place.and_then(|place| u8::try_from(place).ok()).unwrap_or_default()
 }

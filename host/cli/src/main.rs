@@ -1,32 +1,15 @@
 //! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit code.
 //!
-//! This is the composition root. The crates it joins do not know each other: `toolcell_policy` reads the manifest,
-//! `toolcell_sandbox` runs guests, `toolcell_mcp` speaks to clients, `toolcell_audit` records.
+//! The server is a library, `toolcell_server`. Must not hold: anything that a server needs.
 #![forbid(unsafe_code)]
 
 mod args;
-mod aside;
-mod catalog;
 mod commands;
-mod control;
 mod dev;
 mod exit;
-mod file;
-mod http;
-mod lock;
 mod logging;
-mod machine;
-mod metrics;
-mod observe;
-mod outgoing;
-mod project;
-mod reload;
-mod secrets;
-mod stamp;
+mod manifest;
 mod terminal;
-mod traces;
-mod wit;
-mod workers;
 
 use clap::Parser as _;
 

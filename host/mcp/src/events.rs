@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::frame::{RequestId, notification_frame};
 use crate::host::Outbox;
 use crate::meta::LogLevel;
+use crate::method::Notification;
 use crate::revision::Revision;
 
 /// Longest progress or log text sent, in bytes; the rest is cut. Keeps one event below a pipe's page.
@@ -62,7 +63,7 @@ impl CallEvents {
         let Some(outbox) = state.outbox.clone().filter(|outbox| grows && !outbox.congested()) else { return };
         state.progress = progress;
         let message = message.filter(|_| self.shared.revision.features().progress_message);
-        let frame = notification_frame("notifications/progress", |params| {
+        let frame = notification_frame(Notification::Progress, |params| {
             token.push(params.key("progressToken"));
             params.json("progress", &progress);
             if let Some(total) = total.filter(|total| total.is_finite()) {
@@ -88,7 +89,7 @@ impl CallEvents {
         }
         let state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(outbox) = state.outbox.as_ref().filter(|outbox| !outbox.congested()) else { return };
-        let frame = notification_frame("notifications/message", |params| {
+        let frame = notification_frame(Notification::Message, |params| {
             params.text("level", level.name());
             params.text_if("logger", logger);
             params.text("data", cut(text));

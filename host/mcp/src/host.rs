@@ -60,6 +60,13 @@ pub trait Catalog: Send + Sync + 'static {
         false
     }
 
+    /// The component that a tool belongs to: a resource that one origin embeds is never replaced by another's. Empty by
+    /// default: all tools are of one origin.
+    fn origin(&self, tool: usize) -> &str {
+        let _ = tool;
+        ""
+    }
+
     /// Resources that a call of a tool reads.
     fn resources(&self) -> &[DeclaredResource] {
         &[]
@@ -84,7 +91,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// call go on.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn objection(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let _ = call;
         None
     }
@@ -100,7 +107,7 @@ pub trait Catalog: Send + Sync + 'static {
     /// keeps a record of calls.
     ///
     /// Must not block. A panic in it becomes error -32603.
-    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let _ = (call, problems);
     }
 

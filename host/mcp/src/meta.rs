@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::asking::Capabilities;
-use crate::frame::{Body, RequestId, RpcError, push_string, scan};
+use crate::frame::{Params, RequestId, RpcError, push_string, scan};
 use crate::revision::Revision;
 
 /// Keys under this prefix belong to the protocol.
@@ -130,30 +130,32 @@ pub(crate) struct RequestMeta {
 }
 
 impl RequestMeta {
-    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
-        let progress_token = body
+    pub(crate) fn read(params: &Params<'_>) -> Result<Self, RpcError> {
+        let progress_token = params
             .meta(PROGRESS_TOKEN)
             .map(|value| {
                 RequestId::parse(value)
                     .ok_or_else(|| RpcError::params("progressToken must be a string or an integer within ±2^53"))
             })
             .transpose()?;
-        Ok(Self { progress_token, trace: trace_of(body), rest: rest(body) })
+        Ok(Self { progress_token, trace: trace_of(params), rest: rest(params) })
     }
 }
 
-/// What a modern request says of its client.
-#[derive(Debug, Default)]
-pub(crate) struct ModernMeta {
+/// The client of one request, as its session or the `_meta` of the request describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) revision: Revision,
     pub(crate) client: Option<Arc<ClientInfo>>,
+    /// The least level of log messages that it wants; `None`: it wants none.
     pub(crate) log_level: Option<LogLevel>,
-    /// What it can be asked.
     pub(crate) capabilities: Capabilities,
 }
 
-impl ModernMeta {
-    pub(crate) fn read(body: &Body<'_>, revision: Revision) -> Result<Self, RpcError> {
-        let capabilities = match body.meta(CLIENT_CAPABILITIES) {
+impl Peer {
+    /// Reads the client of a modern request.
+    pub(crate) fn of_meta(params: &Params<'_>, revision: Revision) -> Result<Self, RpcError> {
+        let capabilities = match params.meta(CLIENT_CAPABILITIES) {
             None => return Err(missing(&[CLIENT_CAPABILITIES])),
             Some(value) if !scan::is_object(value) => {
                 return Err(RpcError::meta(format!("{CLIENT_CAPABILITIES} must be an object")));
@@ -161,9 +163,9 @@ impl ModernMeta {
             Some("{}") => Capabilities::default(),
             Some(value) => Capabilities::read(value, revision),
         };
-        let client = body.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
-        let log_level = body.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
-        Ok(Self { client: client.map(Arc::new), log_level, capabilities })
+        let client = params.meta(CLIENT_INFO).map(|value| ClientInfo::parse(value, CLIENT_INFO)).transpose()?;
+        let log_level = params.meta(LOG_LEVEL).map(|value| LogLevel::parse(value, LOG_LEVEL)).transpose()?;
+        Ok(Self { revision, client: client.map(Arc::new), log_level, capabilities })
     }
 }
 
@@ -173,8 +175,8 @@ pub(crate) fn missing(keys: &[&str]) -> RpcError {
 }
 
 /// The trace context that a request carries itself.
-pub(crate) fn trace_of(body: &Body<'_>) -> Option<TraceContext> {
-    TraceContext::of(|key| scan::string(body.meta(key)?))
+pub(crate) fn trace_of(params: &Params<'_>) -> Option<TraceContext> {
+    TraceContext::of(|key| scan::string(params.meta(key)?))
 }
 
 impl TraceContext {
@@ -222,9 +224,9 @@ fn is_traceparent(value: &str) -> bool {
     }
 }
 
-fn rest(body: &Body<'_>) -> String {
+fn rest(params: &Params<'_>) -> String {
     let mut out = vec![b'{'];
-    for (key, value) in body.metas().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX) && *key != PROGRESS_TOKEN) {
+    for (key, value) in params.metas().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX) && *key != PROGRESS_TOKEN) {
         if out.len() > 1 {
             out.push(b',');
         }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
 use crate::revision::{Revision, push_resource};
 
-/// Resources of one holder. A list of more is not read by anybody.
+/// Resources that one holder has of one origin. A list of more is not read by anybody. Other origins have their own: what
+/// one embeds makes no room among another's.
 const HOLDER_COUNT_MAX: usize = 256;
 
-/// Bytes of one holder's resources. 8 MiB: eight results of the default limit `output`.
+/// Bytes of the resources that one holder has of one origin. 8 MiB: eight results of the default limit `output`.
 const HOLDER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Resources of all holders together: to look through them takes microseconds.
@@ -68,8 +69,10 @@ pub(crate) enum Holder {
 
 /// One resource.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptResource {
     holder: Holder,
+    /// Who made it: see [`Catalog::origin`](crate::Catalog::origin).
+    origin: Box<str>,
     pub(crate) uri: String,
     /// What one result held of it; most hold one part.
     pub(crate) parts: Vec<Part>,
@@ -86,7 +89,7 @@ pub(crate) struct Part {
     pub(crate) annotations: Option<ContentAnnotations>,
 }
 
-impl Kept {
+impl KeptResource {
     /// How large what it holds is, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let bytes = self.parts.iter().map(|part| match &part.body {
@@ -105,7 +108,7 @@ impl Kept {
     /// All that it takes, in bytes. The address counts with every part: each is answered with it.
     fn cost_bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part.cost_bytes() + self.uri.len()).sum();
-        ENTRY_BYTES + self.holder.cost_bytes() + self.uri.len() + parts
+        ENTRY_BYTES + self.holder.cost_bytes() + self.origin.len() + self.uri.len() + parts
     }
 
     /// True if a list can have it as an entry, whatever the revision.
@@ -166,21 +169,22 @@ fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
 
 /// All that is kept, the oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Resources(Mutex<Held>);
+pub(crate) struct KeptResources(Mutex<HeldResources>);
 
 #[derive(Debug, Default)]
-struct Held {
-    all: VecDeque<Arc<Kept>>,
+struct HeldResources {
+    all: VecDeque<Arc<KeptResource>>,
     bytes: usize,
     /// The number of the one that was kept last.
     last: u64,
 }
 
-impl Resources {
-    /// Keeps what a result embeds. What was kept before under the same address is replaced.
-    pub(crate) fn keep(&self, holder: &Holder, result: &CallResult) {
+impl KeptResources {
+    /// Keeps what a result of this origin embeds. It replaces what the same origin embedded under the same address before,
+    /// and nothing of another origin.
+    pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) {
         let now = Instant::now();
-        let (mut found, mut places): (Vec<Kept>, HashMap<&str, usize>) = Default::default();
+        let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
         for content in &result.content {
             let ContentKind::EmbeddedResource { uri, mime_type, body } = &content.kind else { continue };
             let (mime_type, body) = (mime_type.clone(), body.clone());
@@ -189,32 +193,38 @@ impl Resources {
                 Some(kept) => kept.parts.push(part),
                 None => {
                     places.insert(uri, found.len());
-                    let holder = holder.clone();
-                    found.push(Kept { holder, uri: uri.clone(), parts: vec![part], since: now, number: 0 });
+                    let (holder, origin, uri) = (holder.clone(), origin.into(), uri.clone());
+                    found.push(KeptResource { holder, origin, uri, parts: vec![part], since: now, number: 0 });
                 }
             }
         }
         // The ones before would be put away at once: only so many of the last ones are kept.
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
-        let mut fitting: VecDeque<Kept> = fitting.collect();
+        let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
         for kept in fitting {
             self.held().put(kept, now);
         }
     }
 
-    /// The holder's that were kept after the one of this number, the oldest first; after 0: all of them.
-    pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<Kept>> {
+    /// The holder's that were kept after the one of this number, the oldest first; after 0: all of them. Addresses of two
+    /// origins are left out, as [`find`](Self::find) does.
+    pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
-        held.all.iter().filter(|kept| kept.number > number && kept.holder == *holder).cloned().collect()
+        let own = || held.all.iter().filter(|kept| kept.holder == *holder);
+        let mut origins: HashMap<&str, usize> = HashMap::new();
+        own().for_each(|kept| *origins.entry(&kept.uri).or_default() += 1);
+        own().filter(|kept| kept.number > number && origins.get(&*kept.uri) == Some(&1)).cloned().collect()
     }
 
-    /// The holder's resource of this address.
-    pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<Kept>> {
+    /// The holder's resource of this address. None where two origins embedded one: the holder asks for one of them, and
+    /// an address does not say which.
+    pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
-        held.all.iter().find(|kept| kept.holder == *holder && kept.uri == uri).cloned()
+        let mut found = held.all.iter().filter(|kept| kept.holder == *holder && kept.uri == uri);
+        found.next().filter(|_| found.next().is_none()).cloned()
     }
 
     /// The holder is gone.
@@ -222,25 +232,25 @@ impl Resources {
         self.held().remove(|kept| kept.holder == *holder);
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldResources> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
-    fn put(&mut self, mut kept: Kept, now: Instant) {
+impl HeldResources {
+    fn put(&mut self, mut kept: KeptResource, now: Instant) {
         self.expire(now);
         self.last += 1;
         kept.number = self.last;
-        self.remove(|other| other.holder == kept.holder && other.uri == kept.uri);
-        let holder = kept.holder.clone();
+        self.remove(|other| other.holder == kept.holder && other.uri == kept.uri && other.origin == kept.origin);
+        let kept = Arc::new(kept);
         self.bytes += kept.cost_bytes();
-        self.all.push_back(Arc::new(kept));
-        let own = |kept: &&Arc<Kept>| kept.holder == holder;
+        self.all.push_back(Arc::clone(&kept));
+        let own = |other: &&Arc<KeptResource>| other.holder == kept.holder && other.origin == kept.origin;
         let mut count = self.all.iter().filter(own).count();
         let mut bytes: usize = self.all.iter().filter(own).map(|kept| kept.cost_bytes()).sum();
         while count > HOLDER_COUNT_MAX || bytes > HOLDER_BYTES_MAX {
-            let Some(place) = self.all.iter().position(|kept| kept.holder == holder) else { break };
+            let Some(place) = self.all.iter().position(|other| own(&other)) else { break };
             let cost = self.drop_at(place);
             (count, bytes) = (count - 1, bytes.saturating_sub(cost));
         }
@@ -255,7 +265,7 @@ impl Held {
         cost
     }
 
-    fn remove(&mut self, is_it: impl Fn(&Kept) -> bool) {
+    fn remove(&mut self, is_it: impl Fn(&KeptResource) -> bool) {
         self.all.retain(|kept| !is_it(kept));
         self.bytes = self.all.iter().map(|kept| kept.cost_bytes()).sum();
     }
@@ -272,24 +282,27 @@ mod tests {
     use super::*;
     use crate::content::Content;
 
+    /// Whose results they are.
+    const ORIGIN: &str = "notes";
+
     fn embedding(uri: &str, text: String) -> CallResult {
         let body = ResourceBody::Text(text);
         let kind = ContentKind::EmbeddedResource { uri: uri.to_owned(), mime_type: None, body };
         CallResult { content: vec![Content::new(kind)], ..CallResult::default() }
     }
 
-    fn uris(resources: &Resources, holder: &Holder) -> Vec<String> {
+    fn uris(resources: &KeptResources, holder: &Holder) -> Vec<String> {
         resources.after(holder, 0).iter().map(|kept| kept.uri.clone()).collect()
     }
 
     #[test]
     fn each_holder_has_its_own_and_the_newest_of_an_address() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (one, two) = (Holder::Connection(1), Holder::Caller("ann".into()));
-        resources.keep(&one, &embedding("a:/x", "old".to_owned()));
-        resources.keep(&one, &embedding("a:/y", "y".to_owned()));
-        resources.keep(&two, &embedding("a:/x", "hers".to_owned()));
-        resources.keep(&one, &embedding("a:/x", "new".to_owned()));
+        resources.keep(&one, ORIGIN, &embedding("a:/x", "old".to_owned()));
+        resources.keep(&one, ORIGIN, &embedding("a:/y", "y".to_owned()));
+        resources.keep(&two, ORIGIN, &embedding("a:/x", "hers".to_owned()));
+        resources.keep(&one, ORIGIN, &embedding("a:/x", "new".to_owned()));
         assert_eq!(uris(&resources, &one), ["a:/y", "a:/x"]);
         assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("new".to_owned()));
         assert_eq!(resources.find(&two, "a:/x").unwrap().parts[0].body, ResourceBody::Text("hers".to_owned()));
@@ -301,19 +314,40 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_a_holder_makes_room() {
-        let resources = Resources::default();
+    fn an_address_of_two_origins_is_neithers_until_one_is_gone() {
+        let resources = KeptResources::default();
         let (one, two) = (Holder::Connection(1), Holder::Connection(2));
-        resources.keep(&two, &embedding("a:/two", "x".to_owned()));
+        resources.keep(&one, "notes", &embedding("a:/x", "true".to_owned()));
+        resources.keep(&one, "forger", &embedding("a:/y", "y".to_owned()));
+        resources.keep(&two, "forger", &embedding("a:/x", "another holder's".to_owned()));
+        assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("true".to_owned()));
+        resources.keep(&one, "forger", &embedding("a:/x", "forged".to_owned()));
+        assert!(resources.find(&one, "a:/x").is_none());
+        assert_eq!(uris(&resources, &one), ["a:/y"]);
+        resources.keep(&one, "notes", &embedding("a:/x", "true, again".to_owned()));
+        assert!(resources.find(&one, "a:/x").is_none(), "who comes last has no more right to it");
+        // Once the forger's are so many that its first one made room, the address means one thing again.
+        let mut many = CallResult::default();
+        (0..HOLDER_COUNT_MAX - 1)
+            .for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
+        resources.keep(&one, "forger", &many);
+        assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("true, again".to_owned()));
+    }
+
+    #[test]
+    fn the_oldest_of_a_holder_makes_room() {
+        let resources = KeptResources::default();
+        let (one, two) = (Holder::Connection(1), Holder::Connection(2));
+        resources.keep(&two, ORIGIN, &embedding("a:/two", "x".to_owned()));
         for number in 0..=HOLDER_COUNT_MAX {
-            resources.keep(&one, &embedding(&format!("a:/{number}"), "x".to_owned()));
+            resources.keep(&one, ORIGIN, &embedding(&format!("a:/{number}"), "x".to_owned()));
         }
         let kept = uris(&resources, &one);
         assert_eq!((kept.len(), kept.first().unwrap().as_str()), (HOLDER_COUNT_MAX, "a:/1"));
-        resources.keep(&one, &embedding("a:/large", "x".repeat(HOLDER_BYTES_MAX - 1_000)));
+        resources.keep(&one, ORIGIN, &embedding("a:/large", "x".repeat(HOLDER_BYTES_MAX - 1_000)));
         assert_eq!(uris(&resources, &one).last().unwrap(), "a:/large");
         assert!(uris(&resources, &one).len() < 5, "its small ones made room");
-        resources.keep(&one, &embedding("a:/larger", "x".repeat(HOLDER_BYTES_MAX)));
+        resources.keep(&one, ORIGIN, &embedding("a:/larger", "x".repeat(HOLDER_BYTES_MAX)));
         assert!(resources.find(&one, "a:/larger").is_none(), "what is too large is not kept");
         assert_eq!(uris(&resources, &two), ["a:/two"], "nobody else's does");
     }
@@ -336,18 +370,18 @@ mod tests {
 
     #[test]
     fn what_no_list_could_say_is_not_kept_whichever_member_is_long() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Connection(1);
         let long = LISTED_BYTES_MAX;
-        resources.keep(&one, &saying("a:/mime", long, 0, 0));
-        resources.keep(&one, &saying("a:/modified", 0, long, 0));
-        resources.keep(&one, &saying("a:/both", long / 2, long / 2, 0));
-        resources.keep(&one, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
+        resources.keep(&one, ORIGIN, &saying("a:/mime", long, 0, 0));
+        resources.keep(&one, ORIGIN, &saying("a:/modified", 0, long, 0));
+        resources.keep(&one, ORIGIN, &saying("a:/both", long / 2, long / 2, 0));
+        resources.keep(&one, ORIGIN, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
         // Written, each takes six bytes.
-        resources.keep(&one, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
+        resources.keep(&one, ORIGIN, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
         assert_eq!(uris(&resources, &one), [""; 0]);
         assert_eq!(resources.held().bytes, 0);
-        resources.keep(&one, &saying("a:/roles", long / 4, long / 4, 1_000_000));
+        resources.keep(&one, ORIGIN, &saying("a:/roles", long / 4, long / 4, 1_000_000));
         let kept = resources.find(&one, "a:/roles").unwrap();
         assert_eq!(kept.parts[0].annotations.as_ref().unwrap().audience, [Role::Assistant], "said once");
         assert!(resources.held().bytes >= long / 2);
@@ -355,7 +389,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_kept_counts_also_of_parts_that_no_list_shows() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Caller("n".repeat(1_000).into());
         let parts = |mime_type: usize, count: usize| {
             let mut result = embedding("a:/x", String::new());
@@ -364,28 +398,28 @@ mod tests {
             }
             result
         };
-        resources.keep(&one, &parts(1_000, 100));
+        resources.keep(&one, ORIGIN, &parts(1_000, 100));
         let bytes = resources.held().bytes;
         assert!((100_000 + 1_000..200_000).contains(&bytes), "{bytes}");
-        resources.keep(&one, &parts(HOLDER_BYTES_MAX / 10, 10));
+        resources.keep(&one, ORIGIN, &parts(HOLDER_BYTES_MAX / 10, 10));
         assert_eq!(resources.held().bytes, bytes, "too large in all: what was there stays");
         // Empty ones as well: what holds them is memory.
-        resources.keep(&one, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
+        resources.keep(&one, ORIGIN, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
         assert_eq!(resources.held().bytes, bytes);
         let long = format!("a:/{}", "u".repeat(4_000));
         let mut many = embedding(&long, String::new());
         many.content = vec![many.content[0].clone(); HOLDER_BYTES_MAX / 4_000];
-        resources.keep(&one, &many);
+        resources.keep(&one, ORIGIN, &many);
         assert!(resources.find(&one, &long).is_none(), "each part is answered with the address");
     }
 
     #[test]
     fn of_a_result_with_many_the_last_are_kept() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let one = Holder::Connection(1);
         let mut result = CallResult::default();
         (0..5_000).for_each(|number| result.content.extend(embedding(&format!("a:/{number}"), String::new()).content));
-        resources.keep(&one, &result);
+        resources.keep(&one, ORIGIN, &result);
         let kept = uris(&resources, &one);
         assert_eq!((kept.len(), kept[0].as_str(), kept[255].as_str()), (HOLDER_COUNT_MAX, "a:/4744", "a:/4999"));
         let numbers: Vec<u64> = resources.after(&one, 254).iter().map(|kept| kept.number).collect();
@@ -394,9 +428,13 @@ mod tests {
 
     #[test]
     fn all_together_are_bounded() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         for number in 0..12 {
-            resources.keep(&Holder::Connection(number), &embedding("a:/x", "x".repeat(HOLDER_BYTES_MAX - 1_000)));
+            resources.keep(
+                &Holder::Connection(number),
+                ORIGIN,
+                &embedding("a:/x", "x".repeat(HOLDER_BYTES_MAX - 1_000)),
+            );
         }
         assert!(resources.held().bytes <= BYTES_MAX);
         assert!(uris(&resources, &Holder::Connection(0)).is_empty(), "the oldest made room");
@@ -405,11 +443,11 @@ mod tests {
 
     #[test]
     fn what_a_caller_holds_is_kept_for_a_time_and_what_a_session_holds_for_its_life() {
-        let resources = Resources::default();
+        let resources = KeptResources::default();
         let (session, caller) = (Holder::Connection(1), Holder::Caller("ann".into()));
         let began = Instant::now();
-        resources.keep(&session, &embedding("a:/x", "x".to_owned()));
-        resources.keep(&caller, &embedding("a:/x", "x".to_owned()));
+        resources.keep(&session, ORIGIN, &embedding("a:/x", "x".to_owned()));
+        resources.keep(&caller, ORIGIN, &embedding("a:/x", "x".to_owned()));
         let mut held = resources.held();
         held.expire(began + TIME_MAX);
         assert_eq!(held.all.len(), 2);
@@ -422,8 +460,8 @@ mod tests {
         for (uri, name) in
             [("note:///disk-full", "disk-full"), ("a:/x/", "x"), ("urn:x", "urn:x"), ("/", "/"), ("", "")]
         {
-            let resources = Resources::default();
-            resources.keep(&Holder::Connection(1), &embedding(uri, String::new()));
+            let resources = KeptResources::default();
+            resources.keep(&Holder::Connection(1), ORIGIN, &embedding(uri, String::new()));
             assert_eq!(resources.after(&Holder::Connection(1), 0).first().unwrap().name(), name);
         }
     }

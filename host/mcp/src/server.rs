@@ -12,7 +12,7 @@ use crate::content::Icon;
 use crate::frame::{Object, push_json, push_number};
 use crate::host::{Catalog as _, Executor, Host, Outbox};
 use crate::meta::LogLevel;
-use crate::resources::Resources;
+use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
 use crate::tool::ToolList;
 
@@ -83,7 +83,7 @@ pub struct Server<H: Host> {
     /// The server's identity as modern results carry it.
     pub(crate) identity: String,
     /// What tools embedded in their results.
-    pub(crate) resources: Resources,
+    pub(crate) resources: KeptResources,
     /// Connections so far that last longer than a request.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,
@@ -188,21 +188,21 @@ impl<H: Host> Server<H> {
     }
 
     /// Appends the result of `initialize`.
-    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision) {
+    pub(crate) fn push_initialized(&self, out: &mut Vec<u8>, revision: Revision, resources: bool) {
         let mut result = Object::open(out);
         result.text("protocolVersion", revision.name());
-        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
+        push_capabilities(result.key("capabilities"), resources);
         push_implementation(result.key("serverInfo"), &self.info, revision.features());
         result.text_if("instructions", self.info.instructions.as_deref());
         result.close();
     }
 
     /// Appends the result of `server/discover`.
-    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>) {
+    pub(crate) fn push_discovered(&self, out: &mut Vec<u8>, resources: bool) {
         let mut result = Object::open(out);
         result.text("resultType", "complete");
         push_json(result.key("supportedVersions"), &Revision::ALL.map(Revision::name));
-        push_capabilities(result.key("capabilities"), self.host.snapshot().offers_resources());
+        push_capabilities(result.key("capabilities"), resources);
         result.text_if("instructions", self.info.instructions.as_deref());
         push_number(result.key("ttlMs"), self.options.discover_ttl.as_millis());
         result.text("cacheScope", "public");

@@ -1,14 +1,6 @@
 //! Why a call gave no result: one variant per cause, with a text for the model and one for the operator.
 use toolcell_audit::Outcome;
 use toolcell_policy::{Limit, Limits};
-use wasmtime::Trap;
-use wasmtime_wasi::I32Exit;
-
-use crate::asking::Ended;
-use crate::keyvalue::Fault;
-use crate::program::{self, OutputFull};
-use crate::state::CallState;
-use crate::typed::EncodeError;
 
 /// Why a call gave no result.
 ///
@@ -123,82 +115,15 @@ impl Failure {
     pub fn over(limit: Limit, limits: &Limits) -> Self {
         Self::OverLimit { limit, value: limits.show(limit) }
     }
-
-    /// Sorts what wasmtime returned. `state` tells what the guest was refused before.
-    pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Self {
-        if let Some(exit) = error.downcast_ref::<I32Exit>() {
-            return Self::Exited { status: exit.0 };
-        }
-        if let Some(trap) = error.downcast_ref::<Trap>() {
-            return Self::sort_trap(*trap, error, state, limits);
-        }
-        if let Some(ended) = error.downcast_ref::<Ended>() {
-            return Self::Asked { refused: ended.refused.clone() };
-        }
-        if error.downcast_ref::<OutputFull>().is_some() {
-            return Self::over(Limit::Output, limits);
-        }
-        if let Some(fault) = error.downcast_ref::<Fault>() {
-            return Self::Host { detail: fault.to_string() };
-        }
-        if let Some(EncodeError::TooLong) = error.downcast_ref::<EncodeError>() {
-            return Self::over(Limit::Output, limits);
-        }
-        if state.limiter.refused() {
-            return Self::over(Limit::Memory, limits);
-        }
-        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let says = |words: &str| causes.iter().any(|cause| cause.contains(words));
-        // wasmtime keeps these types to itself; the fixtures under tests/ trip each, so a changed wording shows.
-        if says("fuel allocated for hostcalls has been exhausted") {
-            return Self::over(Limit::HostData, limits);
-        }
-        if says("store handle limit exceeded") || says("resource table has no free keys") {
-            return Self::over(Limit::Handles, limits);
-        }
-        if says("requested len") {
-            return Self::over(Limit::Random, limits);
-        }
-        if says("total size of fields exceeds limit") || says("too many fields in the field map") {
-            return Self::over(Limit::HttpHeaderBytes, limits);
-        }
-        if says("resource limit exceeded") {
-            return Self::Parts;
-        }
-        Self::Trapped { reason: reason(causes.last().map_or("", String::as_str)), detail: format!("{error:?}") }
-    }
-
-    fn sort_trap(trap: Trap, error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Self {
-        match trap {
-            Trap::OutOfFuel => Self::over(Limit::Fuel, limits),
-            Trap::StackOverflow => Self::StackOverflow,
-            _ if state.limiter.refused() => Self::over(Limit::Memory, limits),
-            // wasmtime's own text ends in a longer explanation for some traps; the first line names it.
-            _ => {
-                let mut reason = reason(&trap.to_string());
-                // Runtimes print why they give up before they trap.
-                let said = program::plain(&state.last_words());
-                if !said.is_empty() {
-                    reason = format!("{reason}; it last printed:\n{said}");
-                }
-                Self::Trapped { reason, detail: format!("{error:?}") }
-            }
-        }
-    }
 }
 
-/// The first line of a trap's text, without the words that every trap begins with.
-fn reason(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    line.strip_prefix("wasm trap: ").unwrap_or(line).to_owned()
-}
+/// The error of a host function that ends its call at one of the call's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the call has reached its limit \"{}\"", .0.spec().key)]
+pub(crate) struct LimitReached(pub(crate) Limit);
 
-#[cfg(test)]
-mod tests {
-    use super::reason;
-
-    #[test]
-    fn a_trap_is_named_once() {
-        assert_eq!(reason("wasm trap: integer divide by zero\nmore"), "integer divide by zero");
-    }
+/// The error and its causes on one line, without the backtrace that `Debug` may append.
+pub(crate) fn one_line(error: &wasmtime::Error) -> String {
+    let causes: Vec<String> = error.chain().map(|cause| cause.to_string().replace('\n', " ")).collect();
+    causes.join(": ")
 }

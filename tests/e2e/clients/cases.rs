@@ -1,4 +1,5 @@
-//! The cases of `tests/clients/cases.json`, as the Rust client reads them: servers, calls and expectations.
+//! The cases of `tests/clients/cases.json`, as the Rust client reads them: servers, calls and
+//! expectations.
 //!
 //! Holds no expectation itself and knows nothing of a protocol.
 
@@ -107,7 +108,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("cases.json: {value} is no text"))
 }
 
-/// Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not.
+/// Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may
+/// not.
 fn mismatches(pattern: &Value, value: &Value, path: &str) -> Vec<String> {
     match (pattern, value) {
         (Value::Object(wanted), _) if wanted.len() == 1 && wanted.keys().all(|key| key.starts_with('$')) => {
@@ -141,7 +143,8 @@ fn holds(operator: &str, operand: &Value, value: &Value) -> bool {
     }
 }
 
-/// The bytes that a base64 text stands for, in hexadecimal. Bits that make no whole byte are left out.
+/// The bytes that a base64 text stands for, in hexadecimal. Bits that make no whole byte are left
+/// out.
 fn hexadecimal(base64: &str) -> String {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = base64.trim_end_matches('=').chars();

@@ -1,7 +1,9 @@
-//! The official Rust SDK as a client: the same conversation as the other clients have, in three modes.
+//! The official Rust SDK as a client: the same conversation as the other clients have, in three
+//! modes.
 //!
 //! Holds what is particular to that SDK. What is called and expected comes from the cases.
-// The newest revision deprecates logging, and the SDK with it; the host has to serve it all the same.
+// The newest revision deprecates logging, and the SDK with it; the host has to serve it all the
+// same.
 #![allow(deprecated)]
 
 use std::collections::BTreeSet;
@@ -25,7 +27,8 @@ use toolcell_tests::toolcell;
 use super::cases::{Case, Server};
 use super::served::Served;
 
-/// The SDK sends SIGTERM three seconds after it closed stdin: a server that ends sooner ended by itself.
+/// The SDK sends SIGTERM three seconds after it closed stdin: a server that ends sooner ended by
+/// itself.
 const CLOSE_TIME_MAX: Duration = Duration::from_millis(1500);
 
 /// How the client finds out what the server speaks.
@@ -127,7 +130,8 @@ async fn examples(mode: Mode, served: &Served) {
     conversation.close().await;
 }
 
-/// A call that is given up stops: the connection goes on, and nothing holds the server back when it closes.
+/// A call that is given up stops: the connection goes on, and nothing holds the server back when it
+/// closes.
 async fn cancellation(mode: Mode, served: &Served) {
     let server = Server::named("endless");
     let mut conversation = Conversation::start(served.target("endless"), mode).await;
@@ -188,7 +192,8 @@ impl Conversation {
         server.check_definitions(&Value::Object(by_name.collect()));
     }
 
-    /// A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them.
+    /// A long list comes in pages of the size that the manifest says, and nothing is lost or
+    /// doubled between them.
     async fn paging(&self, server: &Server) {
         let (mut names, mut sizes, mut cursor) = (Vec::new(), Vec::new(), None);
         while sizes.is_empty() || cursor.is_some() {
@@ -229,7 +234,8 @@ impl Conversation {
         serde_json::to_value(result).unwrap()
     }
 
-    /// Waits until the call of this token has reported progress. The test's own time limit bounds it.
+    /// Waits until the call of this token has reported progress. The test's own time limit bounds
+    /// it.
     async fn wait_for_progress(&mut self, wanted: &ProgressToken) {
         loop {
             match self.asides.recv().await.expect("the connection lives") {

@@ -1,4 +1,5 @@
-//! The official Rust SDK sees reloads: other code answers without a word, another list is heard of once.
+//! The official Rust SDK sees reloads: other code answers without a word, another list is heard of
+//! once.
 
 use rmcp::model::{CallToolRequestParams, ServerNotification, SubscriptionFilter};
 use rmcp::service::{NotificationContext, RunningService, Subscription};
@@ -17,7 +18,8 @@ impl ClientHandler for Ear {
     }
 }
 
-/// What a connection hears of the list: by itself in the legacy era, from its subscription in the modern one.
+/// What a connection hears of the list: by itself in the legacy era, from its subscription in the
+/// modern one.
 struct Heard {
     bare: mpsc::UnboundedReceiver<()>,
     subscription: Option<Subscription>,

@@ -1,5 +1,5 @@
-//! How a client reaches the toolcell that it talks with: it starts one itself, or is told the addresses of some that serve
-//! over HTTP. Holds no expectation.
+//! How a client reaches the toolcell that it talks with: it starts one itself, or is told the
+//! addresses of some that serve over HTTP. Holds no expectation.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

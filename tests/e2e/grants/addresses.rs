@@ -1,4 +1,5 @@
-//! A hostile guest spells private addresses in every form there is: no form reaches what the plain one does not.
+//! A hostile guest spells private addresses in every form there is: no form reaches what the plain
+//! one does not.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

@@ -1,4 +1,5 @@
-//! A hostile guest has a secret, and carries it out by every way there is: what comes out names the secret and holds nothing of it.
+//! A hostile guest has a secret, and carries it out by every way there is: what comes out names the
+//! secret and holds nothing of it.
 
 use serde_json::json;
 use toolcell_tests::TestHost;
@@ -11,7 +12,8 @@ const FIXTURE: &str = "exfiltrate";
 /// A value that is nowhere by chance.
 const VALUE: &str = "s3cr3t-8d1f7c2a94";
 
-/// A host whose guest holds the secret TOKEN, and may send requests to a server that gets the secret KEY.
+/// A host whose guest holds the secret TOKEN, and may send requests to a server that gets the
+/// secret KEY.
 fn serving(server: &HttpServer) -> TestHost {
     let address = server.address();
     let tables = format!(

@@ -1,4 +1,5 @@
-//! Files: mounts of folders and of single files, to read and to write; scratch space; nested mounts; links and things that are no files.
+//! Files: mounts of folders and of single files, to read and to write; scratch space; nested
+//! mounts; links and things that are no files.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};
@@ -224,7 +225,8 @@ fn the_longest_of_nested_mounts_decides() {
             ("write", json!({"path": "/data/new.txt", "bytes": "x"}), Err("read-only")),
             ("write", json!({"path": "/data/out/fixed/new.txt", "bytes": "x"}), Err("read-only")),
             ("read", json!({"path": "/data/out/fixed/secret.txt"}), Ok(json!("the secret"))),
-            // By the outer mount's handle as well: what is mounted inside hides what lies there on the disk.
+            // By the outer mount's handle as well: what is mounted inside hides what lies there on
+            // the disk.
             ("write", json!({"mount": "/data", "path": "out/by-path.txt", "bytes": "x"}), Ok(json!(1))),
             ("read", json!({"mount": "/data", "path": "out/inner.txt"}), Err("no-entry")),
             ("read", json!({"mount": "/data", "path": "out/fixed/secret.txt"}), Ok(json!("the secret"))),
@@ -334,7 +336,8 @@ fn a_hard_link_to_what_lies_outside_is_never_written() {
         assert_eq!(came_to(&host.call(tool, arguments.clone())), Err("not-permitted".to_owned()), "{tool} {arguments}");
     }
     assert_eq!(host.folder().read("outside/secret.txt"), "the secret");
-    // Nor can a guest make one: the path of a link's goal begins in a mount, and ends in the same one.
+    // Nor can a guest make one: the path of a link's goal begins in a mount, and ends in the same
+    // one.
     for (path, to) in [("../outside/secret.txt", "stolen"), ("/etc/passwd", "stolen"), ("c.txt", "../outside/planted")]
     {
         let made = came_to(&host.call("link", json!({"mount": "/out", "path": path, "to": to})));
@@ -414,7 +417,8 @@ fn enclosing(mount: &str) -> Folder {
 #[test]
 fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
     for (mount, words) in [
-        // By a link, by `..` from elsewhere, by an absolute path, by a folder above, by the file itself.
+        // By a link, by `..` from elsewhere, by an absolute path, by a folder above, by the file
+        // itself.
         ("{ path = \"ways/keys\" }", &["the file of tokens", "the key of TLS", "state_key"][..]),
         ("{ path = \"alias/keys/tls\" }", &["the key of TLS"]),
         ("{ path = \"ways/tls/key.pem\" }", &["the key of TLS"]),
@@ -456,7 +460,8 @@ fn a_file_that_comes_to_lie_in_a_mount_is_noticed_at_the_next_load_though_the_mo
     staged.link("now", "one");
     let mut host = TestHost::recording_in(staged, &[]);
     assert_eq!(came_to(&host.call("write", json!({"path": "/m/a.txt", "bytes": "a"}))).map(drop), Ok(()));
-    // The link leads elsewhere, and what it led to is where the audit is to be: the mount is what was opened.
+    // The link leads elsewhere, and what it led to is where the audit is to be: the mount is what
+    // was opened.
     let folder = host.folder().path().to_owned();
     std::fs::remove_file(folder.join("now")).unwrap();
     std::os::unix::fs::symlink("two", folder.join("now")).unwrap();

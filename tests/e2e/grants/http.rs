@@ -1,4 +1,5 @@
-//! HTTP: each part of a rule, what arrives and what comes back, redirects, proxies, and rules that are refused at load.
+//! HTTP: each part of a rule, what arrives and what comes back, redirects, proxies, and rules that
+//! are refused at load.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, NameServer, Named};

@@ -1,4 +1,5 @@
-//! Names that lead elsewhere: rebinding, private and metadata addresses, aliases, mixed answers, names that are not there.
+//! Names that lead elsewhere: rebinding, private and metadata addresses, aliases, mixed answers,
+//! names that are not there.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,5 @@
-//! A hostile guest spells some hundred paths out of its mount, with every operation; nothing outside is seen or changed.
+//! A hostile guest spells some hundred paths out of its mount, with every operation; nothing
+//! outside is seen or changed.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};
@@ -10,7 +11,8 @@ const FIXTURE: &str = "path_tricks";
 /// The paths that are tried, at the least. There were some 700 when this was written.
 const PATHS_MIN: u64 = 400;
 
-/// A folder `data` to be mounted, full of symlinks that lead out, and what must not be reached beside it.
+/// A folder `data` to be mounted, full of symlinks that lead out, and what must not be reached
+/// beside it.
 fn staged(access: &str) -> Folder {
     let tables = format!(
         "[{{c}}.filesystem]\n\"/data\" = {{ path = \"data\", access = \"{access}\" }}\n\n[{{c}}.limits]\nfuel = 20_000_000_000\ndeadline = \"60s\"\noutput = \"8MiB\"\n"
@@ -73,7 +75,8 @@ fn tried(access: &str) -> (TestHost, Value) {
 #[test]
 fn no_path_leads_out_of_a_mount_that_is_written() {
     let (host, found) = tried("write");
-    // What it does within its mount is its right: the tricks would prove nothing if all of them failed.
+    // What it does within its mount is its right: the tricks would prove nothing if all of them
+    // failed.
     assert!(!found["went_well"].as_array().unwrap().is_empty());
     let links = host.folder().tree("data").into_iter().filter(|(_, held)| held.starts_with("says ")).count();
     assert!(links >= 8, "the planted links are gone, so that they were not tried");

@@ -1,4 +1,5 @@
-//! Quotas of writable mounts: bytes and files, counted while writing, across calls, by every way to grow.
+//! Quotas of writable mounts: bytes and files, counted while writing, across calls, by every way to
+//! grow.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};

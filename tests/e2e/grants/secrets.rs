@@ -1,4 +1,5 @@
-//! Secrets: where they come from, that the server gets them and the guest does not, and that no text of the host has them.
+//! Secrets: where they come from, that the server gets them and the guest does not, and that no
+//! text of the host has them.
 
 use std::os::unix::fs::PermissionsExt;
 

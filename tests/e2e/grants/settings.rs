@@ -1,4 +1,5 @@
-//! Environment, arguments, standard input and settings: what the manifest gives, and nothing of the host's own.
+//! Environment, arguments, standard input and settings: what the manifest gives, and nothing of the
+//! host's own.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

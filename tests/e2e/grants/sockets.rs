@@ -1,4 +1,5 @@
-//! TCP, UDP and names: only to what a rule names, only to addresses that a look-up of this call led to; never listening.
+//! TCP, UDP and names: only to what a rule names, only to addresses that a look-up of this call led
+//! to; never listening.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;

@@ -1,4 +1,5 @@
-//! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component, within quotas.
+//! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component,
+//! within quotas.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! TLS: proved for the name that the rule names, by roots that the manifest or the platform trusts, over HTTP/1.1 and HTTP/2.
+//! TLS: proved for the name that the rule names, by roots that the manifest or the platform trusts,
+//! over HTTP/1.1 and HTTP/2.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Http2Server, HttpServer, Identity, NameServer, Named};

@@ -1,5 +1,5 @@
-//! Tools that ask over HTTP: a legacy client on the stream of its call, a modern one in rounds that may go over any
-//! connection and to any replica. And answers that are none.
+//! Tools that ask over HTTP: a legacy client on the stream of its call, a modern one in rounds that
+//! may go over any connection and to any replica. And answers that are none.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! Rules for callers: what each sees and calls, how often, and what a changed manifest changes for whom.
+//! Rules for callers: what each sees and calls, how often, and what a changed manifest changes for
+//! whom.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};

@@ -1,4 +1,5 @@
-//! Doors that are closed by default: hosts, origins, other origins' reading, addresses that others reach.
+//! Doors that are closed by default: hosts, origins, other origins' reading, addresses that others
+//! reach.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

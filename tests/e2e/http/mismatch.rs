@@ -1,4 +1,5 @@
-//! Headers that say something else than the body: a proxy would go by the one and the host by the other.
+//! Headers that say something else than the body: a proxy would go by the one and the host by the
+//! other.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

@@ -1,5 +1,5 @@
-//! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each that does not hold, keys that change, an issuer
-//! that is gone, and streams that end with the token.
+//! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each that does not hold, keys
+//! that change, an issuer that is gone, and streams that end with the token.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};

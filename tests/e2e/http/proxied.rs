@@ -1,5 +1,6 @@
-//! Behind nginx, as the documentation has it: two replicas in turns, no affinity, streams as they come, one replaced while the
-//! other goes on. Without an nginx, which is said on stderr, nothing here is tried.
+//! Behind nginx, as the documentation has it: two replicas in turns, no affinity, streams as they
+//! come, one replaced while the other goes on. Without an nginx, which is said on stderr, nothing
+//! here is tried.
 
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

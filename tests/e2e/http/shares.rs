@@ -1,4 +1,5 @@
-//! One caller who takes all that it can of something: it is told so past its share, and others are served as if it were not there.
+//! One caller who takes all that it can of something: it is told so past its share, and others are
+//! served as if it were not there.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -52,8 +53,8 @@ fn until(what: &str, ask: impl Fn() -> Reply, status: u16) -> Reply {
     }
 }
 
-/// Holds requests whose bodies never come, until one is refused: how many the share has. Each is known to be held, as the
-/// server asks for the body of a request that has its place.
+/// Holds requests whose bodies never come, until one is refused: how many the share has. Each is
+/// known to be held, as the server asks for the body of a request that has its place.
 fn fill(held: &mut Vec<Wire>, connect: impl Fn() -> Wire, ask: &Ask) -> usize {
     let begun = ask.framed("expect: 100-continue\r\ncontent-length: 65536\r\n\r\n");
     for count in 0..10_000 {

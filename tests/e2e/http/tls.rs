@@ -1,5 +1,5 @@
-//! TLS: HTTP/1.1 and HTTP/2 by what the client offers, handshakes that are slow or none, and another certificate without a
-//! restart. And Unix sockets.
+//! TLS: HTTP/1.1 and HTTP/2 by what the client offers, handshakes that are slow or none, and
+//! another certificate without a restart. And Unix sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,5 @@
-//! Callers with tokens: only they get in, each is told from the others, and a token that is revoked is none.
+//! Callers with tokens: only they get in, each is told from the others, and a token that is revoked
+//! is none.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

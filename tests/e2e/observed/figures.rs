@@ -1,5 +1,5 @@
-//! The metrics: exact counts after calls of every kind, what a reload changes, who may read them, and that hostile readers
-//! take nothing from calls.
+//! The metrics: exact counts after calls of every kind, what a reload changes, who may read them,
+//! and that hostile readers take nothing from calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! The operator's log: JSON lines that parse and name their call, and a level that changes while the host serves.
+//! The operator's log: JSON lines that parse and name their call, and a level that changes while
+//! the host serves.
 
 use std::collections::BTreeSet;
 

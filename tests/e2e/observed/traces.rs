@@ -1,4 +1,5 @@
-//! Traces of calls: what a collector on loopback gets, whose trace it is, and that calls go on whatever the collector does.
+//! Traces of calls: what a collector on loopback gets, whose trace it is, and that calls go on
+//! whatever the collector does.
 
 use std::collections::BTreeSet;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! What is broken changes nothing: the old version serves, clients hear nothing, the operator hears what is wrong and where,
-//! and mending the file is enough.
+//! What is broken changes nothing: the old version serves, clients hear nothing, the operator hears
+//! what is wrong and where, and mending the file is enough.
 
 use std::io::Write;
 
@@ -15,7 +15,8 @@ struct Break {
     broken: fn(&TestHost),
     /// What is said of it.
     says: &'static [&'static str],
-    /// The line and column of the manifest that are pointed at, and how many characters are underlined.
+    /// The line and column of the manifest that are pointed at, and how many characters are
+    /// underlined.
     at: (u64, u64, usize),
 }
 

@@ -1,4 +1,5 @@
-//! What a change may be: components, limits, grants, prefixes; what waits for a restart, and what is taken over as it is.
+//! What a change may be: components, limits, grants, prefixes; what waits for a restart, and what
+//! is taken over as it is.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, LIST_CHANGED, Readings, Saving, TestHost, fixture_bytes};

@@ -122,7 +122,8 @@ fn a_folder_that_others_can_enter_holds_no_socket_and_serving_goes_on() {
 
 #[test]
 fn a_second_user_is_not_answered_even_where_the_way_is_open() {
-    // Only root can be somebody else; for everybody else the folder's mode, which is tested above, is the whole of it.
+    // Only root can be somebody else; for everybody else the folder's mode, which is tested above,
+    // is the whole of it.
     let mut host = serving("versioned_a", "");
     assert_eq!(version(&mut host), "a");
     let socket = socket_of(&host);

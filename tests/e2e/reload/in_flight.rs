@@ -1,4 +1,5 @@
-//! Calls that run while the catalog is replaced: they end as they began, unless a right of theirs was taken away.
+//! Calls that run while the catalog is replaced: they end as they began, unless a right of theirs
+//! was taken away.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, LIST_CHANGED, Saving, TestHost, fixture_bytes};

@@ -1,4 +1,5 @@
-//! The lock file: what is pinned, what differs from it in words, and that nothing else is served in its name.
+//! The lock file: what is pinned, what differs from it in words, and that nothing else is served in
+//! its name.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost};
@@ -153,7 +154,8 @@ fn without_a_lock_it_is_said_once_that_nothing_is_pinned_and_with_another_that_i
     host.will_say("pins it: tool; `toolcell diff` says how, --locked would refuse");
 }
 
-/// What a locked host does with other code: the old version serves, and everybody who should know does.
+/// What a locked host does with other code: the old version serves, and everybody who should know
+/// does.
 fn is_quarantined(host: &mut TestHost) -> Value {
     host.will_say("quarantined: tool is not as the lock has it, and serves as it was");
     let status = host.status_when("quarantined", |status| status["quarantined"][0]["component"] == "tool");
@@ -229,7 +231,8 @@ fn bytes_that_were_seen_are_approved_and_no_others() {
     assert_eq!(version(&mut host), "a");
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
     let seen = is_quarantined(&mut host)["quarantined"][0]["digest"].as_str().unwrap().to_owned();
-    // While a person reads what differs, the file changes once more, and that is quarantined in turn.
+    // While a person reads what differs, the file changes once more, and that is quarantined in
+    // turn.
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
     let held = host.status_when("the other one held", |status| status["quarantined"][0]["digest"] != seen.as_str());
     let pinned = host.folder().read(LOCK);

@@ -108,7 +108,8 @@ fn a_file_that_grows_piece_by_piece_is_looked_at_until_it_is_whole() {
         let readings = Readings::of(&path);
         for piece in next.chunks(next.len().div_ceil(4)) {
             OpenOptions::new().append(true).open(&path).unwrap().write_all(piece).unwrap();
-            // It was half a file each time that the host read it, and is more of one before it looks again.
+            // It was half a file each time that the host read it, and is more of one before it
+            // looks again.
             readings.wait();
             assert!(["a", "b"].contains(&version(&mut host).as_str()));
         }
@@ -118,7 +119,8 @@ fn a_file_that_grows_piece_by_piece_is_looked_at_until_it_is_whole() {
     }
 }
 
-/// Writes one version as Kubernetes lays out a config map: files in a folder of their own, which `..data` leads to.
+/// Writes one version as Kubernetes lays out a config map: files in a folder of their own, which
+/// `..data` leads to.
 fn put_config_map(folder: &Folder, number: u64, fixture: &str) {
     folder.write(&format!("..2026_{number}/tool.wasm"), fixture_bytes(fixture));
     folder.write(&format!("..2026_{number}/toolcell.toml"), manifest(&format!("prefix = \"v{number}_\"\n")));

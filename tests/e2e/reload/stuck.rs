@@ -1,5 +1,6 @@
-//! Files that keep whoever opens or reads them waiting without end: the reload fails in time, says which file it is, and is not the
-//! last one. A right that is taken away afterwards is gone at once.
+//! Files that keep whoever opens or reads them waiting without end: the reload fails in time, says
+//! which file it is, and is not the last one. A right that is taken away afterwards is gone at
+//! once.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -9,21 +10,24 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_tests::{Command, Finished, Folder, TestHost, manifest_of};
 
-/// The most that a reload may take which a file keeps waiting: several times what one may be silent, on a busy machine.
+/// The most that a reload may take which a file keeps waiting: several times what one may be
+/// silent, on a busy machine.
 const FAILS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Ends with this where the user may not mount.
 const MAY_NOT: i32 = 77;
 
-/// A mount of one file, `file`, that hangs when it is told to. Ended, and whatever waits for it, when dropped: dropped before the
-/// host is, whose process cannot end while one of its threads waits.
+/// A mount of one file, `file`, that hangs when it is told to. Ended, and whatever waits for it,
+/// when dropped: dropped before the host is, whose process cannot end while one of its threads
+/// waits.
 struct Mount {
     child: Child,
     orders: Option<ChildStdin>,
 }
 
 impl Mount {
-    /// A mount in this folder, of what this file holds; nothing where this user may not mount, which is said.
+    /// A mount in this folder, of what this file holds; nothing where this user may not mount,
+    /// which is said.
     fn of(folder: &Path, file: &Path) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/hung_mount.py");
@@ -156,7 +160,8 @@ fn a_mount_that_hangs_is_given_up_and_a_right_is_taken_away_all_the_same() {
         assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x", "{order}: calls go on");
         assert_eq!(host.call("other_echo", json!({"text": "y"})).text(), "y", "{order}: with what is served");
 
-        // The component that hangs is let go of, and a right with it: saving the manifest is enough.
+        // The component that hangs is let go of, and a right with it: saving the manifest is
+        // enough.
         let begun = Instant::now();
         host.folder().write("toolcell.toml", manifest(""));
         while has_other(&mut host) {

@@ -1,5 +1,6 @@
-//! A tool's definition on the first line of the input, arguments or structured results on each further one: what compiles is
-//! listed as valid JSON in every revision, and what is checked is answered within its bounds.
+//! A tool's definition on the first line of the input, arguments or structured results on each
+//! further one: what compiles is listed as valid JSON in every revision, and what is checked is
+//! answered within its bounds.
 #![no_main]
 
 use std::sync::Arc;

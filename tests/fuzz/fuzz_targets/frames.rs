@@ -1,5 +1,5 @@
-//! Frames of any kind through one connection: each is answered as often as it must be, under its own id, in valid JSON, and
-//! nothing is open at the end.
+//! Frames of any kind through one connection: each is answered as often as it must be, under its
+//! own id, in valid JSON, and nothing is open at the end.
 #![no_main]
 
 use std::collections::HashMap;
@@ -68,7 +68,8 @@ impl Conversation {
         }
     }
 
-    /// What is cancelled need not be answered. It still may be: what looks like a notification here may be none.
+    /// What is cancelled need not be answered. It still may be: what looks like a notification here
+    /// may be none.
     fn note(&mut self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
             let id = echoed(&message["params"]["requestId"]).to_string();
@@ -105,7 +106,8 @@ fn id_of(message: &Value) -> Option<Value> {
     message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).map(echoed)
 }
 
-/// `-0` is the integer 0 and is echoed as such; serde_json reads a float, which it prints with another text.
+/// `-0` is the integer 0 and is echoed as such; serde_json reads a float, which it prints with
+/// another text.
 fn echoed(id: &Value) -> Value {
     if id.as_f64() == Some(0.0) { Value::from(0) } else { id.clone() }
 }

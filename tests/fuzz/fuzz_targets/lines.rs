@@ -1,5 +1,6 @@
-//! Bytes through the stdio transport, cut into reads wherever the input says: what comes out is what the same lines get
-//! from a connection without a transport, byte for byte. To be run with SIGPIPE ignored, as every Rust program is.
+//! Bytes through the stdio transport, cut into reads wherever the input says: what comes out is
+//! what the same lines get from a connection without a transport, byte for byte. To be run with
+//! SIGPIPE ignored, as every Rust program is.
 #![no_main]
 
 use std::fs::File;

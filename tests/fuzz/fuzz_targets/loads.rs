@@ -1,38 +1,40 @@
-//! Components that stand for more than their bytes: every section of the binary format, nested and multiplied. Each is refused
-//! at once, or read by the engine in bounded time and memory; what counting calls broken is broken for the engine as well.
+//! Components that stand for more than their bytes: every section of the binary format, nested and
+//! multiplied. Each is refused at once, or read by the engine in bounded time and memory; what
+//! counting calls broken is broken for the engine as well.
 //!
-//! An input that begins like a component is one. Any other is a row of choices for the generator. Findings are time and memory
-//! as much as crashes: the run ends at an input that takes too long, or for which too much is asked of the allocator.
+//! An input that begins like a component is one. Any other is a row of choices for the generator.
+//! Findings are time and memory as much as crashes: the run ends at an input that takes too long,
+//! or for which too much is asked of the allocator.
 //!
-//! The counting is taken in by its files, without the crate that runs guests, and the engine without its compiler.
+//! The counting is taken in by its files, without the crate that runs guests, and the engine
+//! without its compiler.
 #![no_main]
 #![allow(dead_code, reason = "what the crate of these files uses besides")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
+use rustix::time::{ClockId, clock_gettime};
 use wasmparser::{Validator, WasmFeatures};
 use wasmtime_environ::component::{ComponentTypesBuilder, Translator};
 use wasmtime_environ::{ScopeVec, Tunables};
 
-#[path = "../../../host/sandbox/src/survey/tests/encode.rs"]
+#[path = "../../../host/sandbox/src/load/survey/tests/encode.rs"]
 mod encode;
-#[path = "../../../host/sandbox/src/survey/tests/generate.rs"]
+#[path = "../../../host/sandbox/src/load/survey/tests/generate.rs"]
 mod generate;
 #[allow(unused_imports, reason = "what the sandbox tells others of it")]
-#[path = "../../../host/sandbox/src/survey/mod.rs"]
+#[path = "../../../host/sandbox/src/load/survey/mod.rs"]
 mod survey;
 
-/// What the files above name of their own crate.
+/// The constants of their own crate that the files above name.
 mod engine {
-    pub(crate) const COMPONENT_BYTES_MAX: u64 = 128 << 20;
-}
-mod slots {
     pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
     pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 }
 
-/// Longer than counting takes for the largest input that is generated, on a busy machine and with every check on.
+/// CPU time, since a busy machine takes its own: longer than counting takes for the largest input
+/// that is generated, with every check on.
 const COUNTED_WITHIN: Duration = Duration::from_secs(4);
 
 /// Choices by the bytes of an input; the first of each once they have ended.
@@ -48,9 +50,9 @@ impl generate::Dice for Bytes<'_> {
 
 fuzz_target!(|data: &[u8]| {
     let bytes = if data.starts_with(b"\0asm") { data.to_vec() } else { generate::component(&mut Bytes(data)) };
-    let began = Instant::now();
+    let began = cpu_time();
     let counted = survey::Survey::of(&bytes).and_then(|_| survey::Survey::check_code(&bytes));
-    let took = began.elapsed();
+    let took = cpu_time().saturating_sub(began);
     assert!(took < COUNTED_WITHIN, "{took:?} to count {} bytes", bytes.len());
     match counted {
         Err(survey::Refusal::Excess(_)) => {}
@@ -60,7 +62,13 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// True if the engine takes it apart: parsed, validated, and everything that it instantiates written out.
+/// CPU time that this thread has taken so far.
+fn cpu_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+/// True if the engine takes it apart: parsed, validated, and everything that it instantiates
+/// written out.
 fn is_read(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&encode::COMPONENT) {
         return Validator::new_with_features(features()).validate_all(bytes).is_ok();

@@ -1,8 +1,9 @@
-//! A type, and JSON for it: its schema accepts exactly what converts, what converts is the same value again after JSON, a
-//! refusal names a place of the JSON, and no value takes more memory than it may.
+//! A type, and JSON for it: its schema accepts exactly what converts, what converts is the same
+//! value again after JSON, a refusal names a place of the JSON, and no value takes more memory than
+//! it may.
 //!
-//! The conversion is taken in by its files, without the crate that runs guests: with an engine that compiles, building this
-//! would take ten minutes more.
+//! The conversion is taken in by its files, without the crate that runs guests: with an engine that
+//! compiles, building this would take ten minutes more.
 #![no_main]
 #![allow(dead_code, reason = "what the crate of these files uses besides")]
 
@@ -13,19 +14,19 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use wasmtime::component::Val;
 
-#[path = "../../../host/sandbox/src/typed/decode.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/decode.rs"]
 mod decode;
-#[path = "../../../host/sandbox/src/typed/encode.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/encode.rs"]
 mod encode;
-#[path = "../../../host/sandbox/src/typed/fields.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/fields.rs"]
 mod fields;
-#[path = "../../../host/sandbox/src/typed/tests/generate.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/tests/generate.rs"]
 mod generate;
-#[path = "../../../host/sandbox/src/typed/path.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/path.rs"]
 mod path;
-#[path = "../../../host/sandbox/src/typed/schema.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/schema.rs"]
 mod schema;
-#[path = "../../../host/sandbox/src/typed/ty.rs"]
+#[path = "../../../host/sandbox/src/shape/typed/ty.rs"]
 mod ty;
 
 use path::Path;
@@ -34,7 +35,8 @@ use ty::{Field, TyId, Types};
 /// How deep types nest.
 const DEPTH: u32 = 4;
 
-/// Memory that any value of an input fits: that of its bytes, each of them a value with a name, many times over.
+/// Memory that any value of an input fits: that of its bytes, each of them a value with a name,
+/// many times over.
 const BYTES_ENOUGH: u64 = 64 << 20;
 
 /// Memory that some values do not fit.

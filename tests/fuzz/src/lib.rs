@@ -1,5 +1,5 @@
-//! What the fuzz targets share: an MCP server in memory whose calls run at once, on the thread that read them, and the
-//! frames that come out of it. Must not hold: what a target feeds or checks.
+//! What the fuzz targets share: an MCP server in memory whose calls run at once, on the thread that
+//! read them, and the frames that come out of it. Must not hold: what a target feeds or checks.
 #![allow(clippy::expect_used, reason = "what cannot happen is a finding where it does")]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,8 @@ async fn answer(name: &str, call: Call) -> CallResult {
     }
 }
 
-/// The tools of the targets that feed frames. What is not named in [`MemoryCatalog`] gives its arguments back, structured.
+/// The tools of the targets that feed frames. What is not named in [`MemoryCatalog`] gives its
+/// arguments back, structured.
 ///
 /// # Panics
 /// Where a definition of its own does not compile.
@@ -114,7 +115,8 @@ impl Executor for Inline {
     }
 }
 
-/// Runs work on the thread that brings it, to its first wait; the tools of a target that uses this never wait.
+/// Runs work on the thread that brings it, to its first wait; the tools of a target that uses this
+/// never wait.
 #[derive(Clone, Copy, Debug)]
 pub struct AtOnce;
 

@@ -1,5 +1,6 @@
-//! A collector of traces: takes OTLP over HTTP, in protobuf, and keeps the spans. It reads the messages by their wire format
-//! (opentelemetry-proto, `trace.proto`), without the code that wrote them.
+//! A collector of traces: takes OTLP over HTTP, in protobuf, and keeps the spans. It reads the
+//! messages by their wire format (opentelemetry-proto, `trace.proto`), without the code that wrote
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

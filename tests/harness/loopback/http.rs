@@ -1,5 +1,5 @@
-//! An HTTP/1.1 server that keeps every byte of each request's head, and answers by path: politely, slowly, without end, too large,
-//! or wrongly. With an [`Identity`] it speaks TLS.
+//! An HTTP/1.1 server that keeps every byte of each request's head, and answers by path: politely,
+//! slowly, without end, too large, or wrongly. With an [`Identity`] it speaks TLS.
 //!
 //! | path | what comes |
 //! |---|---|
@@ -316,7 +316,8 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// What a request wants to be told: a response in the requester's own words, with its `Authorization` as it wants that written.
+/// What a request wants to be told: a response in the requester's own words, with its
+/// `Authorization` as it wants that written.
 fn said(seen: &Seen) -> String {
     let value = seen.values("authorization").concat();
     let each = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
@@ -337,7 +338,8 @@ fn whole(out: &mut dyn Write, status: &str, fields: &[(&str, &str)], body: &[u8]
     out.write_all(&[head.as_bytes(), b"\r\n", body].concat())
 }
 
-/// Holds the connection open until the test process ends; whoever waits for an answer gives up by itself.
+/// Holds the connection open until the test process ends; whoever waits for an answer gives up by
+/// itself.
 fn wait_for_the_end() -> Result<()> {
     loop {
         std::thread::park();

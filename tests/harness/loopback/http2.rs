@@ -1,4 +1,5 @@
-//! An HTTP/2 server over TLS: it gives method, target and fields of a request back, or a body of N bytes for `/bytes/N`.
+//! An HTTP/2 server over TLS: it gives method, target and fields of a request back, or a body of N
+//! bytes for `/bytes/N`.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,5 @@
-//! An authorization server, as far as a resource server meets one: metadata, keys, and tokens of any kind, right or wrong.
-//! It can stop answering and answer again, and change its keys.
+//! An authorization server, as far as a resource server meets one: metadata, keys, and tokens of
+//! any kind, right or wrong. It can stop answering and answer again, and change its keys.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -130,7 +130,8 @@ impl Key {
 }
 
 impl SigningKey {
-    /// A key of this name for this algorithm: new for `ES256` and `ES384`, always the same for the others.
+    /// A key of this name for this algorithm: new for `ES256` and `ES384`, always the same for the
+    /// others.
     ///
     /// # Panics
     /// Where there is none.
@@ -229,7 +230,8 @@ impl Issuer {
                 if shared.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                // Whoever goes away in between, or does not trust the certificate, is the test's affair.
+                // Whoever goes away in between, or does not trust the certificate, is the test's
+                // affair.
                 let _ = match &tls {
                     None => answer(stream, &said, &shared),
                     Some(config) => {
@@ -269,7 +271,8 @@ impl Issuer {
         self.state.asked.load(Ordering::SeqCst)
     }
 
-    /// What a token of it says that holds for five minutes: whose it is, whom it is for, and its scopes.
+    /// What a token of it says that holds for five minutes: whose it is, whom it is for, and its
+    /// scopes.
     #[must_use]
     pub fn claims(&self, subject: &str, audience: &str, scope: &str) -> Value {
         json!({

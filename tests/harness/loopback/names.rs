@@ -1,4 +1,5 @@
-//! A name server on UDP whose answers are a script: a name may have one address the first time and another the next.
+//! A name server on UDP whose answers are a script: a name may have one address the first time and
+//! another the next.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -43,8 +44,8 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// A server for these names. The n-th query of a name and type gets the n-th answer, and the last one again from then on.
-    /// Every other name is missing.
+    /// A server for these names. The n-th query of a name and type gets the n-th answer, and the
+    /// last one again from then on. Every other name is missing.
     ///
     /// # Panics
     /// Where it cannot listen.

@@ -79,7 +79,8 @@ impl Authority {
         Identity { chain: vec![certificate.der().clone()], pem, key: PrivatePkcs8KeyDer::from(key.serialize_der()) }
     }
 
-    /// Shakes hands, as one who trusts this authority alone, with a server that should have this name.
+    /// Shakes hands, as one who trusts this authority alone, with a server that should have this
+    /// name.
     ///
     /// # Errors
     /// They do not come to terms.

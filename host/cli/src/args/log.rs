@@ -1,6 +1,6 @@
 //! What the command line says of the operator's log.
 use clap::{Args as ClapArgs, ValueEnum};
-use serde::{Deserialize, Serialize};
+use toolcell_server::LogLevel;
 
 use super::AskArgs;
 
@@ -29,8 +29,7 @@ pub struct LogLevelArgs {
 }
 
 /// How much is written to stderr.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFilter {
     /// Nothing
     Off,
@@ -53,9 +52,14 @@ pub enum LogFormat {
     Json,
 }
 
-impl std::fmt::Display for LogFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = self.to_possible_value();
-        f.write_str(value.as_ref().map_or("", |value| value.get_name()))
+impl From<LogFilter> for LogLevel {
+    fn from(filter: LogFilter) -> Self {
+        match filter {
+            LogFilter::Off => Self::Off,
+            LogFilter::Error => Self::Error,
+            LogFilter::Warn => Self::Warn,
+            LogFilter::Info => Self::Info,
+            LogFilter::Debug => Self::Debug,
+        }
     }
 }

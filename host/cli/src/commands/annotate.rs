@@ -3,11 +3,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, annotate};
+use toolcell_server::file::{plain, read_bounded};
+use toolcell_server::wit;
 
 use crate::args::AnnotateArgs;
-use crate::catalog::{plain, read_bounded};
 use crate::exit::Exit;
-use crate::{terminal, wit};
+use crate::terminal;
 
 /// The first eight bytes of a component.
 const COMPONENT_PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";

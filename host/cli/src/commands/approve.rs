@@ -2,14 +2,14 @@
 use std::path::Path;
 
 use serde_json::Value;
+use toolcell_server::catalog::Catalog;
+use toolcell_server::control::{Request, Unreachable, ask_all};
+use toolcell_server::lock::{self, Approval, Lock, drift};
 
 use crate::args::ApproveArgs;
-use crate::catalog::Catalog;
 use crate::commands::{diff, lock as locking, reload};
-use crate::control::{Request, Unreachable, ask_all};
 use crate::exit::Exit;
-use crate::lock::{self, Approval, Lock, drift};
-use crate::project::open_or_say;
+use crate::manifest::open_or_say;
 use crate::terminal;
 
 /// Has the processes that serve only what is pinned approve; pins it here where there are none.

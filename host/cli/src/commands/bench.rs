@@ -9,11 +9,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell_mcp::Patience;
 use toolcell_policy::quantity::show_count;
+use toolcell_server::Ready;
 
 use crate::args::BenchArgs;
 use crate::commands::{calibrate, sample};
 use crate::exit::Exit;
-use crate::project::{Ready, open_or_say};
+use crate::manifest::open_or_say;
 use crate::terminal::{self, Progress};
 
 use series::Series;

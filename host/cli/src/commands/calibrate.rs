@@ -8,12 +8,13 @@ use serde_json::{Map, Value, json};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallResult, Cancellation, ContentKind, Patience, Tool, sanitize};
 use toolcell_policy::{Limit, Unit};
+use toolcell_server::Measured;
+use toolcell_server::Ready;
 
 use crate::args::CalibrateArgs;
-use crate::catalog::Measured;
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::project::{Ready, open_or_say};
+use crate::manifest::open_or_say;
 use crate::terminal::{self, Progress};
 
 use proposal::{Proposal, Used};

@@ -9,12 +9,14 @@ use toolcell_mcp::{
     Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, Patience, ResourceBody, Revision, sanitize,
 };
 use toolcell_sandbox::Captured;
+use toolcell_server::Ready;
+use toolcell_server::USAGE_KEY;
+use toolcell_server::catalog::Catalog;
 
 use crate::args::CallArgs;
-use crate::catalog::{Catalog, USAGE_KEY};
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::project::{Ready, open_or_say};
+use crate::manifest::open_or_say;
 use crate::terminal;
 
 /// Calls and shows the result.

@@ -3,10 +3,11 @@ mod components;
 mod reach;
 
 use serde_json::json;
+use toolcell_server::{ManifestFile, OpenOptions, Opened};
 
 use crate::args::CheckArgs;
 use crate::exit::Exit;
-use crate::project::{ManifestFile, Project};
+use crate::manifest;
 use crate::terminal;
 
 /// Checks and reports.
@@ -23,45 +24,45 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::AtFault);
         }
     };
-    let project = file.open(&args.code)?;
+    let opened = manifest::open(file, OpenOptions { code: args.code.options(), ..OpenOptions::default() })?;
     if args.json {
-        terminal::print(&format!("{:#}\n", report(&project)))?;
+        terminal::print(&format!("{:#}\n", report(&opened)))?;
     } else {
-        project.show_problems();
-        let separator = if project.problems.is_empty() { "" } else { "\n" };
-        terminal::print(&format!("{separator}{}\n", sum_up(&project)))?;
-        if let Some(ready) = &project.ready {
+        manifest::show_problems(&opened);
+        let separator = if opened.problems.is_empty() { "" } else { "\n" };
+        terminal::print(&format!("{separator}{}\n", sum_up(&opened)))?;
+        if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
-            terminal::print(&reach::table(&ready.catalog, &project.file.source(), terminal::stdout_style()))?;
+            terminal::print(&reach::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
         }
     }
-    Ok(if project.ready.is_some() { Exit::Done } else { Exit::AtFault })
+    Ok(if opened.ready.is_some() { Exit::Done } else { Exit::AtFault })
 }
 
-fn sum_up(project: &Project) -> String {
-    let name = project.file.name();
-    match &project.ready {
-        None => format!("{name}: {}", project.summary()),
+fn sum_up(opened: &Opened) -> String {
+    let name = opened.file.name();
+    match &opened.ready {
+        None => format!("{name}: {}", opened.summary()),
         Some(ready) => {
             let catalog = &ready.catalog;
             let tools = toolcell_mcp::Catalog::tools(catalog).tools().len();
             let components = catalog.components().len();
-            let found = if project.problems.is_empty() { "ok".to_owned() } else { project.summary() };
+            let found = if opened.problems.is_empty() { "ok".to_owned() } else { opened.summary() };
             format!("{name}: {found}; components: {components}, tools: {tools}")
         }
     }
 }
 
-fn report(project: &Project) -> serde_json::Value {
-    let source = project.file.source();
-    let problems: Vec<_> = project.problems.iter().map(|problem| problem.to_json(&source)).collect();
-    let components = project.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
-    let tools: Vec<_> = project
+fn report(opened: &Opened) -> serde_json::Value {
+    let source = opened.file.source();
+    let problems: Vec<_> = opened.problems.iter().map(|problem| problem.to_json(&source)).collect();
+    let components = opened.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
+    let tools: Vec<_> = opened
         .ready
         .iter()
         .flat_map(|ready| toolcell_mcp::Catalog::tools(&ready.catalog).tools())
         .map(|tool| tool.definition().name.clone())
         .collect();
-    let reach = project.ready.as_ref().map(|ready| reach::to_json(&ready.catalog, &source));
-    json!({"ok": project.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": reach})
+    let reach = opened.ready.as_ref().map(|ready| reach::to_json(&ready.catalog, &source));
+    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": reach})
 }

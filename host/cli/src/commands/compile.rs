@@ -4,7 +4,7 @@ use toolcell_sandbox::CodeOrigin;
 
 use crate::args::CompileArgs;
 use crate::exit::Exit;
-use crate::project::open_or_say;
+use crate::manifest::open_or_say;
 use crate::terminal;
 
 /// Compiles and says what was done.

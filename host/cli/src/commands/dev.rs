@@ -1,15 +1,16 @@
 //! `toolcell dev`: serves, and builds a project whenever a file of it changes.
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use toolcell_policy::{Manifest, SourceRef, parse};
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::folder_of;
 
 use crate::args::{DevArgs, ServeArgs};
-use crate::catalog::folder_of;
-use crate::commands::serve;
-use crate::dev::{Board, Job, Look, Project};
+use crate::commands::serve::{self, Beside};
+use crate::dev::{Board, Driver, Job, Look, Project};
 use crate::exit::Exit;
-use crate::project::ManifestFile;
 use crate::{logging, terminal};
 
 /// Builds what is missing, then serves.
@@ -33,7 +34,9 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    serve::serve(&args, &log, Some((job, built)))
+    let status = Arc::new(job.board.clone());
+    let mut start = |orders| Driver::start(job.clone(), built.take(), orders);
+    serve::serve(&args, &log, Some(Beside { status, start: &mut start }))
 }
 
 /// What serving writes because the command line says so.

@@ -1,11 +1,11 @@
 //! `toolcell diff`: how what the manifest says now differs from what is pinned, in words.
 use serde_json::{Value, json};
+use toolcell_server::lock::{self, Drift, Lock, drift};
 
 use crate::args::DiffArgs;
 use crate::commands::lock::at_fault;
 use crate::exit::Exit;
-use crate::lock::{self, Drift, Lock, drift};
-use crate::project::open_or_say;
+use crate::manifest::open_or_say;
 use crate::terminal;
 
 /// Compares and shows. Ends with 1 where anything differs.

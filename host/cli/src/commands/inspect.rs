@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use toolcell_mcp::sanitize;
 use toolcell_policy::Limits;
 use toolcell_sandbox::{COMPONENT_BYTES_MAX, Descriptions, Inspection, LeftOut, ShapeName, ToolComponent, contract};
+use toolcell_server::file::read_bounded;
+use toolcell_server::machine::Machine;
 
 use crate::args::InspectArgs;
-use crate::catalog::read_bounded;
 use crate::exit::Exit;
-use crate::machine::Machine;
+use crate::manifest::say_note;
 use crate::terminal;
 
 /// What was found.
@@ -30,7 +31,8 @@ struct Found {
 /// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    let machine = Machine::start(&args.code, None)?;
+    let machine = Machine::start(&args.code.options(), None)?;
+    machine.notes.iter().for_each(say_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),
         Err(problem) => Err((format!("{name} {problem}"), "name a built .wasm component")),

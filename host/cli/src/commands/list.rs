@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, Revision, Tool, sanitize};
 use toolcell_policy::Limits;
+use toolcell_server::catalog::Catalog;
 
 use crate::args::ListArgs;
-use crate::catalog::Catalog;
 use crate::exit::Exit;
-use crate::project::open_or_say;
+use crate::manifest::open_or_say;
 use crate::terminal;
 
 /// Columns of a description shown; its first sentence usually fits.

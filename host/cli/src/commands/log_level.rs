@@ -1,21 +1,23 @@
 //! `toolcell log-level`: says how much the processes that serve a manifest write to their logs, or changes it.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
+use toolcell_server::control::{Request, ask_all};
 
 use crate::args::LogLevelArgs;
-use crate::control::{Request, ask_all};
-use crate::exit::{AtFault, Exit};
+use crate::exit::Exit;
 use crate::terminal;
 
 /// Asks, and says what it is.
 pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
-    let answers = match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level)) {
-        Ok(answers) => answers,
-        Err(error) => {
-            let hint = "start one with `toolcell serve`, or name its socket with --control";
-            return AtFault::said(Err(AtFault::new(error.to_string()).hint_if(Some(hint)).into()));
-        }
-    };
+    let answers =
+        match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level.map(Into::into))) {
+            Ok(answers) => answers,
+            Err(error) => {
+                let hint = "start one with `toolcell serve`, or name its socket with --control";
+                terminal::error(&error.to_string(), Some(hint));
+                return Ok(Exit::AtFault);
+            }
+        };
     if args.ask.json {
         terminal::print(&format!("{:#}\n", Value::from(answers.clone())))?;
     } else {

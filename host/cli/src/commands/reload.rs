@@ -1,9 +1,9 @@
 //! `toolcell reload`: has every process that serves a manifest look at it now, and says what came of it.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
+use toolcell_server::control::{Request, ask_all};
 
 use crate::args::AskArgs;
-use crate::control::{Request, ask_all};
 use crate::exit::Exit;
 use crate::terminal;
 

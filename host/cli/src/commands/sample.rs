@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::value::RawValue;
 use toolcell_mcp::{Asking, Call, CallContext, CallEvents, Caller, Cancellation, Catalog as _, Revision, Tool};
 use toolcell_policy::names;
+use toolcell_server::{catalog::Catalog, file::read_bounded};
 
-use crate::catalog::{Catalog, read_bounded};
 use crate::terminal;
 
 /// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.

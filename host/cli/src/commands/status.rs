@@ -1,11 +1,11 @@
 //! `toolcell status`: how the processes are that serve a manifest.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
+use toolcell_server::control::{Request, ask_all};
+use toolcell_server::lock;
 
 use crate::args::AskArgs;
-use crate::control::{Request, ask_all};
 use crate::exit::Exit;
-use crate::lock;
 use crate::terminal;
 
 /// Asks and shows.

@@ -1,9 +1,10 @@
 //! `toolcell token`: makes, lists and revokes the tokens that callers over HTTP show.
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::folder_of;
+use toolcell_server::http::{TokenEntry, TokenFile, hash, new_token};
+
 use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
-use crate::catalog::folder_of;
 use crate::exit::Exit;
-use crate::http::{TokenEntry, TokenFile, hash, new_token};
-use crate::project::ManifestFile;
 use crate::terminal;
 
 /// The longest name of a caller, in characters.

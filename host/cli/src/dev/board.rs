@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolcell_server::BuildStatus;
 
 /// How the last build went. Cheap to clone.
 #[derive(Clone, Default)]
@@ -33,8 +34,13 @@ impl Board {
         *self.state() = State::Failed(output.to_owned(), took);
     }
 
-    /// As a part of the status.
-    pub fn to_json(&self) -> Value {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BuildStatus for Board {
+    fn to_json(&self) -> Value {
         let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &*self.state() {
             State::Waiting => json!({"state": "waiting"}),
@@ -42,9 +48,5 @@ impl Board {
             State::Built(took) => json!({"state": "built", "took_ms": took_ms(took)}),
             State::Failed(output, took) => json!({"state": "failed", "took_ms": took_ms(took), "output": output}),
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

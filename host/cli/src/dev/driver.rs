@@ -7,12 +7,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toolcell_server::reload::Orders;
 
 use super::Job;
 use super::build::Build;
 use super::project::Look;
 use super::sight::Sight;
-use crate::reload::Orders;
 
 /// How long it must be quiet after a change before it is built: an editor that saves several files, or a checkout.
 const DEBOUNCE: Duration = Duration::from_millis(50);

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};
-
-use crate::catalog::beside::absolute;
-use crate::stamp::{self, Stamps};
+use toolcell_server::catalog::side_files::absolute;
+use toolcell_server::stamp::{self, Stamps};
 
 /// Folders that tools of languages write, whatever git is told of them.
 const WRITTEN_BY_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];

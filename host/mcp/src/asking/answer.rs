@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, Prepared, QuestionKind, ReplyText, Root, sampling};
+use super::{Answer, PreparedQuestion, QuestionKind, ReplyText, Root, sampling};
 use crate::frame::{echo, scan};
 use crate::sanitize;
 
 /// Most roots of a client. Editors have a handful.
 const ROOTS_MAX: usize = 1_000;
 
-impl Prepared {
+impl PreparedQuestion {
     /// Reads a client's response to a request.
     ///
     /// # Errors

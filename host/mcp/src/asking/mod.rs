@@ -7,7 +7,7 @@
 mod answer;
 mod capabilities;
 mod form;
-mod open;
+mod pending;
 mod question;
 mod rounds;
 mod sampling;
@@ -21,12 +21,13 @@ use serde_json::value::RawValue;
 use crate::cancellation::Cancellation;
 use crate::frame::RpcError;
 use crate::host::{Hearing, Outbox};
+use crate::meta::Peer;
 use crate::revision::Revision;
 
 pub(crate) use capabilities::Capabilities;
-pub(crate) use open::OpenAsks;
-pub(crate) use question::Prepared;
-pub(crate) use rounds::{Given, InputRequired, Round, Rounds};
+pub(crate) use pending::PendingAsks;
+pub(crate) use question::PreparedQuestion;
+pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
 pub use state::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 
 /// Most questions asked at once. What a person is asked at once should fit a screen.
@@ -180,19 +181,19 @@ pub struct AskTerms<'a> {
 /// How one call asks. Cheap to clone.
 #[derive(Clone)]
 pub struct Asking {
-    way: Way,
+    way: AskingMode,
 }
 
 #[derive(Clone)]
-enum Way {
+enum AskingMode {
     Nobody,
-    Request(Arc<Requests>),
+    Request(Arc<LegacyRequests>),
     Rounds(Arc<Mutex<Rounds>>),
 }
 
 /// What it takes to send a legacy client requests.
-struct Requests {
-    open: Arc<OpenAsks>,
+struct LegacyRequests {
+    open: Arc<PendingAsks>,
     outbox: Arc<dyn Outbox>,
     capabilities: Capabilities,
     revision: Revision,
@@ -203,9 +204,9 @@ struct Requests {
 impl fmt::Debug for Asking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.way {
-            Way::Nobody => "Asking(nobody)",
-            Way::Request(_) => "Asking(by request)",
-            Way::Rounds(_) => "Asking(in rounds)",
+            AskingMode::Nobody => "Asking(nobody)",
+            AskingMode::Request(_) => "Asking(by request)",
+            AskingMode::Rounds(_) => "Asking(in rounds)",
         })
     }
 }
@@ -214,41 +215,41 @@ impl Asking {
     /// There is nobody to ask.
     #[must_use]
     pub const fn nobody() -> Self {
-        Self { way: Way::Nobody }
+        Self { way: AskingMode::Nobody }
     }
 
     /// By requests to a legacy client, on the outbox of the call.
     pub(crate) fn by_request(
-        open: &Arc<OpenAsks>,
+        open: &Arc<PendingAsks>,
         outbox: &Arc<dyn Outbox>,
-        (revision, capabilities): (Revision, Capabilities),
+        peer: &Peer,
         cancellation: &Cancellation,
     ) -> Self {
-        let requests = Requests {
+        let requests = LegacyRequests {
             open: Arc::clone(open),
             outbox: Arc::clone(outbox),
-            capabilities,
-            revision,
+            capabilities: peer.capabilities,
+            revision: peer.revision,
             cancellation: cancellation.clone(),
             used: Mutex::default(),
         };
-        Self { way: Way::Request(Arc::new(requests)) }
+        Self { way: AskingMode::Request(Arc::new(requests)) }
     }
 
     /// By ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
-        Self { way: Way::Rounds(Arc::new(Mutex::new(rounds))) }
+        Self { way: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
     }
 
     /// Whether the client can be asked this.
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
         match &self.way {
-            Way::Nobody => false,
-            Way::Request(requests) => {
+            AskingMode::Nobody => false,
+            AskingMode::Request(requests) => {
                 requests.capabilities.has(kind) && requests.outbox.hearing() != Hearing::AnswerOnly
             }
-            Way::Rounds(rounds) => lock(rounds).supports(kind),
+            AskingMode::Rounds(rounds) => lock(rounds).supports(kind),
         }
     }
 
@@ -262,9 +263,11 @@ impl Asking {
             return Asked::Refused(AskError::Invalid(text));
         }
         match &self.way {
-            Way::Nobody => Asked::Refused(AskError::Unsupported(asks.first().map_or(QuestionKind::Form, kind_of))),
-            Way::Rounds(rounds) => lock(rounds).ask(asks, terms),
-            Way::Request(requests) => requests.ask(asks, terms).await,
+            AskingMode::Nobody => {
+                Asked::Refused(AskError::Unsupported(asks.first().map_or(QuestionKind::Form, kind_of)))
+            }
+            AskingMode::Rounds(rounds) => lock(rounds).ask(asks, terms),
+            AskingMode::Request(requests) => requests.ask(asks, terms).await,
         }
     }
 
@@ -273,16 +276,16 @@ impl Asking {
     #[must_use]
     pub fn chain(&self) -> Option<String> {
         match &self.way {
-            Way::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
-            Way::Nobody | Way::Request(_) => None,
+            AskingMode::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
+            AskingMode::Nobody | AskingMode::Request(_) => None,
         }
     }
 
     /// How the call ends whatever it gives, where asking has settled that.
     pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
         match &self.way {
-            Way::Rounds(rounds) => lock(rounds).take_ending(),
-            Way::Nobody | Way::Request(_) => None,
+            AskingMode::Rounds(rounds) => lock(rounds).take_ending(),
+            AskingMode::Nobody | AskingMode::Request(_) => None,
         }
     }
 }
@@ -295,7 +298,7 @@ fn kind_of(ask: &Ask) -> QuestionKind {
     ask.question.kind()
 }
 
-impl Requests {
+impl LegacyRequests {
     async fn ask(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
         let questions = match self.prepare(asks, terms) {
             Ok(questions) => questions,
@@ -325,14 +328,14 @@ impl Requests {
         Asked::Answered(answers)
     }
 
-    fn prepare(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Vec<Prepared>, AskError> {
+    fn prepare(&self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Result<Vec<PreparedQuestion>, AskError> {
         let mut used = lock(&self.used);
         let mut questions = Vec::with_capacity(asks.len());
         for ask in asks {
             if !self.capabilities.has(ask.question.kind()) {
                 return Err(AskError::Unsupported(ask.question.kind()));
             }
-            let question = Prepared::new(ask, terms.asker, self.revision)?;
+            let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
             question.fits(self.capabilities)?;
             question::note(&mut used, &question)?;
             questions.push(question);

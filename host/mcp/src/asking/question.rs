@@ -18,22 +18,22 @@ const URL_BYTES_MAX: usize = 2_048;
 
 /// A question that can be sent.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedQuestion {
     pub(super) key: String,
     pub(super) kind: QuestionKind,
     method: &'static str,
     params: Box<RawValue>,
     pub(super) form: Option<Form>,
-    pub(super) sampling: sampling::Needs,
+    pub(super) sampling: sampling::SamplingNeeds,
 }
 
-impl Prepared {
+impl PreparedQuestion {
     /// Checks a question and writes it for a revision.
     pub(super) fn new(ask: Ask, asker: Option<&str>, revision: Revision) -> Result<Self, AskError> {
         let Ask { key, question } = ask;
         let kind = question.kind();
         let rich = revision.features().rich_asks;
-        let (mut form, mut needs) = (None, sampling::Needs::default());
+        let (mut form, mut needs) = (None, sampling::SamplingNeeds::default());
         let mut out = Vec::new();
         let method = match question {
             Question::Form { message, schema_json } => {
@@ -109,7 +109,7 @@ impl Prepared {
 }
 
 /// Notes the key of a question among those that the call has used.
-pub(super) fn note(used: &mut Vec<String>, question: &Prepared) -> Result<(), AskError> {
+pub(super) fn note(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), AskError> {
     let key = &question.key;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(plain) {

@@ -12,27 +12,31 @@ use serde_json::value::RawValue;
 
 use super::capabilities::required;
 use super::state::{Remembered, StateKey, new_chain, now_ms, open, seal};
-use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, Prepared, QuestionKind, question};
-use crate::frame::{Body, ErrorCode, Object, RpcError, push_base64, scan};
-use crate::meta::SERVER_INFO;
+use super::{Answer, Ask, AskError, AskTerms, Asked, Capabilities, PreparedQuestion, QuestionKind, question};
+use crate::frame::{ErrorCode, Object, Params, RpcError, push_base64, scan};
+use crate::meta::{Peer, SERVER_INFO};
+use crate::method::Method;
 use crate::revision::Revision;
 
-/// What came with a call that may be a further round.
+/// The answers and the state that a further round of a call brings.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct RoundInput {
     responses: BTreeMap<String, Box<RawValue>>,
     state: Option<String>,
 }
 
-impl Given {
-    /// Reads `inputResponses` and `requestState` of a request.
-    pub(crate) fn read(body: &Body<'_>) -> Result<Self, RpcError> {
-        let state = body.param("requestState").map(|state| {
+impl RoundInput {
+    /// Reads `inputResponses` and `requestState` of a request. Legacy requests have neither.
+    pub(crate) fn read(params: &Params<'_>, revision: Revision) -> Result<Self, RpcError> {
+        if !revision.is_modern() {
+            return Ok(Self::default());
+        }
+        let state = params.get("requestState").map(|state| {
             scan::string(state)
                 .map(std::borrow::Cow::into_owned)
                 .ok_or_else(|| RpcError::params("params.requestState must be a string"))
         });
-        let responses = body.param("inputResponses").map(|responses| {
+        let responses = params.get("inputResponses").map(|responses| {
             let responses: Option<BTreeMap<String, Box<RawValue>>> =
                 Some(responses).filter(|text| scan::is_object(text)).and_then(|text| serde_json::from_str(text).ok());
             let responses = responses.ok_or_else(|| RpcError::params("params.inputResponses must be an object"))?;
@@ -76,7 +80,7 @@ impl Round<'_> {
     /// Arguments count by what they say, not by how they are written.
     fn digest(&self) -> String {
         let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
-        let text = serde_json::json!(["tools/call", self.tool, self.binding, sorted(arguments)]).to_string();
+        let text = serde_json::json!([Method::CallTool.name(), self.tool, self.binding, sorted(arguments)]).to_string();
         let mut out = Vec::new();
         push_base64(&mut out, digest(&SHA256, text.as_bytes()).as_ref());
         String::from_utf8_lossy(&out).into_owned()
@@ -115,7 +119,7 @@ pub(crate) struct Rounds {
 
 /// A result that asks for more.
 pub(crate) struct InputRequired {
-    requests: Vec<Prepared>,
+    requests: Vec<PreparedQuestion>,
     state: String,
 }
 
@@ -144,15 +148,10 @@ impl Rounds {
     ///
     /// # Errors
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
-    pub(crate) fn take_up(
-        key: &StateKey,
-        (revision, capabilities): (Revision, Capabilities),
-        round: &Round<'_>,
-        given: Given,
-    ) -> Result<Self, RpcError> {
+    pub(crate) fn take_up(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
         let request = round.digest();
         let (mut answered, mut asked, mut chain) = (Vec::new(), None, None);
-        if let Some(state) = &given.state {
+        if let Some(state) = &input.state {
             let remembered = open(key, state).ok_or_else(not_ours)?;
             if remembered.principal != round.principal {
                 return Err(RpcError::params("params.requestState belongs to another caller"));
@@ -171,14 +170,14 @@ impl Rounds {
         }
         Ok(Self {
             key: key.clone(),
-            revision,
-            capabilities,
+            revision: peer.revision,
+            capabilities: peer.capabilities,
             principal: round.principal.to_owned(),
             request,
             chain: chain.unwrap_or_else(new_chain),
             answered,
             asked,
-            responses: given.responses,
+            responses: input.responses,
             used: Vec::new(),
             ending: None,
         })
@@ -204,7 +203,7 @@ impl Rounds {
         let mut answers = Vec::with_capacity(asks.len());
         let mut missing = Vec::new();
         for ask in asks {
-            let question = match Prepared::new(ask, terms.asker, self.revision) {
+            let question = match PreparedQuestion::new(ask, terms.asker, self.revision) {
                 Ok(question) => question,
                 Err(error) => return Asked::Refused(error),
             };
@@ -214,21 +213,22 @@ impl Rounds {
             match self.answer(&question, terms) {
                 Ok(Some(answer)) => answers.push(answer),
                 Ok(None) => missing.push(question),
-                Err(Fault::Question(error)) => return Asked::Refused(error),
-                Err(Fault::Request(error)) => return self.end(Err(error)),
+                Err(RoundFault::Question(error)) => return Asked::Refused(error),
+                Err(RoundFault::Request(error)) => return self.end(Err(error)),
             }
         }
         if missing.is_empty() { Asked::Answered(answers) } else { self.require(missing, terms) }
     }
 
     /// The answer to one question, where there is one.
-    fn answer(&mut self, question: &Prepared, terms: AskTerms<'_>) -> Result<Option<Answer>, Fault> {
+    fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<Answer>, RoundFault> {
         let (key, digest) = (&question.key, question.digest());
-        let wrong = |text: String| Fault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
+        let wrong =
+            |text: String| RoundFault::Request(RpcError::params(format!("params.inputResponses[{key:?}]: {text}")));
         if let Some((_, asked, answer)) = self.answered.iter().find(|(known, ..)| known == key) {
             if *asked != digest {
                 let text = format!("{key:?} was another question when it was answered: a tool must ask the same again");
-                return Err(Fault::Question(AskError::Failed(text)));
+                return Err(RoundFault::Question(AskError::Failed(text)));
             }
             return question.read(answer, usize::MAX).map(Some).map_err(wrong);
         }
@@ -244,7 +244,7 @@ impl Rounds {
         Ok(Some(answer))
     }
 
-    fn require(&mut self, missing: Vec<Prepared>, terms: AskTerms<'_>) -> Asked {
+    fn require(&mut self, missing: Vec<PreparedQuestion>, terms: AskTerms<'_>) -> Asked {
         let lacking: Vec<QuestionKind> =
             missing.iter().map(|question| question.kind).filter(|kind| !self.capabilities.has(*kind)).collect();
         if !lacking.is_empty() {
@@ -278,7 +278,7 @@ impl Rounds {
 }
 
 /// Whose fault it is that there is no answer.
-enum Fault {
+enum RoundFault {
     Question(AskError),
     Request(RpcError),
 }

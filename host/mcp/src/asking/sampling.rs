@@ -23,13 +23,13 @@ const MEMBERS: [&str; 8] = [
 
 /// What the params need beside the capability to sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Needs {
+pub(super) struct SamplingNeeds {
     pub(super) tools: bool,
     pub(super) context: bool,
 }
 
 /// Checks the params; gives them as one line, and what they need.
-pub(super) fn params(text: &str, rich: bool) -> Result<(String, Needs), AskError> {
+pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), AskError> {
     let invalid = |what: String| AskError::Invalid(what);
     match scan::check_value(text, DEPTH_MAX) {
         Err(fault) => return Err(invalid(format!("its params are {fault}"))),
@@ -56,7 +56,7 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, Needs), AskError
     let context = params.get("includeContext").is_some_and(|value| value != "none");
     let tools = params.contains_key("tools") || params.contains_key("toolChoice");
     let line = serde_json::to_string(&params).map_err(|_| invalid("its params cannot be written".to_owned()))?;
-    Ok((line, Needs { tools, context }))
+    Ok((line, SamplingNeeds { tools, context }))
 }
 
 /// Whether it is a `SamplingMessage`; several blocks in one are known since 2025-11-25.

@@ -1,4 +1,4 @@
-//! Calls of tools: read, held back, begun, answered, cancelled.
+//! Calls of tools, in the order of their lives: read, queued, begun, run, answered; or cancelled.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,59 +9,51 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
+use super::dispatch::{Exchange, RequestCatalog};
 use super::reply::Reply;
-use super::resources::Reading;
-use super::{Open, Shared, State, text_param};
-use crate::asking::{Asking, Capabilities, Given, Round, Rounds};
+use super::resources::ResourceRead;
+use super::{OpenRequest, Shared, State};
+use crate::asking::{Asking, Round, RoundInput, Rounds};
 use crate::cancellation::Cancellation;
 use crate::content::CallResult;
 use crate::events::CallEvents;
-use crate::frame::{Body, ErrorCode, RequestId, RpcError, error_frame, result_frame, scan};
+use crate::frame::{ErrorCode, RequestId, RpcError, echo, error_frame, result_frame, scan};
 use crate::host::{Call, CallContext, Catalog, Host, leave_thread};
-use crate::meta::{ClientInfo, LogLevel, RequestMeta};
-use crate::observer::{self, Method};
-use crate::revision::{Revision, push_result};
+use crate::meta::{Peer, RequestMeta};
+use crate::method::Method;
+use crate::observer;
+use crate::revision::push_result;
 use crate::schema::Patience;
 use crate::tool::Tool;
 
-/// Bytes that a waiting call is taken to need beside its arguments.
-const WAITING_BYTES: usize = 512;
+/// Estimated memory of a queued call beside its arguments, in bytes.
+const QUEUED_BYTES: usize = 512;
 
-/// In which terms a call was made.
-pub(super) struct Caller {
-    pub(super) revision: Revision,
-    pub(super) client: Option<Arc<ClientInfo>>,
-    pub(super) log_level: Option<LogLevel>,
-    pub(super) capabilities: Capabilities,
-    /// The answers that it brings.
-    pub(super) given: Given,
-}
-
-/// Which call.
-pub(super) struct Wanted {
-    /// The tool, as it is listed.
+/// The call that a request asks for.
+pub(super) struct CallTarget {
+    /// The tool's name, as it is listed.
     pub(super) name: String,
     /// A JSON object.
     pub(super) arguments: Box<RawValue>,
-    /// The resource that the result is to be, where it is one.
-    pub(super) reads: Option<Reading>,
+    /// The resource that the result becomes, for `resources/read`.
+    pub(super) reads: Option<ResourceRead>,
+    /// The answers that the client brings.
+    pub(super) input: RoundInput,
 }
 
 /// A call that was read and has not begun.
-pub(super) struct Waiting {
+pub(super) struct QueuedCall<C> {
     id: RequestId,
     sequence: u64,
-    name: String,
-    arguments: Box<RawValue>,
-    reads: Option<Reading>,
+    catalog: RequestCatalog<C>,
+    target: CallTarget,
+    peer: Peer,
     context: CallContext,
     reply: Reply,
-    capabilities: Capabilities,
-    given: Given,
     bytes: usize,
 }
 
-/// A call that is not answered yet, as others see it.
+/// A call that is not answered yet, as other requests see it.
 pub(super) struct OpenCall {
     sequence: u64,
     cancellation: Cancellation,
@@ -69,189 +61,176 @@ pub(super) struct OpenCall {
     reply: Reply,
 }
 
+impl CallTarget {
+    fn method(&self) -> Method {
+        if self.reads.is_some() { Method::ReadResource } else { Method::CallTool }
+    }
+}
+
+impl OpenCall {
+    /// Ends the call without an answer.
+    fn abandon(&self) {
+        self.events.end();
+        self.cancellation.cancel();
+        self.reply.nothing();
+    }
+}
+
 impl<H: Host> Shared<H> {
-    /// Reads a call and begins it, or holds it back.
-    pub(super) fn call(
-        self: &Arc<Self>,
-        id: &RequestId,
-        body: &Body<'_>,
-        reply: &Reply,
-        caller: Caller,
-    ) -> Result<(), RpcError> {
-        let name = text_param(body, "name")?.into_owned();
-        let arguments = body.param("arguments").unwrap_or("{}");
+    /// Reads a call of a tool and begins or queues it.
+    pub(super) fn call_tool(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+        let params = &exchange.request.params;
+        let input = RoundInput::read(params, exchange.peer.revision)?;
+        let name = params.string("name")?.into_owned();
+        let arguments = params.get("arguments").unwrap_or("{}");
         if !scan::is_object(arguments) {
             return Err(RpcError::params("params.arguments must be an object"));
         }
-        let arguments = RawValue::from_string(arguments.to_owned())
-            .map_err(|_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept"))?;
-        self.start((id, body), reply, caller, Wanted { name, arguments, reads: None })
+        let arguments = raw(arguments.to_owned())?;
+        self.start(exchange, CallTarget { name, arguments, reads: None, input })
     }
 
-    /// The same for a call whose tool and arguments are known.
-    pub(super) fn start(
-        self: &Arc<Self>,
-        (id, body): (&RequestId, &Body<'_>),
-        reply: &Reply,
-        caller: Caller,
-        wanted: Wanted,
-    ) -> Result<(), RpcError> {
-        let Wanted { name, arguments, reads } = wanted;
-        let meta = RequestMeta::read(body)?;
+    /// Begins a call whose target is known, or queues it.
+    pub(super) fn start(self: &Arc<Self>, exchange: Exchange<'_, H>, target: CallTarget) -> Result<(), RpcError> {
+        let Exchange { request, reply, peer, catalog } = exchange;
+        let meta = RequestMeta::read(&request.params)?;
         let outbox = Arc::clone(reply.outbox());
-        let events = CallEvents::new(outbox, caller.revision, meta.progress_token, caller.log_level);
         let context = CallContext {
-            request_id: id.to_string(),
-            revision: caller.revision,
+            request_id: request.id.to_string(),
+            revision: peer.revision,
             caller: self.caller.clone(),
-            client: caller.client,
-            trace: meta.trace.or_else(|| reply.outbox().trace()),
+            client: peer.client.clone(),
+            trace: meta.trace.or_else(|| outbox.trace()),
             meta_json: meta.rest,
             cancellation: Cancellation::new(),
-            events,
+            events: CallEvents::new(outbox, peer.revision, meta.progress_token, peer.log_level),
             // Known when the tool is.
             asking: Asking::nobody(),
         };
-        let (capabilities, given) = (caller.capabilities, caller.given);
-        let bytes = WAITING_BYTES + arguments.get().len() + context.meta_json.len() + name.len() + given.bytes();
-        let (id, reply) = (id.clone(), reply.clone());
-        let waiting = Waiting { id, sequence: 0, name, arguments, reads, context, reply, capabilities, given, bytes };
-        if let Some(waiting) = self.admit(waiting) {
-            self.begin(waiting);
+        let read = target.arguments.get().len() + target.name.len() + target.input.bytes();
+        let bytes = QUEUED_BYTES + read + context.meta_json.len();
+        let (id, reply) = (request.id.clone(), reply.clone());
+        let queued = QueuedCall { id, sequence: 0, catalog, target, peer, context, reply, bytes };
+        if let Some(queued) = self.admit(queued) {
+            self.begin(queued);
         }
         Ok(())
     }
 
-    /// Enters a call among the open ones; gives it back if it may begin now.
-    fn admit(&self, mut waiting: Waiting) -> Option<Waiting> {
+    /// Enters a call among the open ones, and queues it; gives it back if it may begin now.
+    fn admit(&self, mut call: QueuedCall<H::Catalog>) -> Option<QueuedCall<H::Catalog>> {
         let congested = self.outbox.congested();
         let mut state = self.state();
         state.sequence += 1;
-        waiting.sequence = state.sequence;
+        call.sequence = state.sequence;
         let open = OpenCall {
-            sequence: waiting.sequence,
-            cancellation: waiting.context.cancellation.clone(),
-            events: waiting.context.events.clone(),
-            reply: waiting.reply.clone(),
+            sequence: call.sequence,
+            cancellation: call.context.cancellation.clone(),
+            events: call.context.events.clone(),
+            reply: call.reply.clone(),
         };
-        state.open.insert(waiting.id.clone(), Open::Call(open));
+        state.open.insert(call.id.clone(), OpenRequest::Call(open));
         let free = state.active < self.server.options.in_flight_max.max(1);
-        if free && state.waiting.is_empty() && !congested {
+        if free && state.queue.is_empty() && !congested {
             state.active += 1;
-            return Some(waiting);
+            return Some(call);
         }
-        state.waiting_bytes += waiting.bytes;
-        state.waiting.push_back(waiting);
+        state.queue_bytes += call.bytes;
+        state.queue.push_back(call);
         None
     }
 
-    /// Begins calls that wait, as many as may run.
-    pub(super) fn begin_waiting(self: &Arc<Self>) {
+    /// Begins queued calls, as many as may run.
+    pub(super) fn begin_queued(self: &Arc<Self>) {
         while !self.outbox.congested() {
-            let Some(waiting) = self.state().next_waiting(self.server.options.in_flight_max.max(1)) else { return };
-            self.begin(waiting);
+            let Some(queued) = self.state().next_queued(self.server.options.in_flight_max.max(1)) else { return };
+            self.begin(queued);
         }
     }
 
     /// Begins one call that holds a permit.
-    fn begin(self: &Arc<Self>, waiting: Waiting) {
-        let Waiting { id, sequence, name, arguments, reads, mut context, reply, capabilities, given, .. } = waiting;
-        let slot = Slot { shared: Arc::clone(self), id, sequence, reply, settled: false };
-        let method = if reads.is_some() { Method::ReadResource } else { Method::CallTool };
-        let catalog = self.server.host.snapshot();
+    fn begin(self: &Arc<Self>, call: QueuedCall<H::Catalog>) {
+        let QueuedCall { id, sequence, catalog, target, peer, mut context, reply, .. } = call;
+        let permit = CallPermit { shared: Arc::clone(self), id, sequence, reply, settled: false };
+        let catalog = catalog.get(&*self.server.host);
         let view = catalog.view(&context.caller);
-        let Some((place, tool)) = view.as_deref().unwrap_or_else(|| catalog.tools()).find(&name) else {
-            let error = RpcError::params(format!("Unknown tool: {}", crate::frame::echo(&name)));
-            self.refused(method, &context, &error);
-            let frame = error_frame(Some(&slot.id), &error);
-            return slot.settle(frame);
+        let Some((index, tool)) = view.as_deref().unwrap_or_else(|| catalog.tools()).find(&target.name) else {
+            let error = RpcError::params(format!("Unknown tool: {}", echo(&target.name)));
+            self.observe_refused(target.method(), &context, &error);
+            let frame = error_frame(Some(&permit.id), &error);
+            return permit.settle(frame);
         };
-        // Whoever reads a resource repeats its address, not the arguments of the tool behind it.
-        let mirrored = slot.reply.outbox().mirrored().filter(|_| reads.is_none());
-        if let Err(error) = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &arguments)) {
-            self.refused(method, &context, &error);
-            return slot.refuse(&error);
-        }
-        let tool = Arc::clone(tool);
-        let binding = catalog.asks(place);
-        let asking = self.asking(&slot.reply, &context, capabilities, given, (&name, binding, &arguments));
+        // A reader of a resource repeats its address in headers, not the arguments of the tool behind it.
+        let mirrored = permit.reply.outbox().mirrored().filter(|_| target.reads.is_none());
+        let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
+        let method = target.method();
+        let CallTarget { name, arguments, reads, input } = target;
+        let asking = compared.and_then(|()| {
+            let Some(binding) = catalog.asks(index) else { return input.refuse_state().map(|()| Asking::nobody()) };
+            if !peer.revision.is_modern() {
+                let outbox = permit.reply.outbox();
+                return Ok(Asking::by_request(&self.asks, outbox, &peer, &context.cancellation));
+            }
+            let principal = self.caller.name();
+            let round = Round { principal, tool: &name, binding: &binding, arguments: &arguments };
+            Rounds::take_up(&self.server.options.state_key, &peer, &round, input).map(Asking::in_rounds)
+        });
         match asking {
             Ok(asking) => context.asking = asking,
             Err(error) => {
-                self.refused(method, &context, &error);
-                return slot.refuse(&error);
+                self.observe_refused(method, &context, &error);
+                return permit.refuse(&error);
             }
         }
-        let call = Call { tool: place, arguments, context };
-        self.executor.run(Box::pin(run(slot, catalog, (tool, reads), call)));
+        let (catalog, tool) = (Arc::clone(catalog), Arc::clone(tool));
+        let call = Call { tool: index, arguments, context };
+        self.executor.run(Box::pin(StartedCall { permit, catalog, tool, reads, call }.run()));
     }
 
-    /// Tells whoever observes it of a call that the catalog does not see.
-    fn refused(&self, method: Method, context: &CallContext, error: &RpcError) {
+    /// Tells the observer of a call that the catalog does not see.
+    fn observe_refused(&self, method: Method, context: &CallContext, error: &RpcError) {
         if let Some(observer) = self.server.host.observer() {
             observer::refused(observer, method, context, error);
         }
     }
 
-    /// How a call asks: a legacy client by requests, a modern one in rounds, of which this may be a further one.
-    fn asking(
-        &self,
-        reply: &Reply,
-        context: &CallContext,
-        capabilities: Capabilities,
-        given: Given,
-        (tool, binding, arguments): (&str, Option<String>, &RawValue),
-    ) -> Result<Asking, RpcError> {
-        let Some(binding) = binding else { return given.refuse_state().map(|()| Asking::nobody()) };
-        let terms = (context.revision, capabilities);
-        if !context.revision.is_modern() {
-            return Ok(Asking::by_request(&self.asks, reply.outbox(), terms, &context.cancellation));
-        }
-        let round = Round { principal: self.caller.name(), tool, binding: &binding, arguments };
-        Rounds::take_up(&self.server.options.state_key, terms, &round, given).map(Asking::in_rounds)
-    }
-
-    /// Stops a call or ends a subscription, as its caller asked; nothing more is sent for it.
+    /// Stops a call or ends a subscription, as its client asked. Nothing more is sent for it.
     pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) {
         let removed = self.state().remove(id);
-        let Some(Open::Call(call)) = removed else { return };
-        call.events.end();
-        call.cancellation.cancel();
-        call.reply.nothing();
+        let Some(OpenRequest::Call(call)) = removed else { return };
+        call.abandon();
         self.outbox.notice();
     }
 
-    /// Stops everything that is open and answers nothing of it: the client is gone.
+    /// Stops everything that is open and answers none of it: the client is gone.
     pub(super) fn abandon(self: &Arc<Self>) {
-        let (open, waiting) = {
+        let (open, queue) = {
             let mut state = self.state();
-            state.waiting_bytes = 0;
-            (std::mem::take(&mut state.open), std::mem::take(&mut state.waiting))
+            state.queue_bytes = 0;
+            (std::mem::take(&mut state.open), std::mem::take(&mut state.queue))
         };
-        drop(waiting);
+        drop(queue);
         for open in open.into_values() {
-            if let Open::Call(call) = open {
-                call.events.end();
-                call.cancellation.cancel();
-                call.reply.nothing();
+            if let OpenRequest::Call(call) = open {
+                call.abandon();
             }
         }
     }
 
-    /// Cancels what runs and refuses what waits.
+    /// Cancels running calls and refuses queued ones.
     pub(super) fn cancel_all(self: &Arc<Self>) {
         let mut state = self.state();
-        let refused = std::mem::take(&mut state.waiting);
-        state.waiting_bytes = 0;
-        for waiting in &refused {
-            state.open.remove(&waiting.id);
+        let refused = std::mem::take(&mut state.queue);
+        state.queue_bytes = 0;
+        for queued in &refused {
+            state.open.remove(&queued.id);
         }
         let running: Vec<Cancellation> = state
             .open
             .values()
             .filter_map(|open| match open {
-                Open::Call(call) => Some(call.cancellation.clone()),
-                Open::Subscription(_) => None,
+                OpenRequest::Call(call) => Some(call.cancellation.clone()),
+                OpenRequest::Subscription(_) => None,
             })
             .collect();
         drop(state);
@@ -259,32 +238,32 @@ impl<H: Host> Shared<H> {
             cancellation.cancel();
         }
         let error = RpcError::new(ErrorCode::Internal, "The server is shutting down");
-        for waiting in refused {
-            waiting.reply.send(Some(&waiting.id), error_frame(Some(&waiting.id), &error));
+        for queued in refused {
+            queued.reply.send(Some(&queued.id), error_frame(Some(&queued.id), &error));
         }
         self.outbox.flush();
     }
 }
 
-impl State {
-    /// Takes the next call that may begin, giving it a permit.
-    fn next_waiting(&mut self, in_flight_max: usize) -> Option<Waiting> {
+impl<C> State<C> {
+    /// Takes the next call that may begin, and gives it a permit.
+    fn next_queued(&mut self, in_flight_max: usize) -> Option<QueuedCall<C>> {
         if self.active >= in_flight_max {
             return None;
         }
-        let waiting = self.waiting.pop_front()?;
-        self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes);
+        let queued = self.queue.pop_front()?;
+        self.queue_bytes = self.queue_bytes.saturating_sub(queued.bytes);
         self.active += 1;
-        Some(waiting)
+        Some(queued)
     }
 
-    /// Takes an open request out, and with it a call that waits.
-    fn remove(&mut self, id: &RequestId) -> Option<Open> {
+    /// Takes an open request out, from the queue too.
+    fn remove(&mut self, id: &RequestId) -> Option<OpenRequest> {
         let open = self.open.remove(id)?;
-        if let Open::Call(call) = &open {
-            let place = self.waiting.iter().position(|waiting| waiting.sequence == call.sequence);
-            if let Some(waiting) = place.and_then(|place| self.waiting.remove(place)) {
-                self.waiting_bytes = self.waiting_bytes.saturating_sub(waiting.bytes);
+        if let OpenRequest::Call(call) = &open {
+            let position = self.queue.iter().position(|queued| queued.sequence == call.sequence);
+            if let Some(queued) = position.and_then(|position| self.queue.remove(position)) {
+                self.queue_bytes = self.queue_bytes.saturating_sub(queued.bytes);
             }
         }
         Some(open)
@@ -292,7 +271,7 @@ impl State {
 }
 
 /// The permit of one call that has begun, and its duty to be settled. Dropped unsettled, it answers with an error.
-struct Slot<H: Host> {
+struct CallPermit<H: Host> {
     shared: Arc<Shared<H>>,
     id: RequestId,
     sequence: u64,
@@ -300,13 +279,13 @@ struct Slot<H: Host> {
     settled: bool,
 }
 
-impl<H: Host> Slot<H> {
+impl<H: Host> CallPermit<H> {
     /// Gives the permit back and sends the frame, unless the call was cancelled meanwhile.
     fn settle(mut self, frame: Vec<u8>) {
         self.settle_with(|reply, id| reply.send(Some(id), frame));
     }
 
-    /// The same with an error that says why the call has no result.
+    /// Gives the permit back with an error that says why the call has no result.
     fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
@@ -317,11 +296,11 @@ impl<H: Host> Slot<H> {
             let mut state = self.shared.state();
             state.active = state.active.saturating_sub(1);
             match state.open.get(&self.id) {
-                Some(Open::Call(call)) if call.sequence == self.sequence => state.open.remove(&self.id),
+                Some(OpenRequest::Call(call)) if call.sequence == self.sequence => state.open.remove(&self.id),
                 _ => None,
             }
         };
-        if let Some(Open::Call(call)) = answered {
+        if let Some(OpenRequest::Call(call)) = answered {
             call.events.end();
             answer(&self.reply, &self.id);
             self.reply.outbox().flush();
@@ -329,7 +308,7 @@ impl<H: Host> Slot<H> {
     }
 }
 
-impl<H: Host> Drop for Slot<H> {
+impl<H: Host> Drop for CallPermit<H> {
     fn drop(&mut self) {
         if !self.settled {
             let error = RpcError::new(ErrorCode::Internal, "The call was abandoned before it ended");
@@ -339,43 +318,51 @@ impl<H: Host> Drop for Slot<H> {
     }
 }
 
-/// One call from its arguments to its reply.
-async fn run<H: Host>(
-    slot: Slot<H>,
+/// A call that has begun.
+struct StartedCall<H: Host> {
+    permit: CallPermit<H>,
     catalog: Arc<H::Catalog>,
-    (tool, reads): (Arc<Tool>, Option<Reading>),
+    tool: Arc<Tool>,
+    reads: Option<ResourceRead>,
     call: Call,
-) {
-    let shared = Arc::clone(&slot.shared);
-    let revision = call.context.revision;
-    let features = revision.features();
-    let asking = call.context.asking.clone();
-    let work = async {
-        let result = perform(catalog, tool, call).await;
-        if reads.is_none() {
-            shared.keep_resources(&result);
-        }
-        let (id, identity) = (&slot.id, &shared.server.identity);
-        match (asking.ending(), &reads) {
-            (None, Some(reading)) => shared.read(id, reading, result, revision),
-            (None, None) => Ok(result_frame(id, |out| push_result(out, &result, features, identity))),
-            // What it has asked its client in rounds is the answer.
-            (Some(Ok(required)), _) => Ok(result_frame(id, |out| required.push(out, identity))),
-            (Some(Err(error)), _) => Err(error),
-        }
-    };
-    let internal = || Ok(error_frame(Some(&slot.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
-    match caught(work).await.unwrap_or_else(internal) {
-        Ok(frame) => slot.settle(frame),
-        Err(error) => slot.refuse(&error),
-    }
-    shared.begin_waiting();
-    shared.outbox.notice();
 }
 
+impl<H: Host> StartedCall<H> {
+    /// Runs the call, from its arguments to its reply.
+    async fn run(self) {
+        let Self { permit, catalog, tool, reads, call } = self;
+        let shared = Arc::clone(&permit.shared);
+        let revision = call.context.revision;
+        let asking = call.context.asking.clone();
+        let work = async {
+            let index = call.tool;
+            let result = perform(Arc::clone(&catalog), tool, call).await;
+            if reads.is_none() {
+                shared.keep_resources(catalog.origin(index), &result);
+            }
+            let (id, identity) = (&permit.id, &shared.server.identity);
+            match (asking.ending(), &reads) {
+                (None, Some(read)) => shared.contents_of(id, read, result, revision),
+                (None, None) => Ok(result_frame(id, |out| push_result(out, &result, revision.features(), identity))),
+                // The questions to the client are the answer.
+                (Some(Ok(required)), _) => Ok(result_frame(id, |out| required.push(out, identity))),
+                (Some(Err(error)), _) => Err(error),
+            }
+        };
+        let internal = || Ok(error_frame(Some(&permit.id), &RpcError::new(ErrorCode::Internal, "Internal error")));
+        match caught(work).await.unwrap_or_else(internal) {
+            Ok(frame) => permit.settle(frame),
+            Err(error) => permit.refuse(&error),
+        }
+        shared.begin_queued();
+        shared.outbox.notice();
+    }
+}
+
+/// Checks the arguments and runs the call.
 async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> CallResult {
-    if let Some(objection) = catalog.objection(&call) {
-        return objection;
+    if let Some(refusal) = catalog.refuse_early(&call) {
+        return refusal;
     }
     let until = catalog.deadline(call.tool).and_then(|deadline| Instant::now().checked_add(deadline));
     let mut patience = Patience { until, cancellation: None };
@@ -385,13 +372,13 @@ async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> Ca
         leave_thread().await;
     }
     if let Err(problems) = tool.check_arguments(&call.arguments, &patience) {
-        catalog.refused(&call, &problems);
+        catalog.arguments_refused(&call, &problems);
         return tool.refuse_arguments(&problems);
     }
     catalog.call(call).await.into_result()
 }
 
-/// Polls to the end; `None` if that panicked. The panic's message goes where the process's panics go.
+/// Polls to the end; `None` after a panic. The panic's message goes where the process's panics go.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -400,4 +387,10 @@ async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
         Err(_panic) => Poll::Ready(None),
     })
     .await
+}
+
+/// Arguments as they are passed on.
+pub(super) fn raw(arguments: String) -> Result<Box<RawValue>, RpcError> {
+    let error = |_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept");
+    RawValue::from_string(arguments).map_err(error)
 }

@@ -2,7 +2,7 @@
 //! Sans-IO: frames come in through [`Connection::receive`] and leave through an [`Outbox`].
 
 mod calls;
-mod methods;
+mod dispatch;
 mod page;
 mod reply;
 mod resources;
@@ -11,18 +11,19 @@ mod subscriptions;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::asking::{Capabilities, OpenAsks, ReplyText};
+use crate::asking::{PendingAsks, ReplyText};
 use crate::caller::Caller;
-use crate::frame::{Body, Entry, Incoming, Message, RequestId, RpcError, decode, error_frame, scan};
+use crate::frame::{Entry, Incoming, Message, Params, Request, RequestId, RpcError, decode, error_frame};
 use crate::host::{Executor, Host, Outbox};
-use crate::meta::{ClientInfo, LogLevel};
-use crate::observer::Watched;
+use crate::meta::Peer;
+use crate::method::Notification;
+use crate::observer::RequestReport;
 use crate::resources::Holder;
 use crate::revision::Revision;
 use crate::server::Server;
 
-use calls::{OpenCall, Waiting};
-use reply::{Collector, Reply};
+use calls::{OpenCall, QueuedCall};
+use reply::{BatchReplies, Reply};
 
 /// Whether a connection takes further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,14 +109,14 @@ impl<H: Host> Connection<H> {
 
     /// Begins calls that had to wait. To be called when the outbox is no longer congested.
     pub fn resume(&self) {
-        self.shared.begin_waiting();
+        self.shared.begin_queued();
     }
 
     /// Whether no call is running or waiting.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let state = self.shared.state();
-        state.active == 0 && state.waiting.is_empty()
+        state.active == 0 && state.queue.is_empty()
     }
 
     /// Ends every subscription with its final result. To be called when the server or the client leaves.
@@ -167,10 +168,10 @@ struct Shared<H: Host> {
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
     /// What this host asks the client.
-    asks: Arc<OpenAsks>,
+    asks: Arc<PendingAsks>,
     /// Tells it from all others, where it lasts longer than a request.
     number: OnceLock<u64>,
-    state: Mutex<State>,
+    state: Mutex<State<H::Catalog>>,
 }
 
 impl<H: Host> Drop for Shared<H> {
@@ -181,48 +182,50 @@ impl<H: Host> Drop for Shared<H> {
     }
 }
 
-#[derive(Default)]
-struct State {
+struct State<C> {
     session: Option<Session>,
     /// Requests that are not answered yet, in an order that does not change from run to run.
-    open: BTreeMap<RequestId, Open>,
-    waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
+    open: BTreeMap<RequestId, OpenRequest>,
+    queue: VecDeque<QueuedCall<C>>,
+    queue_bytes: usize,
     /// Calls whose future has not ended, cancelled ones included.
     active: usize,
-    /// Tells a call from a later one that reuses its id.
+    /// The number of the last call. It tells a call from a later one that reuses its id.
     sequence: u64,
-    /// The server knows it as one to tell of a changed list.
-    hears: bool,
+    /// The server tells this connection of a changed list.
+    listens: bool,
 }
 
-/// What `initialize` settled.
+impl<C> Default for State<C> {
+    fn default() -> Self {
+        let (session, open, queue) = Default::default();
+        Self { session, open, queue, queue_bytes: 0, active: 0, sequence: 0, listens: false }
+    }
+}
+
+/// A legacy session, from `initialize` on.
 #[derive(Clone)]
 struct Session {
-    revision: Revision,
-    client: Arc<ClientInfo>,
-    log_level: Option<LogLevel>,
-    /// What it can be asked.
-    capabilities: Capabilities,
-    /// The client has said `notifications/initialized`.
+    peer: Peer,
+    /// The client has sent `notifications/initialized`.
     ready: bool,
 }
 
 /// One request that is not answered yet.
-enum Open {
+enum OpenRequest {
     Call(OpenCall),
     Subscription(subscriptions::Subscription),
 }
 
 impl<H: Host> Shared<H> {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<H::Catalog>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn gate(&self) -> Gate {
         let options = &self.server.options;
         let state = self.state();
-        let full = state.waiting.len() >= options.pending_calls_max || state.waiting_bytes >= options.pending_bytes_max;
+        let full = state.queue.len() >= options.pending_calls_max || state.queue_bytes >= options.pending_bytes_max;
         if full || self.outbox.congested() { Gate::Full } else { Gate::Open }
     }
 
@@ -233,7 +236,7 @@ impl<H: Host> Shared<H> {
 
     /// Has the server tell it of a changed list from now on.
     fn hear(self: &Arc<Self>) {
-        if !std::mem::replace(&mut self.state().hears, true) {
+        if !std::mem::replace(&mut self.state().listens, true) {
             self.server.enter(self.listener());
         }
     }
@@ -254,16 +257,16 @@ impl<H: Host> Shared<H> {
     }
 
     fn batch(self: &Arc<Self>, entries: Vec<Entry<'_>>, outbox: &Arc<dyn Outbox>) {
-        let takes = self.state().session.as_ref().is_some_and(|session| session.revision.features().batches);
+        let takes = self.state().session.as_ref().is_some_and(|session| session.peer.revision.features().batches);
         if !takes {
             let error = RpcError::request("Only revision 2025-03-26 has batches");
             return outbox.refuse(error_frame(None, &error), error.code);
         }
-        let collector = Collector::open(Arc::clone(outbox));
+        let replies = BatchReplies::open(Arc::clone(outbox));
         for entry in entries {
-            self.entry(entry, collector.reply());
+            self.entry(entry, replies.reply());
         }
-        collector.close();
+        replies.close();
     }
 
     fn entry(self: &Arc<Self>, entry: Entry<'_>, reply: Reply) {
@@ -275,48 +278,46 @@ impl<H: Host> Shared<H> {
                 }
                 reply.nothing();
             }
-            Ok(Message::Notification(body)) => {
-                self.notification(&body);
+            Ok(Message::Notification { kind, params }) => {
+                if let Some(kind) = kind.filter(|_| params.fault.is_none()) {
+                    self.notification(kind, &params);
+                }
                 reply.nothing();
             }
-            Ok(Message::Request { id, body }) => {
-                if let Err(error) = self.observed(&id, &body, &reply) {
-                    reply.refuse(Some(&id), &error);
+            Ok(Message::Request(request)) => {
+                if let Err(error) = self.observed(&request, &reply) {
+                    reply.refuse(Some(&request.id), &error);
                 }
             }
         }
     }
 
-    /// Answers a request, or begins to, and tells whoever observes it.
-    fn observed(self: &Arc<Self>, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
-        let Some(observer) = self.server.host.observer() else { return self.request(id, body, reply) };
-        let watched = Watched::begin(observer, body, (id, &self.caller), || reply.outbox().trace());
-        let answered = self.request(id, body, reply);
+    /// Answers a request, or begins to, and tells the observer.
+    fn observed(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+        let Some(observer) = self.server.host.observer() else { return self.request(request, reply) };
+        let watched = RequestReport::begin(observer, request, &self.caller, || reply.outbox().trace());
+        let answered = self.request(request, reply);
         watched.answered(answered.as_ref().err());
         answered
     }
 
-    fn notification(self: &Arc<Self>, body: &Body<'_>) {
-        if body.fault.is_some() {
-            return;
-        }
-        match body.method.as_ref() {
-            "notifications/cancelled" => {
-                if let Some(id) = body.param("requestId").and_then(RequestId::parse) {
+    fn notification(self: &Arc<Self>, kind: Notification, params: &Params<'_>) {
+        match kind {
+            Notification::Cancelled => {
+                if let Some(id) = params.get("requestId").and_then(RequestId::parse) {
                     self.cancel(&id);
                 }
             }
-            "notifications/initialized" => {
+            Notification::Initialized => {
                 if let Some(session) = &mut self.state().session {
                     session.ready = true;
                 }
             }
-            _ => {}
+            // The server's own, which mean nothing from a client.
+            Notification::Message
+            | Notification::Progress
+            | Notification::Acknowledged
+            | Notification::ToolsChanged => {}
         }
     }
-}
-
-/// A member of `params` that has to be a string.
-fn text_param<'b>(body: &'b Body<'_>, key: &str) -> Result<std::borrow::Cow<'b, str>, RpcError> {
-    body.param(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
 }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crate::frame::{RpcError, scan};
-use crate::resources::{DeclaredResource, Kept};
+use crate::resources::{DeclaredResource, KeptResource};
 use crate::revision::{Revision, push_declared, push_resource};
 
 /// Bytes of one page, past its first entry. 256 KiB: sixteen of the longest entries that are kept, and thousands of common ones.
@@ -17,7 +17,7 @@ const MARK_DIGITS: usize = 16;
 
 /// Where a page begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PageStart {
     /// At this one of what is declared.
     Declared(usize),
     /// Behind the one of this number, of what is kept: what is kept or put away meanwhile moves nothing.
@@ -25,17 +25,17 @@ enum Place {
 }
 
 /// A page while it is filled.
-pub(super) struct Page {
+pub(super) struct ResourcePage {
     /// Tells what is declared from what was declared before: a cursor holds for that alone.
     mark: u64,
-    begins: Place,
+    begins: PageStart,
     entries_max: usize,
     entries: usize,
     json: Vec<u8>,
-    next: Option<Place>,
+    next: Option<PageStart>,
 }
 
-impl Page {
+impl ResourcePage {
     /// An empty one that begins where a cursor (its JSON text) says, at the start without one.
     ///
     /// # Errors
@@ -47,18 +47,18 @@ impl Page {
     ) -> Result<Self, RpcError> {
         let mark = mark_of(declared);
         let begins = match cursor {
-            Some(cursor) => Place::read(cursor, mark, declared.len())?,
-            None => Place::Declared(0),
+            Some(cursor) => PageStart::read(cursor, mark, declared.len())?,
+            None => PageStart::Declared(0),
         };
         Ok(Self { mark, begins, entries_max: entries_max.max(1), entries: 0, json: Vec::new(), next: None })
     }
 
     /// Takes in what is declared, as far as there is room.
     pub(super) fn take_declared(&mut self, declared: &[&DeclaredResource], revision: Revision) {
-        let Place::Declared(first) = self.begins else { return };
+        let PageStart::Declared(first) = self.begins else { return };
         for (place, declared) in declared.iter().enumerate().skip(first) {
             if !self.push(|out| push_declared(out, declared, revision.features())) {
-                self.next = Some(Place::Declared(place));
+                self.next = Some(PageStart::Declared(place));
                 return;
             }
         }
@@ -68,20 +68,20 @@ impl Page {
     pub(super) fn take_kept(
         &mut self,
         declared: &[&DeclaredResource],
-        after: impl FnOnce(u64) -> Vec<Arc<Kept>>,
+        after: impl FnOnce(u64) -> Vec<Arc<KeptResource>>,
         revision: Revision,
     ) {
         if self.next.is_some() {
             return;
         }
         let first = match self.begins {
-            Place::Declared(_) => 0,
-            Place::Kept(number) => number,
+            PageStart::Declared(_) => 0,
+            PageStart::Kept(number) => number,
         };
         let declared: HashSet<&str> = declared.iter().map(|declared| declared.uri.as_str()).collect();
         for kept in after(first).iter().filter(|kept| !declared.contains(kept.uri.as_str())) {
             if !self.push(|out| push_resource(out, kept, revision.features())) {
-                self.next = Some(Place::Kept(kept.number.saturating_sub(1)));
+                self.next = Some(PageStart::Kept(kept.number.saturating_sub(1)));
                 return;
             }
         }
@@ -96,8 +96,8 @@ impl Page {
     pub(super) fn next_cursor(&self) -> Option<String> {
         let mark = self.mark;
         self.next.map(|next| match next {
-            Place::Declared(place) => format!("{mark:016x}d{place:x}"),
-            Place::Kept(number) => format!("{mark:016x}k{number:x}"),
+            PageStart::Declared(place) => format!("{mark:016x}d{place:x}"),
+            PageStart::Kept(number) => format!("{mark:016x}k{number:x}"),
         })
     }
 
@@ -120,7 +120,7 @@ impl Page {
     }
 }
 
-impl Place {
+impl PageStart {
     fn read(cursor: &str, mark: u64, declared: usize) -> Result<Self, RpcError> {
         let unknown = || RpcError::params("params.cursor is not one that this server gave out");
         let text = scan::string(cursor).ok_or_else(unknown)?;
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// A number as [`Page::next_cursor`] writes it.
+/// A number as [`ResourcePage::next_cursor`] writes it.
 fn hex(digits: &str) -> Option<u64> {
     let plain = digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     u64::from_str_radix(digits, 16).ok().filter(|_| plain)
@@ -182,7 +182,7 @@ mod tests {
         let all: Vec<&DeclaredResource> = all.iter().collect();
         let (mut cursor, mut sizes) = (None::<String>, Vec::new());
         loop {
-            let mut page = Page::from(cursor.as_deref(), &all, 3).unwrap();
+            let mut page = ResourcePage::from(cursor.as_deref(), &all, 3).unwrap();
             page.take_declared(&all, Revision::V2026_07_28);
             sizes.push(page.entries);
             let Some(next) = page.next_cursor() else { break };
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_page_ends_where_its_bytes_do_and_has_one_entry_at_the_least() {
-        let mut page = Page::from(None, &[], 100).unwrap();
+        let mut page = ResourcePage::from(None, &[], 100).unwrap();
         assert!(page.push(|out| out.extend(vec![b'x'; 2 * PAGE_BYTES_MAX])));
         assert!(!page.push(|out| out.push(b'x')));
         assert_eq!(page.json().len(), 2 * PAGE_BYTES_MAX);
@@ -219,10 +219,10 @@ mod tests {
             "\"+123456789abcdefk1\"".to_owned(),
             "\"ääääääääk1\"".to_owned(),
         ] {
-            let error = Page::from(Some(&cursor), &all, 3).err().unwrap();
+            let error = ResourcePage::from(Some(&cursor), &all, 3).err().unwrap();
             assert_eq!(error.message, "params.cursor is not one that this server gave out", "{cursor}");
         }
-        let stale = Page::from(Some(&format!("\"{:016x}k1\"", mark ^ 1)), &all, 3).err().unwrap();
+        let stale = ResourcePage::from(Some(&format!("\"{:016x}k1\"", mark ^ 1)), &all, 3).err().unwrap();
         assert!(stale.message.contains("stale"), "{}", stale.message);
     }
 }

@@ -12,7 +12,7 @@ const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[derive(Clone)]
 pub(super) enum Reply {
     Direct(Arc<dyn Outbox>),
-    Batch(Arc<Collector>),
+    Batch(Arc<BatchReplies>),
 }
 
 impl Reply {
@@ -20,7 +20,7 @@ impl Reply {
     pub(super) fn send(&self, id: Option<&RequestId>, frame: Vec<u8>) {
         match self {
             Self::Direct(outbox) => outbox.answer(frame),
-            Self::Batch(collector) => collector.settle(Some((id, frame))),
+            Self::Batch(replies) => replies.settle(Some((id, frame))),
         }
     }
 
@@ -29,7 +29,7 @@ impl Reply {
         let frame = error_frame(id, error);
         match self {
             Self::Direct(outbox) => outbox.refuse(frame, error.code),
-            Self::Batch(collector) => collector.settle(Some((id, frame))),
+            Self::Batch(replies) => replies.settle(Some((id, frame))),
         }
     }
 
@@ -37,7 +37,7 @@ impl Reply {
     pub(super) fn nothing(&self) {
         match self {
             Self::Direct(outbox) => outbox.unanswered(),
-            Self::Batch(collector) => collector.settle(None),
+            Self::Batch(replies) => replies.settle(None),
         }
     }
 
@@ -45,7 +45,7 @@ impl Reply {
     pub(super) fn outbox(&self) -> &Arc<dyn Outbox> {
         match self {
             Self::Direct(outbox) => outbox,
-            Self::Batch(collector) => &collector.outbox,
+            Self::Batch(replies) => &replies.outbox,
         }
     }
 
@@ -55,7 +55,7 @@ impl Reply {
 }
 
 /// Gathers the replies to one batch.
-pub(super) struct Collector {
+pub(super) struct BatchReplies {
     outbox: Arc<dyn Outbox>,
     state: Mutex<Gathered>,
 }
@@ -67,7 +67,7 @@ struct Gathered {
     missing: usize,
 }
 
-impl Collector {
+impl BatchReplies {
     pub(super) fn open(outbox: Arc<dyn Outbox>) -> Arc<Self> {
         let state = Mutex::new(Gathered { replies: Vec::new(), bytes: 0, missing: 1 });
         Arc::new(Self { outbox, state })

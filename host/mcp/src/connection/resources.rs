@@ -1,73 +1,93 @@
-//! `resources/list`, `resources/templates/list` and `resources/read` (2026-07-28, Resources): what is declared, which a call
-//! of a tool reads, and what tools embedded in their results, for whoever got it.
+//! The methods of resources: the declared ones, which a call of a tool reads, and the ones that tools embedded in their
+//! results, for the client that got them.
 
 use std::sync::Arc;
 
-use serde_json::value::RawValue;
-
-use super::calls::{Caller, Wanted};
-use super::page::Page;
-use super::reply::Reply;
-use super::{Shared, text_param};
+use super::Shared;
+use super::calls::{CallTarget, raw};
+use super::dispatch::Exchange;
+use super::page::ResourcePage;
+use crate::asking::RoundInput;
 use crate::content::{CallResult, Content, ContentKind, ResourceBody};
-use crate::frame::{Body, ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
+use crate::frame::{ErrorCode, Object, RequestId, RpcError, echo, push_number, result_frame};
 use crate::host::{Catalog as _, Host};
 use crate::meta::SERVER_INFO;
 use crate::resources::{DeclaredResource, Holder};
 use crate::revision::{Revision, push_resource_contents};
 
-/// The methods there are.
-pub(super) const METHODS: [&str; 3] = ["resources/list", "resources/templates/list", "resources/read"];
-
-/// What kind of data a tool's text is, where nobody says.
+/// The media type of a tool's text that has no declared one.
 const TEXT: &str = "text/plain";
 
-/// A resource that a call is to read.
-pub(super) struct Reading {
+/// The entries that a list is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listed {
+    Resources,
+    Templates,
+}
+
+/// A resource that a call reads.
+pub(super) struct ResourceRead {
     uri: String,
     mime_type: Option<String>,
 }
 
 /// One member of `contents`.
-type Piece<'a> = (&'a str, Option<&'a str>, &'a ResourceBody);
+type ContentPart<'a> = (&'a str, Option<&'a str>, &'a ResourceBody);
 
 impl<H: Host> Shared<H> {
-    /// Whether resources are offered now.
-    pub(super) fn offers_resources(&self) -> bool {
-        self.server.host.snapshot().offers_resources()
-    }
-
-    /// Answers one of [`METHODS`], or begins to.
-    pub(super) fn resources(
-        self: &Arc<Self>,
-        id: &RequestId,
-        body: &Body<'_>,
-        reply: &Reply,
-        caller: Caller,
-    ) -> Result<(), RpcError> {
-        let revision = caller.revision;
-        if body.method != "resources/read" {
-            let templates = body.method == "resources/templates/list";
-            reply.send(Some(id), self.listed(id, (templates, body.param("cursor")), revision)?);
-            return Ok(());
+    /// Lists one page of the declared entries, and behind them of the kept ones, from the cursor on.
+    pub(super) fn list_resources(&self, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let templates = listed == Listed::Templates;
+        let is_seen =
+            |declared: &&DeclaredResource| declared.is_template == templates && tools.find(&declared.tool).is_some();
+        let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(is_seen).collect();
+        let cursor = exchange.request.params.get("cursor");
+        let revision = exchange.peer.revision;
+        let mut page = ResourcePage::from(cursor, &declared, self.server.options.page_size)?;
+        page.take_declared(&declared, revision);
+        if let Some(holder) = self.holder().filter(|_| !templates) {
+            page.take_kept(&declared, |number| self.server.resources.after(&holder, number), revision);
         }
-        let uri = text_param(body, "uri")?;
-        let catalog = self.server.host.snapshot();
-        if let Some(declared) = catalog.reader(&uri).filter(|declared| self.sees(&catalog, declared)) {
-            return self.start((id, body), reply, caller, wanted(declared, &uri)?);
-        }
-        let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
-        let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
-        let pieces = found.parts.iter().map(|part| (found.uri.as_str(), part.mime_type.as_deref(), &part.body));
-        reply.send(Some(id), self.contents(id, pieces, revision));
+        let frame = self.cacheable(exchange.id(), revision, |result| {
+            let out = result.key(if templates { "resourceTemplates" } else { "resources" });
+            out.push(b'[');
+            out.extend_from_slice(page.json());
+            out.push(b']');
+            result.text_if("nextCursor", page.next_cursor().as_deref());
+        });
+        exchange.reply.send(Some(exchange.id()), frame);
         Ok(())
     }
 
-    /// The result of a call, as the resource that it reads: what it embeds, or else its texts, pictures and sounds.
-    pub(super) fn read(
+    /// Reads a resource: a declared one by a call of its tool, any other from what was kept for this client.
+    pub(super) fn read_resource(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
+        let revision = exchange.peer.revision;
+        let input = RoundInput::read(&exchange.request.params, revision)?;
+        let uri = exchange.request.params.string("uri")?;
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let reader = catalog.reader(&uri).filter(|declared| tools.find(&declared.tool).is_some());
+        if let Some(declared) = reader {
+            let target = CallTarget { input, ..reading(declared, &uri)? };
+            return self.start(exchange, target);
+        }
+        let found = self.holder().and_then(|holder| self.server.resources.find(&holder, &uri));
+        let found = found.ok_or_else(|| not_found(&uri, NOT_FOUND.to_owned(), revision))?;
+        let parts = found.parts.iter().map(|part| (found.uri.as_str(), part.mime_type.as_deref(), &part.body));
+        let frame = self.contents(exchange.id(), parts, revision);
+        exchange.reply.send(Some(exchange.id()), frame);
+        Ok(())
+    }
+
+    /// The result of a call as the resource that it reads: what it embeds, or else its texts, pictures and sounds.
+    pub(super) fn contents_of(
         &self,
         id: &RequestId,
-        reading: &Reading,
+        read: &ResourceRead,
         result: CallResult,
         revision: Revision,
     ) -> Result<Vec<u8>, RpcError> {
@@ -77,25 +97,24 @@ impl<H: Host> Shared<H> {
         };
         if result.is_error {
             let why = result.content.iter().find_map(said).unwrap_or_default();
-            return Err(not_found(&reading.uri, format!("Resource cannot be read: {why}"), revision));
+            return Err(not_found(&read.uri, format!("Resource cannot be read: {why}"), revision));
         }
         let embeds = result.content.iter().any(is_embedded);
-        let pieces: Vec<_> =
-            result.content.into_iter().filter_map(|content| reading.piece(content.kind, embeds)).collect();
-        let pieces = pieces.iter().map(|(uri, mime_type, body)| (uri.as_str(), mime_type.as_deref(), body));
-        Ok(self.contents(id, pieces, revision))
+        let parts: Vec<_> = result.content.into_iter().filter_map(|content| read.part(content.kind, embeds)).collect();
+        let parts = parts.iter().map(|(uri, mime_type, body)| (uri.as_str(), mime_type.as_deref(), body));
+        Ok(self.contents(id, parts, revision))
     }
 
-    /// Keeps what a result embeds, for whoever gets it.
-    pub(super) fn keep_resources(&self, result: &CallResult) {
+    /// Keeps the resources that a result of this origin embeds, for the client that gets it.
+    pub(super) fn keep_resources(&self, origin: &str, result: &CallResult) {
         if result.content.iter().any(is_embedded)
             && let Some(holder) = self.holder()
         {
-            self.server.resources.keep(&holder, result);
+            self.server.resources.keep(&holder, origin, result);
         }
     }
 
-    /// Whose what this connection's calls embed is; nobody's where the caller is anybody.
+    /// The owner of the resources that this connection's calls embed. Anonymous callers without a session keep none.
     fn holder(&self) -> Option<Holder> {
         match self.number.get() {
             Some(number) => Some(Holder::Connection(*number)),
@@ -103,42 +122,17 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    /// Whether this caller may call the tool behind it.
-    fn sees(&self, catalog: &H::Catalog, declared: &DeclaredResource) -> bool {
-        let view = catalog.view(&self.caller);
-        view.as_deref().unwrap_or_else(|| catalog.tools()).find(&declared.tool).is_some()
-    }
-
-    /// One page of what is declared, and behind it of what is kept: from this cursor on.
-    fn listed(
+    fn contents<'a>(
         &self,
         id: &RequestId,
-        (templates, cursor): (bool, Option<&str>),
+        parts: impl Iterator<Item = ContentPart<'a>>,
         revision: Revision,
-    ) -> Result<Vec<u8>, RpcError> {
-        let catalog = self.server.host.snapshot();
-        let seen = |declared: &&DeclaredResource| declared.is_template == templates && self.sees(&catalog, declared);
-        let declared: Vec<&DeclaredResource> = catalog.resources().iter().filter(seen).collect();
-        let mut page = Page::from(cursor, &declared, self.server.options.page_size)?;
-        page.take_declared(&declared, revision);
-        if let Some(holder) = self.holder().filter(|_| !templates) {
-            page.take_kept(&declared, |number| self.server.resources.after(&holder, number), revision);
-        }
-        Ok(self.cacheable(id, revision, |result| {
-            let out = result.key(if templates { "resourceTemplates" } else { "resources" });
-            out.push(b'[');
-            out.extend_from_slice(page.json());
-            out.push(b']');
-            result.text_if("nextCursor", page.next_cursor().as_deref());
-        }))
-    }
-
-    fn contents<'a>(&self, id: &RequestId, pieces: impl Iterator<Item = Piece<'a>>, revision: Revision) -> Vec<u8> {
+    ) -> Vec<u8> {
         self.cacheable(id, revision, |result| {
             let out = result.key("contents");
             let mut separate = separator();
             out.push(b'[');
-            for (uri, mime_type, body) in pieces {
+            for (uri, mime_type, body) in parts {
                 separate(out);
                 push_resource_contents(out, uri, mime_type, body);
             }
@@ -167,9 +161,9 @@ impl<H: Host> Shared<H> {
     }
 }
 
-impl Reading {
-    /// A piece of a result as a piece of the resource; nothing where it is none.
-    fn piece(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
+impl ResourceRead {
+    /// A part of a result as a part of the resource; `None` for parts that the resource does not have.
+    fn part(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
         let own = |mime_type: Option<String>, body| Some((self.uri.clone(), mime_type, body));
         match kind {
             ContentKind::EmbeddedResource { uri, mime_type, body } => Some((uri, mime_type, body)),
@@ -189,12 +183,11 @@ fn is_embedded(content: &Content) -> bool {
 }
 
 /// The call that reads an address.
-fn wanted(declared: &DeclaredResource, uri: &str) -> Result<Wanted, RpcError> {
+fn reading(declared: &DeclaredResource, uri: &str) -> Result<CallTarget, RpcError> {
     let arguments = serde_json::Map::from_iter([(declared.argument.clone(), uri.into())]);
-    let arguments = RawValue::from_string(serde_json::Value::Object(arguments).to_string())
-        .map_err(|_| RpcError::new(ErrorCode::Internal, "The arguments could not be kept"))?;
-    let reading = Reading { uri: uri.to_owned(), mime_type: declared.mime_type.clone() };
-    Ok(Wanted { name: declared.tool.clone(), arguments, reads: Some(reading) })
+    let arguments = raw(serde_json::Value::Object(arguments).to_string())?;
+    let reads = Some(ResourceRead { uri: uri.to_owned(), mime_type: declared.mime_type.clone() });
+    Ok(CallTarget { name: declared.tool.clone(), arguments, reads, input: RoundInput::default() })
 }
 
 /// Puts commas between what it is called before.
@@ -208,7 +201,7 @@ fn separator() -> impl FnMut(&mut Vec<u8>) {
 }
 
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
-     is kept";
+     is kept and no two components embedded another under this address";
 
 /// The answer to whoever asks for what is not there, or is somebody else's (2026-07-28, Resources, "Error Handling"; before
 /// it a code of its own).

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use super::reply::Reply;
-use super::{Open, Shared};
-use crate::frame::{Body, Object, RequestId, RpcError, notification_frame, result_frame, scan};
+use super::dispatch::Exchange;
+use super::{OpenRequest, Shared};
+use crate::frame::{Object, Params, RequestId, RpcError, notification_frame, result_frame, scan};
 use crate::host::{Host, Outbox};
 use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::method::Notification;
 use crate::revision::Revision;
-
-const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The notification as legacy clients get it.
 const TOOLS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
@@ -21,7 +20,7 @@ pub(super) struct Subscription {
 }
 
 /// What `params.notifications` asks for of what this server has to tell.
-fn wants_tools(body: &Body<'_>) -> Result<bool, RpcError> {
+fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Filter {
@@ -34,7 +33,7 @@ fn wants_tools(body: &Body<'_>) -> Result<bool, RpcError> {
         #[serde(default)]
         resource_subscriptions: Option<Vec<String>>,
     }
-    let text = body.param("notifications").filter(|text| scan::is_object(text));
+    let text = params.get("notifications").filter(|text| scan::is_object(text));
     let text = text.ok_or_else(|| RpcError::params("params.notifications must be an object"))?;
     let filter: Filter = serde_json::from_str(text).map_err(|error| {
         let kind = error.to_string();
@@ -54,9 +53,10 @@ fn tag(params: &mut Object<'_>, id: &RequestId) {
 
 impl<H: Host> Shared<H> {
     /// Opens a subscription and acknowledges it.
-    pub(super) fn listen(self: &Arc<Self>, id: &RequestId, body: &Body<'_>, reply: &Reply) -> Result<(), RpcError> {
-        let tools = wants_tools(body)?;
-        let frame = notification_frame("notifications/subscriptions/acknowledged", |params| {
+    pub(super) fn listen(self: &Arc<Self>, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let id = exchange.id();
+        let tools = wants_tools(&exchange.request.params)?;
+        let frame = notification_frame(Notification::Acknowledged, |params| {
             tag(params, id);
             let mut honoured = Object::open(params.key("notifications"));
             if tools {
@@ -66,14 +66,14 @@ impl<H: Host> Shared<H> {
         });
         self.hear();
         let mut state = self.state();
-        let open = state.open.values().filter(|open| matches!(open, Open::Subscription(_))).count();
+        let open = state.open.values().filter(|open| matches!(open, OpenRequest::Subscription(_))).count();
         if open >= self.server.options.listens_max {
             let text = format!("At most {} subscriptions may be open", self.server.options.listens_max);
             return Err(RpcError::params(text));
         }
-        let outbox = Arc::clone(reply.outbox());
+        let outbox = Arc::clone(exchange.reply.outbox());
         // Subscribed first and acknowledged under the same lock: no change falls between, none comes before.
-        state.open.insert(id.clone(), Open::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
+        state.open.insert(id.clone(), OpenRequest::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
         outbox.queue(frame);
         Ok(())
     }
@@ -86,14 +86,15 @@ impl<H: Host> Shared<H> {
         let mut told: Vec<Arc<dyn Outbox>> = Vec::new();
         {
             let state = self.state();
-            if state.session.as_ref().is_some_and(|session| session.ready && revisions.contains(&session.revision)) {
+            if state.session.as_ref().is_some_and(|session| session.ready && revisions.contains(&session.peer.revision))
+            {
                 self.outbox.queue(TOOLS_CHANGED_BARE.to_vec());
                 told.push(Arc::clone(&self.outbox));
             }
             let is_modern = |revision: &Revision| revision.is_modern();
             for (id, open) in state.open.iter().filter(|_| revisions.iter().any(is_modern)) {
-                let Open::Subscription(Subscription { outbox, tools: true }) = open else { continue };
-                outbox.queue(notification_frame(TOOLS_CHANGED, |params| tag(params, id)));
+                let OpenRequest::Subscription(Subscription { outbox, tools: true }) = open else { continue };
+                outbox.queue(notification_frame(Notification::ToolsChanged, |params| tag(params, id)));
                 told.push(Arc::clone(outbox));
             }
         }
@@ -111,10 +112,10 @@ impl<H: Host> Shared<H> {
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();
-            state.open.extract_if(.., |_, open| matches!(open, Open::Subscription(_))).collect()
+            state.open.extract_if(.., |_, open| matches!(open, OpenRequest::Subscription(_))).collect()
         };
         for (id, open) in ended {
-            let Open::Subscription(subscription) = open else { continue };
+            let OpenRequest::Subscription(subscription) = open else { continue };
             subscription.outbox.answer(result_frame(&id, |out| {
                 let mut result = Object::open(out);
                 result.text("resultType", "complete");

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::scan::{self, Fault, Level, Member, Scanned, Shape};
 use super::{ErrorCode, RequestId, RpcError};
+use crate::method::{Notification, RequestedMethod};
 
 /// How many entries a batch may have. Batches of real clients hold a handful; each entry costs a reply.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
@@ -20,11 +21,11 @@ pub(crate) enum Incoming<'a> {
 }
 
 /// One message, or why it is none.
-pub(crate) type Entry<'a> = Result<Message<'a>, Refused>;
+pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 
 /// A frame that is answered with an error, whatever it asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusedFrame {
     /// The frame's id, where one could be read.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
@@ -33,46 +34,57 @@ pub(crate) struct Refused {
 /// One well-formed message.
 #[derive(Debug)]
 pub(crate) enum Message<'a> {
-    Request {
-        id: RequestId,
-        body: Body<'a>,
+    Request(Request<'a>),
+    Notification {
+        /// `None` for one that means nothing here.
+        kind: Option<Notification>,
+        params: Params<'a>,
     },
-    Notification(Body<'a>),
-    /// The answer to a request of this host's.
+    /// The answer to one of this host's requests.
     Response {
-        /// `None` where it is none that this host would have sent.
+        /// `None` for an id that this host would not have sent.
         id: Option<RequestId>,
         /// The text of `result`, or else of `error`.
         reply: Result<&'a str, &'a str>,
     },
 }
 
-/// Method and params of a request or a notification.
+/// A request, with its method parsed.
 #[derive(Debug)]
-pub(crate) struct Body<'a> {
-    pub(crate) method: Cow<'a, str>,
+pub(crate) struct Request<'a> {
+    pub(crate) id: RequestId,
+    pub(crate) method: RequestedMethod<'a>,
+    pub(crate) params: Params<'a>,
+}
+
+/// The params of a request or a notification.
+#[derive(Debug)]
+pub(crate) struct Params<'a> {
     members: Vec<Member<'a>>,
-    /// What is wrong with the params as such; an answer for requests, a reason to ignore notifications.
+    /// The reason why the params as such cannot be used. Requests are answered with it, notifications ignored.
     pub(crate) fault: Option<RpcError>,
 }
 
-impl Body<'_> {
-    /// The text of a member of `params`.
-    pub(crate) fn param(&self, key: &str) -> Option<&str> {
+impl Params<'_> {
+    /// The text of a member.
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.find(Level::Params, key)
     }
 
-    /// The text of a member of `params._meta`.
+    /// The text that a member, which must be a string, stands for.
+    pub(crate) fn string(&self, key: &str) -> Result<Cow<'_, str>, RpcError> {
+        self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
+    }
+
+    /// The text of a member of `_meta`.
     pub(crate) fn meta(&self, key: &str) -> Option<&str> {
         self.find(Level::Meta, key)
     }
 
-    /// All members of `params._meta`.
+    /// All members of `_meta`.
     pub(crate) fn metas(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.members
-            .iter()
-            .filter(|member| member.level == Level::Meta)
-            .map(|member| (member.key.as_ref(), member.value))
+        let metas = self.members.iter().filter(|member| member.level == Level::Meta);
+        metas.map(|member| (member.key.as_ref(), member.value))
     }
 
     fn find(&self, level: Level, key: &str) -> Option<&str> {
@@ -84,7 +96,7 @@ impl Body<'_> {
 ///
 /// # Errors
 /// The frame as a whole is refused: it is not JSON, or neither an object nor a usable batch.
-pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, Refused> {
+pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, RefusedFrame> {
     if frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
         return Ok(Incoming::Blank);
     }
@@ -96,7 +108,7 @@ pub(crate) fn decode(frame: &[u8]) -> Result<Incoming<'_>, Refused> {
     }
 }
 
-fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, Refused> {
+fn batch<'a>(entries: &[&'a str]) -> Result<Incoming<'a>, RefusedFrame> {
     if entries.is_empty() {
         return Err(nameless(RpcError::request("An empty batch asks for nothing")));
     }
@@ -115,14 +127,14 @@ fn entry(text: &str) -> Entry<'_> {
     }
 }
 
-fn unreadable(fault: Fault) -> Refused {
+fn unreadable(fault: Fault) -> RefusedFrame {
     let code = if fault == Fault::Members { ErrorCode::InvalidRequest } else { ErrorCode::Parse };
     let lead = if fault == Fault::Members { "Invalid request" } else { "Parse error" };
     nameless(RpcError::new(code, format!("{lead}: {fault}")))
 }
 
-fn nameless(error: RpcError) -> Refused {
-    Refused { id: None, error }
+fn nameless(error: RpcError) -> RefusedFrame {
+    RefusedFrame { id: None, error }
 }
 
 fn message(scanned: Scanned<'_>) -> Entry<'_> {
@@ -135,7 +147,7 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     };
     let id_text = envelope("id");
     let id = id_text.and_then(RequestId::parse);
-    let refuse = |id: Option<RequestId>, text: String| Err(Refused { id, error: RpcError::request(text) });
+    let refuse = |id: Option<RequestId>, text: String| Err(RefusedFrame { id, error: RpcError::request(text) });
     // One key that appears twice is noted, and the id may be another one: answering under either would be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
     if scanned.duplicate.is_some() && ids.count() > 1 {
@@ -164,10 +176,10 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
         return refuse(id, "The member method must be a string".to_owned());
     };
     let fault = params_fault(&scanned, envelope("params"));
-    let body = Body { method, members: scanned.members, fault };
+    let params = Params { members: scanned.members, fault };
     Ok(match id {
-        Some(id) => Message::Request { id, body },
-        None => Message::Notification(body),
+        Some(id) => Message::Request(Request { id, method: RequestedMethod::parse(method), params }),
+        None => Message::Notification { kind: Notification::parse(&method), params },
     })
 }
 

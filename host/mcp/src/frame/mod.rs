@@ -1,5 +1,5 @@
-//! Frames of JSON-RPC 2.0: reading one strictly, writing one compactly. Knows ids, methods and error
-//! codes; knows nothing of MCP's methods, eras or revisions.
+//! Frames of JSON-RPC 2.0, read strictly and written compactly. A request's method is parsed here, once.
+//! Must not hold: eras, revisions, or how anything is answered.
 
 mod base64;
 mod error;
@@ -14,7 +14,7 @@ pub(crate) use base64::{decode_base64, push_base64};
 pub(crate) use error::echo;
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
-pub(crate) use message::{Body, Entry, Incoming, Message, decode};
+pub(crate) use message::{Entry, Incoming, Message, Params, Request, decode};
 pub(crate) use write::{
     Object, batch, error_frame, notification_frame, push_json, push_number, push_string, result_frame,
 };

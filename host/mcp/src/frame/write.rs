@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use super::{RequestId, RpcError};
+use crate::method::Notification;
 
 /// Appends a JSON string.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -130,11 +131,11 @@ pub(crate) fn error_frame(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
 }
 
 /// A notification with the params that `params` writes.
-pub(crate) fn notification_frame(method: &str, params: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+pub(crate) fn notification_frame(kind: Notification, params: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = Object::open(&mut out);
     frame.text("jsonrpc", "2.0");
-    frame.text("method", method);
+    frame.text("method", kind.name());
     let mut object = Object::open(frame.key("params"));
     params(&mut object);
     object.close();

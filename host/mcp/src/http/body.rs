@@ -9,18 +9,18 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
 use super::limits::HttpLimits;
+use super::quota::QuotaGuard;
 use super::refusal::Refusal;
-use super::share::Place;
 use super::stream::EventStream;
-use super::watch::Open;
+use super::watch::RequestWatch;
 
 /// What a response holds.
-pub(super) enum Content {
+pub(super) enum ResponseContent {
     Whole(Bytes),
     Events(Box<EventStream>),
 }
 
-impl Content {
+impl ResponseContent {
     pub(super) fn none() -> Self {
         Self::Whole(Bytes::new())
     }
@@ -31,30 +31,30 @@ impl Content {
 }
 
 /// A response's body. While it lives, or what it gave is not sent, its connection is not idle.
-pub(super) struct ReplyBody {
-    content: Content,
-    open: Option<Open>,
+pub(super) struct ResponseBody {
+    content: ResponseContent,
+    open: Option<RequestWatch>,
 }
 
 /// A whole response on its way: as long as it lives it is not sent.
-struct OnItsWay {
+struct UnsentBytes {
     bytes: Bytes,
-    _open: Option<Open>,
+    _open: Option<RequestWatch>,
 }
 
-impl AsRef<[u8]> for OnItsWay {
+impl AsRef<[u8]> for UnsentBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl ReplyBody {
+impl ResponseBody {
     /// `write_time` is how long the client may leave it unread.
-    pub(super) fn new(content: Content, mut open: Open, write_time: Duration) -> Self {
+    pub(super) fn new(content: ResponseContent, mut open: RequestWatch, write_time: Duration) -> Self {
         match &content {
-            Content::Whole(bytes) if bytes.is_empty() => open.done(),
-            Content::Whole(bytes) => open.answers(bytes.len(), write_time),
-            Content::Events(stream) => open.streams(stream.mailbox()),
+            ResponseContent::Whole(bytes) if bytes.is_empty() => open.done(),
+            ResponseContent::Whole(bytes) => open.answers(bytes.len(), write_time),
+            ResponseContent::Events(stream) => open.streams(stream.mailbox()),
         }
         Self { content, open: Some(open) }
     }
@@ -66,7 +66,7 @@ impl ReplyBody {
     }
 }
 
-impl Body for ReplyBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -75,13 +75,13 @@ impl Body for ReplyBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.content {
-            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Whole(bytes) => {
+            ResponseContent::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            ResponseContent::Whole(bytes) => {
                 let bytes = std::mem::take(bytes);
                 self.is_done();
-                Poll::Ready(Some(Bytes::from_owner(OnItsWay { bytes, _open: self.open.take() })))
+                Poll::Ready(Some(Bytes::from_owner(UnsentBytes { bytes, _open: self.open.take() })))
             }
-            Content::Events(stream) => stream.poll_bytes(context),
+            ResponseContent::Events(stream) => stream.poll_bytes(context),
         };
         if matches!(next, Poll::Ready(None)) {
             self.is_done();
@@ -90,19 +90,19 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.content, Content::Whole(bytes) if bytes.is_empty())
+        matches!(&self.content, ResponseContent::Whole(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Events(_) => SizeHint::default(),
+            ResponseContent::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseContent::Events(_) => SizeHint::default(),
         }
     }
 }
 
 /// Reads a request's body whole. `taken` counts its bytes, of the caller's and of all.
-pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: Place) -> Result<Bytes, Refusal>
+pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: QuotaGuard) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {

@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName};
 
-use crate::frame::{Body, RpcError, scan};
+use crate::frame::{Request, RpcError, scan};
 use crate::mirrored::{Mismatch, decoded, single};
 use crate::revision::Revision;
 
@@ -13,15 +13,12 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Names a legacy session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// Methods whose name or address is repeated, and the member of `params` that it repeats.
-const NAMED: [(&str, &str); 3] = [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")];
-
-/// Checks the standard headers of a request that says its version in the body; `version` is that text.
-pub(super) fn check_modern(headers: &HeaderMap, body: &Body<'_>, version: &str) -> Result<(), RpcError> {
+/// Checks the standard headers of a request whose body names this version (a JSON text).
+pub(super) fn check_modern(headers: &HeaderMap, request: &Request<'_>, version: &str) -> Result<(), RpcError> {
     check_version(headers, version)?;
-    same(headers, &METHOD, body.method.as_ref(), Coding::Plain).map_err(|mismatch| mismatch.error("Mcp-Method"))?;
-    let named = NAMED.iter().find(|(method, _)| *method == body.method);
-    let Some(named) = named.and_then(|(_, member)| body.param(member)).and_then(scan::string) else { return Ok(()) };
+    same(headers, &METHOD, request.method.name(), Coding::Plain).map_err(|mismatch| mismatch.error("Mcp-Method"))?;
+    let named = request.method.named_by().and_then(|param| request.params.get(param)).and_then(scan::string);
+    let Some(named) = named else { return Ok(()) };
     same(headers, &NAME, &named, Coding::Sentinel).map_err(|mismatch| mismatch.error("Mcp-Name"))
 }
 

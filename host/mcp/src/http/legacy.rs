@@ -5,34 +5,35 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::accept::Accepted;
-use super::alone::Driving;
-use super::body::Content;
+use super::body::ResponseContent;
+use super::executor::DrivingExecutor;
 use super::headers::{Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
+use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
-use super::service::{Ask, Begun, Service, Style, events};
-use super::session::{InUse, Line, Session};
-use super::share::{Owner, Place};
+use super::service::{MessageContext, MessageOutcome, ResponseStyle, Service, events};
+use super::session::{Session, SessionOutbox, SessionUse};
 use super::stream::{EventStream, Lease};
-use super::{Admitted, Standing};
+use super::{Admitted, CredentialValidity};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::frame::{ErrorCode, Incoming, Message, RpcError};
 use crate::host::{Executor, Host, Outbox};
 use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
+use crate::method::Method;
 use crate::mirrored::single;
 
 /// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
-struct OfSession<H: Host> {
+struct SessionExchange<H: Host> {
     mailbox: Arc<Mailbox>,
     /// Of the stream; an answer comes whatever becomes of the token meanwhile.
-    standing: Standing,
-    _session: InUse<H>,
-    _place: Place,
+    standing: CredentialValidity,
+    _session: SessionUse<H>,
+    _place: QuotaGuard,
 }
 
-impl<H: Host> Lease for OfSession<H> {
-    fn standing(&self) -> Standing {
+impl<H: Host> Lease for SessionExchange<H> {
+    fn standing(&self) -> CredentialValidity {
         self.standing.clone()
     }
 
@@ -41,9 +42,9 @@ impl<H: Host> Lease for OfSession<H> {
     }
 }
 
-impl<H: Host> OfSession<H> {
-    fn answering(mailbox: &Arc<Mailbox>, session: InUse<H>, place: Place) -> Self {
-        Self { mailbox: Arc::clone(mailbox), standing: Standing::default(), _session: session, _place: place }
+impl<H: Host> SessionExchange<H> {
+    fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, place: QuotaGuard) -> Self {
+        Self { mailbox: Arc::clone(mailbox), standing: CredentialValidity::default(), _session: session, _place: place }
     }
 }
 
@@ -51,9 +52,9 @@ impl<H: Host> OfSession<H> {
 pub(super) fn begin<H: Host>(
     service: &Service<H>,
     incoming: Incoming<'_>,
-    ask: Ask,
+    ask: MessageContext,
     era: Era,
-) -> Result<Begun, Refusal> {
+) -> Result<MessageOutcome, Refusal> {
     let id = session_id(&ask.headers)?;
     if id.is_none() && asks_for_session(&incoming) {
         return initialize(service, incoming, ask);
@@ -65,8 +66,8 @@ pub(super) fn begin<H: Host>(
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
     session.driving.set(ask.is_alone);
     session.connection.take(incoming, &outbox);
-    let lease = Box::new(OfSession::answering(&mailbox, session, ask.place));
-    Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style: Style::Legacy })
+    let lease = Box::new(SessionExchange::answering(&mailbox, session, ask.place));
+    Ok(MessageOutcome::Answering { mailbox, lease, accepted: ask.accepted, style: ResponseStyle::Legacy })
 }
 
 /// The stream on which a session is told what belongs to no request.
@@ -74,7 +75,7 @@ pub(super) fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
     (admitted, owner): (Admitted, &Owner),
-) -> Result<Response<Content>, Refusal> {
+) -> Result<Response<ResponseContent>, Refusal> {
     let Admitted { caller, standing } = admitted;
     let session = of_headers(service, headers, &caller)?;
     if !Accepted::of(headers).events {
@@ -86,7 +87,7 @@ pub(super) fn listen<H: Host>(
     if service.is_ending() {
         session.line.end();
     }
-    let lease = OfSession { standing, ..OfSession::answering(&mailbox, session, place) };
+    let lease = SessionExchange { standing, ..SessionExchange::answering(&mailbox, session, place) };
     Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
 }
 
@@ -95,21 +96,21 @@ pub(super) fn end<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
     caller: &Caller,
-) -> Result<Response<Content>, Refusal> {
+) -> Result<Response<ResponseContent>, Refusal> {
     let session = of_headers(service, headers, caller)?;
     service.sessions.remove(session_id(headers)?.unwrap_or_default());
     drop(session);
-    let mut response = Response::new(Content::none());
+    let mut response = Response::new(ResponseContent::none());
     *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }
 
-fn of_headers<H: Host>(service: &Service<H>, headers: &HeaderMap, caller: &Caller) -> Result<InUse<H>, Refusal> {
+fn of_headers<H: Host>(service: &Service<H>, headers: &HeaderMap, caller: &Caller) -> Result<SessionUse<H>, Refusal> {
     let id = session_id(headers)?.ok_or(Refusal::NoSession)?;
     find(service, id, caller, Era::of(headers))
 }
 
-fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<InUse<H>, Refusal> {
+fn find<H: Host>(service: &Service<H>, id: &str, caller: &Caller, era: Era) -> Result<SessionUse<H>, Refusal> {
     let session = service.sessions.find(id, caller).ok_or(Refusal::Session)?;
     match era {
         Era::Unsaid | Era::Legacy => Ok(session),
@@ -124,42 +125,46 @@ fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 }
 
 fn asks_for_session(incoming: &Incoming<'_>) -> bool {
-    matches!(incoming, Incoming::One(Ok(Message::Request { body, .. })) if body.method == "initialize")
+    matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
 /// Why a message without a session is refused: it may be meant for either era.
 fn without_session(incoming: &Incoming<'_>) -> Refusal {
-    let Incoming::One(Ok(Message::Request { id, body })) = incoming else { return Refusal::NoSession };
-    let fault = body.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
+    let Incoming::One(Ok(Message::Request(request))) = incoming else { return Refusal::NoSession };
+    let fault = request.params.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
     let error = fault.unwrap_or_else(|| {
         RpcError::meta(format!(
             "Missing in params._meta: {PROTOCOL_VERSION}, {CLIENT_CAPABILITIES}; before 2026-07-28, the header \
              Mcp-Session-Id that initialize is answered with"
         ))
     });
-    Refusal::Message(Some(id.clone()), error)
+    Refusal::Message(Some(request.id.clone()), error)
 }
 
-fn initialize<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
-    let line = Arc::<Line>::default();
+fn initialize<H: Host>(
+    service: &Service<H>,
+    incoming: Incoming<'_>,
+    ask: MessageContext,
+) -> Result<MessageOutcome, Refusal> {
+    let line = Arc::<SessionOutbox>::default();
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     let (outbox, told): (Arc<dyn Outbox>, Arc<dyn Outbox>) =
-        (Arc::<Line>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
-    let driving = Driving::new(&service.executor, ask.is_alone);
-    let executor: Arc<dyn Executor> = Arc::<Driving>::clone(&driving);
+        (Arc::<SessionOutbox>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
+    let driving = DrivingExecutor::new(&service.executor, ask.is_alone);
+    let executor: Arc<dyn Executor> = Arc::<DrivingExecutor>::clone(&driving);
     let connection = Connection::open(Arc::clone(&service.server), ask.caller.clone(), outbox, executor).listening();
     connection.take(incoming, &told);
     let ending = match mailbox.try_next() {
         Some(Next::End(ending)) => ending,
         _ => return Err(Refusal::Busy),
     };
-    let mut style = Style::Legacy;
+    let mut style = ResponseStyle::Legacy;
     let session = Session::new((connection, driving), line, ask.caller);
     if matches!(ending, Ending::Answer(_)) {
         let id = service.sessions.enter(Arc::clone(&session), ask.place.owner(), &service.limits)?;
-        style = Style::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
+        style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);
-    let lease = Box::new(OfSession::answering(&mailbox, InUse::of(session), ask.place));
-    Ok(Begun::Answering { mailbox, lease, accepted: ask.accepted, style })
+    let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), ask.place));
+    Ok(MessageOutcome::Answering { mailbox, lease, accepted: ask.accepted, style })
 }

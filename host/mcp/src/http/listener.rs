@@ -18,14 +18,14 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::body::ReplyBody;
-use super::heads::Heads;
+use super::body::ResponseBody;
+use super::connections::Connections;
 use super::limits::HttpLimits;
-use super::room::Connections;
+use super::line_endings::StrictLines;
 use super::serve::Ends;
-use super::service::{Came, Service};
+use super::service::{Arrival, Service};
 use super::tls::Certificate;
-use super::watch::{Served, Watch, Watched, drive};
+use super::watch::{ConnectionWatch, HttpConnection, WatchedStream, drive};
 use crate::host::Host;
 
 /// How long accepting rests after it failed, as it does where no descriptors are left.
@@ -150,9 +150,9 @@ pub(super) async fn take<H: Host>(
             Some(_) = open.join_next(), if !open.is_empty() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, addresses)) => {
-                    let incomer = Incomer { stream, addresses, certificate: listener.certificate.clone() };
+                    let incomer = AcceptedConnection { stream, addresses, certificate: listener.certificate.clone() };
                     if connections.enter() {
-                        let watch = Watch::new(&connections);
+                        let watch = ConnectionWatch::new(&connections);
                         let (service, protocol) = (Arc::clone(&service), Arc::clone(&protocol));
                         open.spawn(incomer.converse(watch, service, protocol, ends.clone()));
                     } else {
@@ -167,22 +167,22 @@ pub(super) async fn take<H: Host>(
 }
 
 /// A connection that was accepted.
-struct Incomer {
+struct AcceptedConnection {
     stream: Box<dyn Duplex>,
     addresses: Option<Addresses>,
     certificate: Option<Certificate>,
 }
 
 /// Counts a connection out, however it ends.
-struct Counted(Arc<Watch>);
+struct ConnectionCount(Arc<ConnectionWatch>);
 
-impl Drop for Counted {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.closed();
     }
 }
 
-impl Incomer {
+impl AcceptedConnection {
     /// Says that there is no room, where that can be said in so many words.
     async fn turn_away(mut self) {
         if self.certificate.is_none() {
@@ -193,12 +193,12 @@ impl Incomer {
 
     async fn converse<H: Host>(
         self,
-        watch: Arc<Watch>,
+        watch: Arc<ConnectionWatch>,
         service: Arc<Service<H>>,
         protocol: Arc<Builder<TokioExecutor>>,
         ends: Ends,
     ) {
-        let _counted = Counted(Arc::clone(&watch));
+        let _counted = ConnectionCount(Arc::clone(&watch));
         let Self { stream, addresses, certificate } = self;
         let stream: Box<dyn Duplex> = match certificate {
             None => stream,
@@ -215,19 +215,19 @@ impl Incomer {
                 }
             }
         };
-        let io = TokioIo::new(Heads::new(Watched { inner: stream, watch: Arc::clone(&watch) }));
+        let io = TokioIo::new(StrictLines::new(WatchedStream { inner: stream, watch: Arc::clone(&watch) }));
         let asked = {
             let (watch, service) = (Arc::clone(&watch), Arc::clone(&service));
             service_fn(move |request: http::Request<Incoming>| {
                 let multiplexed = request.version() == Version::HTTP_2;
                 let mut open = watch.begin(multiplexed);
                 let (local, peer) = (addresses.map(|ends| ends.local), addresses.map(|ends| ends.peer));
-                let came = Came { local, peer, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
+                let came = Arrival { local, peer, connection: (!multiplexed).then(|| Arc::as_ptr(&watch).addr()) };
                 let service = Arc::clone(&service);
                 async move {
                     let response = service.respond(request, came, &mut open).await;
                     let time = service.limits.write_time;
-                    Ok::<_, Infallible>(response.map(|content| ReplyBody::new(content, open, time)))
+                    Ok::<_, Infallible>(response.map(|content| ResponseBody::new(content, open, time)))
                 }
             })
         };
@@ -236,7 +236,7 @@ impl Incomer {
     }
 }
 
-impl<I, S, B> Served for Connection<'static, I, S, TokioExecutor>
+impl<I, S, B> HttpConnection for Connection<'static, I, S, TokioExecutor>
 where
     S: hyper::service::Service<http::Request<Incoming>, Response = http::Response<B>>,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

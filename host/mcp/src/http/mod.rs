@@ -5,23 +5,23 @@
 //! recognised is no business of this transport.
 
 mod accept;
-mod alone;
 mod body;
-mod doors;
+mod connections;
+mod executor;
 mod headers;
-mod heads;
 mod legacy;
 mod limits;
+mod line_endings;
 mod listener;
 mod mailbox;
 mod modern;
 pub mod oauth;
+mod origin;
+mod quota;
 mod refusal;
-mod room;
 mod serve;
 mod service;
 mod session;
-mod share;
 mod stream;
 mod tls;
 mod traffic;
@@ -36,9 +36,9 @@ use http::HeaderMap;
 use crate::caller::Caller;
 use crate::cancellation::Cancellation;
 
-pub use doors::{Doors, OriginError};
 pub use limits::{CallerLimits, HttpLimits};
 pub use listener::Listener;
+pub use origin::{OriginError, OriginPolicy};
 pub use serve::{HttpOptions, Shutdown, serve};
 pub use tls::{Certificate, TlsError};
 pub use traffic::{Load, Traffic};
@@ -56,7 +56,7 @@ pub trait Gatekeeper: Send + Sync + 'static {
 }
 
 /// A caller while it is found out who it is.
-pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, Turned>> + Send + 'h>>;
+pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;
 
 /// A caller that was let in.
 #[derive(Clone, Debug)]
@@ -64,13 +64,13 @@ pub struct Admitted {
     /// Who it is.
     pub caller: Caller,
     /// For how long what it showed holds.
-    pub standing: Standing,
+    pub standing: CredentialValidity,
 }
 
 /// For how long what a caller showed holds. Streams that it opened end with it; requests are asked for it anew. Forever
 /// by default.
 #[derive(Clone, Debug, Default)]
-pub struct Standing {
+pub struct CredentialValidity {
     /// When it ends by itself.
     pub until: Option<Instant>,
     /// Cancelled once it was taken back.
@@ -79,13 +79,13 @@ pub struct Standing {
 
 impl From<Caller> for Admitted {
     fn from(caller: Caller) -> Self {
-        Self { caller, standing: Standing::default() }
+        Self { caller, standing: CredentialValidity::default() }
     }
 }
 
 /// Why a caller is turned away. `challenge` is the value of `WWW-Authenticate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turned {
+pub enum AuthFailure {
     /// Who calls is not known: 401.
     Unknown {
         /// How to become known.
@@ -102,9 +102,9 @@ pub enum Turned {
 
 /// Lets everybody in, as [`Caller::anyone`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Open;
+pub struct AdmitEveryone;
 
-impl Gatekeeper for Open {
+impl Gatekeeper for AdmitEveryone {
     fn admit<'h>(&'h self, _: &'h HeaderMap) -> Admitting<'h> {
         Box::pin(std::future::ready(Ok(Caller::anyone().into())))
     }

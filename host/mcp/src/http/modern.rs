@@ -2,35 +2,33 @@
 
 use std::sync::Arc;
 
-use super::Standing;
+use super::CredentialValidity;
 use super::accept::Accepted;
-use super::alone::Driving;
+use super::executor::DrivingExecutor;
 use super::headers;
 use super::mailbox::Mailbox;
+use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
-use super::service::{Ask, Begun, LiveOne, Service, Style};
-use super::share::{Owner, Place};
+use super::service::{LiveRequest, MessageContext, MessageOutcome, ResponseStyle, Service};
 use super::stream::Lease;
 use crate::connection::Connection;
-use crate::frame::{Incoming, Message};
+use crate::frame::{Incoming, Message, Request};
 use crate::host::{Host, Outbox};
 use crate::meta::{PROTOCOL_VERSION, TraceContext};
+use crate::method::Method;
 use crate::mirrored::Mirrored;
 
-/// The one method whose response stays open.
-const LISTEN: &str = "subscriptions/listen";
-
 /// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
-struct Alone<H: Host> {
+struct ModernExchange<H: Host> {
     connection: Connection<H>,
     /// What ends with it is a subscription; an answer comes whatever becomes of the token meanwhile.
-    standing: Standing,
-    _live: LiveOne,
-    _place: Place,
+    standing: CredentialValidity,
+    _live: LiveRequest,
+    _place: QuotaGuard,
 }
 
-impl<H: Host> Lease for Alone<H> {
-    fn standing(&self) -> Standing {
+impl<H: Host> Lease for ModernExchange<H> {
+    fn standing(&self) -> CredentialValidity {
         self.standing.clone()
     }
 
@@ -39,7 +37,7 @@ impl<H: Host> Lease for Alone<H> {
     }
 }
 
-impl<H: Host> Drop for Alone<H> {
+impl<H: Host> Drop for ModernExchange<H> {
     fn drop(&mut self) {
         self.connection.abandon();
     }
@@ -48,35 +46,40 @@ impl<H: Host> Drop for Alone<H> {
 /// Whether a message belongs to this era: it says its version itself.
 pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
     match incoming {
-        Incoming::One(Ok(Message::Request { body, .. })) => {
-            body.fault.is_none() && body.meta(PROTOCOL_VERSION).is_some()
+        Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
+            params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
         // No version is defined for notifications: the header alone says it.
-        Incoming::One(Ok(Message::Notification(body))) => {
-            body.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
+        Incoming::One(Ok(Message::Notification { params, .. })) => {
+            params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
         }
         _ => false,
     }
 }
 
 /// Begins to answer a message of this era.
-pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: Ask) -> Result<Begun, Refusal> {
-    let Ask { headers, accepted, caller, standing, mut place, is_alone } = ask;
+pub(super) fn begin<H: Host>(
+    service: &Service<H>,
+    incoming: Incoming<'_>,
+    ask: MessageContext,
+) -> Result<MessageOutcome, Refusal> {
+    let MessageContext { headers, accepted, caller, standing, mut place, is_alone } = ask;
     match &incoming {
-        Incoming::One(Ok(Message::Request { id, body })) => {
-            let version = body.meta(PROTOCOL_VERSION).unwrap_or_default();
-            let checked = headers::check_modern(&headers, body, version);
-            checked.map_err(|error| Refusal::Message(Some(id.clone()), error))?;
-            if body.method == LISTEN {
+        Incoming::One(Ok(Message::Request(request))) => {
+            let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
+            let checked = headers::check_modern(&headers, request, version);
+            checked.map_err(|error| Refusal::Message(Some(request.id.clone()), error))?;
+            // The one method whose response stays open.
+            if request.method.known() == Some(Method::Listen) {
                 place = place_of_stream(service, accepted, place.owner())?;
             }
         }
-        Incoming::One(Ok(Message::Notification(body))) => {
-            if let Some(version) = body.meta(PROTOCOL_VERSION) {
+        Incoming::One(Ok(Message::Notification { params, .. })) => {
+            if let Some(version) = params.meta(PROTOCOL_VERSION) {
                 headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
             }
             // This era has none that mean anything over HTTP: a client cancels by closing the response.
-            return Ok(Begun::taken());
+            return Ok(MessageOutcome::taken());
         }
         _ => return Err(Refusal::NoSession),
     }
@@ -85,18 +88,18 @@ pub(super) fn begin<H: Host>(service: &Service<H>, incoming: Incoming<'_>, ask: 
     let mailbox = Mailbox::new(accepted.events, service.limits.unread_bytes_max, mirrored);
     let mailbox = Arc::new(mailbox.traced(trace));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
-    let executor = Driving::new(&service.executor, is_alone);
+    let executor = DrivingExecutor::new(&service.executor, is_alone);
     let connection = Connection::open(Arc::clone(&service.server), caller, Arc::clone(&outbox), executor);
     let live = service.live.enter(connection.listener());
     connection.take(incoming, &outbox);
     if service.is_ending() {
         connection.end_subscriptions();
     }
-    let lease = Box::new(Alone { connection, standing, _live: live, _place: place });
-    Ok(Begun::Answering { mailbox, lease, accepted, style: Style::Modern })
+    let lease = Box::new(ModernExchange { connection, standing, _live: live, _place: place });
+    Ok(MessageOutcome::Answering { mailbox, lease, accepted, style: ResponseStyle::Modern })
 }
 
-fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<Place, Refusal> {
+fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
     if !accepted.events {
         return Err(Refusal::Accept);
     }

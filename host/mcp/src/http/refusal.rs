@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::Turned;
-use super::body::Content;
-use super::share::Full;
+use super::AuthFailure;
+use super::body::ResponseContent;
+use super::quota::QuotaError;
 use crate::frame::{ErrorCode, RequestId, RpcError, error_frame};
 
 /// The methods of the endpoint, both eras together.
@@ -56,32 +56,32 @@ pub(super) enum Refusal {
     /// The header `MCP-Protocol-Version` names no revision that a session may have.
     Version,
     /// The caller is turned away.
-    Turned(Turned),
+    AuthFailure(AuthFailure),
     /// The message is refused, with this id and error.
     Message(Option<RequestId>, RpcError),
 }
 
-impl From<Full> for Refusal {
-    fn from(full: Full) -> Self {
+impl From<QuotaError> for Refusal {
+    fn from(full: QuotaError) -> Self {
         match full {
-            Full::Share => Self::Share,
-            Full::Whole => Self::Busy,
+            QuotaError::Share => Self::Share,
+            QuotaError::Whole => Self::Busy,
         }
     }
 }
 
 impl Refusal {
     /// The response.
-    pub(super) fn response(self) -> Response<Content> {
+    pub(super) fn response(self) -> Response<ResponseContent> {
         let status = self.status();
         let extra = match &self {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
             // What follows may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
-            Self::Busy | Self::Share | Self::Stopping | Self::Turned(Turned::NotNow) => {
+            Self::Busy | Self::Share | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
                 Some((RETRY_AFTER, RETRY_SECONDS))
             }
-            Self::Turned(Turned::Unknown { challenge } | Turned::NotAllowed { challenge }) => {
+            Self::AuthFailure(AuthFailure::Unknown { challenge } | AuthFailure::NotAllowed { challenge }) => {
                 HeaderValue::from_str(challenge).ok().map(|challenge| (WWW_AUTHENTICATE, challenge))
             }
             _ => None,
@@ -98,14 +98,14 @@ impl Refusal {
         match self {
             Self::Path | Self::Session => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Host | Self::Origin | Self::Turned(Turned::NotAllowed { .. }) => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin | Self::AuthFailure(AuthFailure::NotAllowed { .. }) => StatusCode::FORBIDDEN,
             Self::MediaType | Self::Encoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Accept => StatusCode::NOT_ACCEPTABLE,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
             Self::Share => StatusCode::TOO_MANY_REQUESTS,
-            Self::Busy | Self::Stopping | Self::Turned(Turned::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Turned(Turned::Unknown { .. }) => StatusCode::UNAUTHORIZED,
+            Self::Busy | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::AuthFailure(AuthFailure::Unknown { .. }) => StatusCode::UNAUTHORIZED,
             Self::NoHost | Self::Framing | Self::Broken | Self::NoSession | Self::Version => StatusCode::BAD_REQUEST,
             Self::Message(_, error) => status_of(error.code),
         }
@@ -123,7 +123,7 @@ impl Refusal {
                 return (None, RpcError::new(ErrorCode::Internal, text));
             }
             Self::Stopping => return (None, RpcError::new(ErrorCode::Internal, "The server is shutting down")),
-            Self::Turned(Turned::NotNow) => {
+            Self::AuthFailure(AuthFailure::NotNow) => {
                 let text = "Who calls cannot be found out just now: try again in a second";
                 return (None, RpcError::new(ErrorCode::Internal, text));
             }
@@ -133,7 +133,7 @@ impl Refusal {
             Self::Host => "This server does not go by the host that was asked for".into(),
             Self::Origin => "Web pages of this origin may not ask this server".into(),
             Self::Framing => "The header Transfer-Encoding must be chunked and nothing else".into(),
-            Self::MediaType => "The header Content-Type must be application/json".into(),
+            Self::MediaType => "The header ResponseContent-Type must be application/json".into(),
             Self::Encoding => "The body must not be compressed".into(),
             Self::Accept => {
                 "The header Accept must allow application/json or text/event-stream, as the response needs".into()
@@ -144,8 +144,8 @@ impl Refusal {
             Self::NoSession => "The header Mcp-Session-Id is missing".into(),
             Self::Session => "There is no such session, or no longer: initialize a new one".into(),
             Self::Version => "The header MCP-Protocol-Version names no revision that this session may have".into(),
-            Self::Turned(Turned::Unknown { .. }) => "Who calls is not known".into(),
-            Self::Turned(Turned::NotAllowed { .. }) => "The caller may not do this".into(),
+            Self::AuthFailure(AuthFailure::Unknown { .. }) => "Who calls is not known".into(),
+            Self::AuthFailure(AuthFailure::NotAllowed { .. }) => "The caller may not do this".into(),
         };
         (None, RpcError::request(text))
     }
@@ -167,8 +167,8 @@ pub(super) fn status_of(code: ErrorCode) -> StatusCode {
 }
 
 /// A response of one JSON text.
-pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<Content> {
-    let mut response = Response::new(Content::whole(text));
+pub(super) fn json(status: StatusCode, text: Vec<u8>) -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::whole(text));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -10,14 +10,14 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Gatekeeper;
-use super::alone::Others;
-use super::doors::Doors;
+use super::connections::Connections;
+use super::executor::LoneRequests;
 use super::limits::HttpLimits;
 use super::listener::{Listener, take};
-use super::room::Connections;
-use super::service::{Live, Service};
+use super::origin::OriginPolicy;
+use super::quota::Quotas;
+use super::service::{LiveRequests, Service};
 use super::session::Sessions;
-use super::share::Room;
 use super::traffic::{Load, Traffic};
 use crate::host::{Executor, Host};
 use crate::server::Server;
@@ -35,7 +35,7 @@ pub struct HttpOptions {
     /// The endpoint's path, such as `/mcp`.
     pub path: String,
     /// Which hosts and web pages are let in.
-    pub doors: Doors,
+    pub origin_policy: OriginPolicy,
     /// The bounds.
     pub limits: HttpLimits,
     /// Who recognises callers.
@@ -93,19 +93,19 @@ pub async fn serve<H: Host>(
     executor: impl Executor,
     shutdown: &Shutdown,
 ) {
-    let HttpOptions { listeners, path, doors, limits, gatekeeper, traffic } = options;
+    let HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic } = options;
     let service = Arc::new(Service {
         server: Arc::clone(server),
         executor: Arc::new(executor),
         path,
-        doors,
+        origin_policy,
         gatekeeper,
         sessions: Sessions::default(),
-        live: Live::default(),
-        room: Room::new(&limits),
+        live: LiveRequests::default(),
+        room: Quotas::new(&limits),
         traffic,
         ending: false.into(),
-        others: Others::default(),
+        lone_requests: LoneRequests::default(),
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);

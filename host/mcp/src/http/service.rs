@@ -15,19 +15,19 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use http_body::Body;
 
 use super::accept::{Accepted, check_content, check_framing};
-use super::alone::Others;
-use super::body::{self, Content};
-use super::doors::Doors;
+use super::body::{self, ResponseContent};
+use super::executor::LoneRequests;
 use super::headers::{Era, SESSION_ID};
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
+use super::origin::OriginPolicy;
+use super::quota::{Owner, QuotaGuard, Quotas};
 use super::refusal::{METHODS, Refusal, json, status_of};
 use super::session::Sessions;
-use super::share::{Owner, Place, Room};
 use super::stream::{EventStream, Lease};
 use super::traffic::Traffic;
-use super::watch::Open;
-use super::{Admitted, Gatekeeper, Standing};
+use super::watch::RequestWatch;
+use super::{Admitted, CredentialValidity, Gatekeeper};
 use super::{legacy, modern};
 use crate::caller::Caller;
 use crate::connection::Listener;
@@ -49,31 +49,31 @@ pub(super) struct Service<H: Host> {
     pub(super) server: Arc<Server<H>>,
     pub(super) executor: Arc<dyn Executor>,
     pub(super) path: String,
-    pub(super) doors: Doors,
+    pub(super) origin_policy: OriginPolicy,
     pub(super) limits: HttpLimits,
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
     pub(super) sessions: Sessions<H>,
-    pub(super) live: Live,
-    pub(super) room: Room,
+    pub(super) live: LiveRequests,
+    pub(super) room: Quotas,
     pub(super) traffic: Arc<Traffic>,
     pub(super) ending: AtomicBool,
-    pub(super) others: Others,
+    pub(super) lone_requests: LoneRequests,
 }
 
 /// What a message came with.
-pub(super) struct Ask {
+pub(super) struct MessageContext {
     pub(super) headers: HeaderMap,
     pub(super) accepted: Accepted,
     pub(super) caller: Caller,
-    pub(super) standing: Standing,
-    pub(super) place: Place,
+    pub(super) standing: CredentialValidity,
+    pub(super) place: QuotaGuard,
     /// Whether no other request is near.
     pub(super) is_alone: bool,
 }
 
 /// Where a request came in.
 #[derive(Clone, Copy)]
-pub(super) struct Came {
+pub(super) struct Arrival {
     /// The address it was received at, none for a Unix socket.
     pub(super) local: Option<IpAddr>,
     /// The address it came from, none for a Unix socket.
@@ -83,22 +83,22 @@ pub(super) struct Came {
 }
 
 /// A message that was begun.
-pub(super) enum Begun {
+pub(super) enum MessageOutcome {
     /// It needs no answer.
     Taken,
     /// Its answer comes into the mailbox.
-    Answering { mailbox: Arc<Mailbox>, lease: Box<dyn Lease>, accepted: Accepted, style: Style },
+    Answering { mailbox: Arc<Mailbox>, lease: Box<dyn Lease>, accepted: Accepted, style: ResponseStyle },
 }
 
 /// What an answer looks like beside its frame.
-pub(super) enum Style {
+pub(super) enum ResponseStyle {
     Modern,
     Legacy,
     /// It tells the client its session.
     NewSession(HeaderValue),
 }
 
-impl Begun {
+impl MessageOutcome {
     pub(super) fn taken() -> Self {
         Self::Taken
     }
@@ -106,7 +106,12 @@ impl Begun {
 
 impl<H: Host> Service<H> {
     /// Answers one request. `open` is what its connection has of it.
-    pub(super) async fn respond<B>(&self, request: Request<B>, came: Came, open: &mut Open) -> Response<Content>
+    pub(super) async fn respond<B>(
+        &self,
+        request: Request<B>,
+        came: Arrival,
+        open: &mut RequestWatch,
+    ) -> Response<ResponseContent>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -123,7 +128,7 @@ impl<H: Host> Service<H> {
             Ok(response) => response,
             Err(refusal) => refusal.response(),
         };
-        self.doors.expose(origin, &mut response);
+        self.origin_policy.expose(origin, &mut response);
         self.traffic.answered(response.status());
         response
     }
@@ -133,7 +138,7 @@ impl<H: Host> Service<H> {
     }
 
     /// The paths that whoever runs the server asks. They say nothing that a page might not know.
-    fn health(&self, parts: &Parts) -> Option<Response<Content>> {
+    fn health(&self, parts: &Parts) -> Option<Response<ResponseContent>> {
         let path = parts.uri.path();
         let asks = matches!(parts.method, Method::GET | Method::HEAD);
         let (status, text) = match path {
@@ -142,7 +147,7 @@ impl<H: Host> Service<H> {
             READY => (StatusCode::OK, "ready\n"),
             _ => (StatusCode::OK, "ok\n"),
         };
-        let mut response = Response::new(Content::whole(text.into()));
+        let mut response = Response::new(ResponseContent::whole(text.into()));
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -152,18 +157,18 @@ impl<H: Host> Service<H> {
     async fn route<B>(
         &self,
         (parts, body): (Parts, B),
-        came: Came,
-        open: &mut Open,
-    ) -> Result<Response<Content>, Refusal>
+        came: Arrival,
+        open: &mut RequestWatch,
+    ) -> Result<Response<ResponseContent>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        self.doors.check(&parts, came.local)?;
+        self.origin_policy.check(&parts, came.local)?;
         if parts.uri.path() != self.path {
             return self.metadata(&parts);
         }
         if parts.method == Method::OPTIONS {
-            return Ok(Doors::preflight(&parts.headers));
+            return Ok(OriginPolicy::preflight(&parts.headers));
         }
         let streams = matches!(parts.method, Method::GET | Method::DELETE);
         if parts.method != Method::POST && !streams {
@@ -186,7 +191,7 @@ impl<H: Host> Service<H> {
     }
 
     /// Finds out who calls. Where that takes a while, the request waits among those of strangers.
-    async fn admit(&self, headers: &HeaderMap, came: Came) -> Result<Admitted, Refusal> {
+    async fn admit(&self, headers: &HeaderMap, came: Arrival) -> Result<Admitted, Refusal> {
         let mut admitting = self.gatekeeper.admit(headers);
         let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
             Poll::Ready(admitted) => admitted,
@@ -195,15 +200,15 @@ impl<H: Host> Service<H> {
                 admitting.await
             }
         };
-        admitted.map_err(Refusal::Turned)
+        admitted.map_err(Refusal::AuthFailure)
     }
 
     /// What callers who are not known yet may read.
-    fn metadata(&self, parts: &Parts) -> Result<Response<Content>, Refusal> {
+    fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, Refusal> {
         let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
         match parts.method {
             Method::GET | Method::HEAD => Ok(json(StatusCode::OK, text.into_bytes())),
-            Method::OPTIONS => Ok(Doors::preflight(&parts.headers)),
+            Method::OPTIONS => Ok(OriginPolicy::preflight(&parts.headers)),
             _ => Err(Refusal::Method("GET, HEAD")),
         }
     }
@@ -212,8 +217,8 @@ impl<H: Host> Service<H> {
         &self,
         (headers, body): (HeaderMap, B),
         (admitted, owner): (Admitted, &Owner),
-        came: Came,
-    ) -> Result<Response<Content>, Refusal>
+        came: Arrival,
+    ) -> Result<Response<ResponseContent>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -224,20 +229,20 @@ impl<H: Host> Service<H> {
         }
         let place = self.room.requests.take(owner)?;
         let body = body::read(body, &self.limits, self.room.bodies.none(owner)).await?;
-        let is_alone = self.others.are_absent(came.connection, self.room.requests.taken());
+        let is_alone = self.lone_requests.is_lone(came.connection, self.room.requests.taken());
         let Admitted { caller, standing } = admitted;
-        let begun = self.begin(&body, Ask { headers, accepted, caller, standing, place, is_alone })?;
+        let begun = self.begin(&body, MessageContext { headers, accepted, caller, standing, place, is_alone })?;
         drop(body);
         match begun {
-            Begun::Taken => Ok(accepted_response()),
-            Begun::Answering { mailbox, lease, accepted, style } => {
+            MessageOutcome::Taken => Ok(accepted_response()),
+            MessageOutcome::Answering { mailbox, lease, accepted, style } => {
                 Ok(answer(&self.limits, mailbox, lease, accepted, style).await)
             }
         }
     }
 
     /// Decodes a message, once, and begins to answer it in its era.
-    fn begin(&self, body: &[u8], ask: Ask) -> Result<Begun, Refusal> {
+    fn begin(&self, body: &[u8], ask: MessageContext) -> Result<MessageOutcome, Refusal> {
         let incoming = decode(body).map_err(|refused| Refusal::Message(refused.id, refused.error))?;
         let incoming = match incoming {
             Incoming::Blank => {
@@ -263,8 +268,8 @@ async fn answer(
     mailbox: Arc<Mailbox>,
     lease: Box<dyn Lease>,
     accepted: Accepted,
-    style: Style,
-) -> Response<Content> {
+    style: ResponseStyle,
+) -> Response<ResponseContent> {
     let next = poll_fn(|context| mailbox.poll_next(context));
     let first =
         if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
@@ -279,30 +284,30 @@ async fn answer(
         Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
         None => events(EventStream::new(mailbox, None, limits, lease)),
     };
-    if let Style::NewSession(id) = style {
+    if let ResponseStyle::NewSession(id) = style {
         response.headers_mut().insert(SESSION_ID, id);
     }
     response
 }
 
 /// The status of an error that stopped a message. To a legacy client 404 says that its session is gone.
-fn refused_status(code: ErrorCode, style: &Style) -> StatusCode {
+fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
     match (status_of(code), style) {
-        (status, Style::Modern) => status,
+        (status, ResponseStyle::Modern) => status,
         (StatusCode::BAD_REQUEST, _) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
 
-fn accepted_response() -> Response<Content> {
-    let mut response = Response::new(Content::none());
+fn accepted_response() -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::none());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
 /// A response that is a stream.
-pub(super) fn events(stream: EventStream) -> Response<Content> {
-    let mut response = Response::new(Content::Events(Box::new(stream)));
+pub(super) fn events(stream: EventStream) -> Response<ResponseContent> {
+    let mut response = Response::new(ResponseContent::Events(Box::new(stream)));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -312,36 +317,36 @@ pub(super) fn events(stream: EventStream) -> Response<Content> {
 
 /// Modern requests that are being answered, for the server's end.
 #[derive(Clone, Default)]
-pub(super) struct Live(Arc<Mutex<Listed>>);
+pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
 
 #[derive(Default)]
-struct Listed {
+struct LiveListeners {
     sequence: u64,
     listeners: HashMap<u64, Weak<dyn Listener>>,
 }
 
 /// One of them, until it is dropped.
-pub(super) struct LiveOne(Live, u64);
+pub(super) struct LiveRequest(LiveRequests, u64);
 
-impl Live {
-    pub(super) fn enter(&self, listener: Weak<dyn Listener>) -> LiveOne {
+impl LiveRequests {
+    pub(super) fn enter(&self, listener: Weak<dyn Listener>) -> LiveRequest {
         let mut listed = self.listed();
         listed.sequence += 1;
         let place = listed.sequence;
         listed.listeners.insert(place, listener);
-        LiveOne(self.clone(), place)
+        LiveRequest(self.clone(), place)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<dyn Listener>> {
         self.listed().listeners.values().filter_map(Weak::upgrade).collect()
     }
 
-    fn listed(&self) -> MutexGuard<'_, Listed> {
+    fn listed(&self) -> MutexGuard<'_, LiveListeners> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for LiveOne {
+impl Drop for LiveRequest {
     fn drop(&mut self) {
         self.0.listed().listeners.remove(&self.1);
     }

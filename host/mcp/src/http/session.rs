@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::alone::Driving;
+use super::executor::DrivingExecutor;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox};
-use super::share::{Full, Owner};
+use super::quota::{Owner, QuotaError};
 use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::host::{Host, Outbox};
@@ -22,8 +22,8 @@ const KEPT_FRAMES_MAX: usize = 8;
 /// One legacy session.
 pub(super) struct Session<H: Host> {
     pub(super) connection: Connection<H>,
-    pub(super) driving: Arc<Driving>,
-    pub(super) line: Arc<Line>,
+    pub(super) driving: Arc<DrivingExecutor>,
+    pub(super) line: Arc<SessionOutbox>,
     caller: Caller,
     began: Instant,
     /// Nanoseconds from there to the last use: several may fall into one millisecond, and the order decides who makes room.
@@ -33,15 +33,15 @@ pub(super) struct Session<H: Host> {
 
 /// Where what belongs to no request goes: the stream that the client has open, or a few frames kept for the next one.
 #[derive(Default)]
-pub(super) struct Line(Mutex<Told>);
+pub(super) struct SessionOutbox(Mutex<UnsentFrames>);
 
 #[derive(Default)]
-struct Told {
+struct UnsentFrames {
     stream: Option<Arc<Mailbox>>,
     kept: VecDeque<Vec<u8>>,
 }
 
-impl Line {
+impl SessionOutbox {
     /// From now on, frames go to this stream. The one before it ends: one client reads one stream.
     pub(super) fn open(&self, stream: &Arc<Mailbox>) {
         let before = {
@@ -61,12 +61,12 @@ impl Line {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, UnsentFrames> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Outbox for Line {
+impl Outbox for SessionOutbox {
     fn queue(&self, frame: Vec<u8>) {
         let mut told = self.told();
         if let Some(stream) = told.stream.as_ref().filter(|stream| !stream.is_over()) {
@@ -81,8 +81,8 @@ impl Outbox for Line {
 
 impl<H: Host> Session<H> {
     pub(super) fn new(
-        (connection, driving): (Connection<H>, Arc<Driving>),
-        line: Arc<Line>,
+        (connection, driving): (Connection<H>, Arc<DrivingExecutor>),
+        line: Arc<SessionOutbox>,
         caller: Caller,
     ) -> Arc<Self> {
         let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
@@ -103,16 +103,16 @@ impl<H: Host> Session<H> {
 }
 
 /// A session while a request or a stream of it is open.
-pub(super) struct InUse<H: Host>(Arc<Session<H>>);
+pub(super) struct SessionUse<H: Host>(Arc<Session<H>>);
 
-impl<H: Host> InUse<H> {
+impl<H: Host> SessionUse<H> {
     pub(super) fn of(session: Arc<Session<H>>) -> Self {
         session.uses.fetch_add(1, Ordering::AcqRel);
         Self(session)
     }
 }
 
-impl<H: Host> std::ops::Deref for InUse<H> {
+impl<H: Host> std::ops::Deref for SessionUse<H> {
     type Target = Session<H>;
 
     fn deref(&self) -> &Session<H> {
@@ -120,7 +120,7 @@ impl<H: Host> std::ops::Deref for InUse<H> {
     }
 }
 
-impl<H: Host> Drop for InUse<H> {
+impl<H: Host> Drop for SessionUse<H> {
     fn drop(&mut self) {
         let now = u64::try_from(self.0.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.0.used.store(now, Ordering::Release);
@@ -129,18 +129,18 @@ impl<H: Host> Drop for InUse<H> {
 }
 
 /// The sessions there are.
-pub(super) struct Sessions<H: Host>(Mutex<Kept<H>>);
+pub(super) struct Sessions<H: Host>(Mutex<SessionTable<H>>);
 
-struct Kept<H: Host> {
-    by_id: HashMap<Box<str>, Entry<H>>,
+struct SessionTable<H: Host> {
+    by_id: HashMap<Box<str>, SessionEntry<H>>,
     /// Those of each owner who has any.
-    by_owner: HashMap<Owner, Uses>,
+    by_owner: HashMap<Owner, LastUses>,
 }
 
 /// When each session was used the last time, as far as was looked: earlier than it truly was, or just then.
-type Uses = BTreeSet<(Instant, Box<str>)>;
+type LastUses = BTreeSet<(Instant, Box<str>)>;
 
-struct Entry<H: Host> {
+struct SessionEntry<H: Host> {
     session: Arc<Session<H>>,
     owner: Owner,
     /// Its place among the owner's.
@@ -149,15 +149,15 @@ struct Entry<H: Host> {
 
 impl<H: Host> Default for Sessions<H> {
     fn default() -> Self {
-        Self(Mutex::new(Kept { by_id: HashMap::new(), by_owner: HashMap::new() }))
+        Self(Mutex::new(SessionTable { by_id: HashMap::new(), by_owner: HashMap::new() }))
     }
 }
 
-impl<H: Host> Kept<H> {
+impl<H: Host> SessionTable<H> {
     fn insert(&mut self, id: &str, session: Arc<Session<H>>, owner: &Owner) {
         let used = Instant::now();
         self.by_owner.entry(owner.clone()).or_default().insert((used, id.into()));
-        self.by_id.insert(id.into(), Entry { session, owner: owner.clone(), used });
+        self.by_id.insert(id.into(), SessionEntry { session, owner: owner.clone(), used });
     }
 
     fn remove(&mut self, id: &str) -> Option<Arc<Session<H>>> {
@@ -173,10 +173,10 @@ impl<H: Host> Kept<H> {
 
     /// Makes room for one more of this owner, and gives what has to go for that: the owner's own where it has its share, else
     /// where there are as many as there may be one of whoever has the most. It is always the one that is idle the longest.
-    fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, Full> {
+    fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, QuotaError> {
         let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
         if owner.has_share() && own >= limits.per_caller.sessions_max {
-            return self.evict(owner).map(Some).ok_or(Full::Share);
+            return self.evict(owner).map(Some).ok_or(QuotaError::Share);
         }
         if self.by_id.len() < limits.sessions_max {
             return Ok(None);
@@ -185,7 +185,7 @@ impl<H: Host> Kept<H> {
             self.by_owner.iter().map(|(owner, uses)| (uses.len(), owner.clone())).collect();
         holders.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
         let evicted = holders.iter().find_map(|(_, holder)| self.evict(holder));
-        evicted.map(Some).ok_or(Full::Whole)
+        evicted.map(Some).ok_or(QuotaError::Whole)
     }
 
     /// Takes out the one of this owner that is idle the longest; nothing where none is idle. Looks at each once at the most.
@@ -216,8 +216,13 @@ impl<H: Host> Sessions<H> {
     ///
     /// # Errors
     /// None of those that could is idle, or no id can be had.
-    pub(super) fn enter(&self, session: Arc<Session<H>>, owner: &Owner, limits: &HttpLimits) -> Result<String, Full> {
-        let id = random_id().ok_or(Full::Whole)?;
+    pub(super) fn enter(
+        &self,
+        session: Arc<Session<H>>,
+        owner: &Owner,
+        limits: &HttpLimits,
+    ) -> Result<String, QuotaError> {
+        let id = random_id().ok_or(QuotaError::Whole)?;
         let evicted = {
             let mut kept = self.kept();
             let evicted = kept.make_room(owner, limits)?;
@@ -231,11 +236,11 @@ impl<H: Host> Sessions<H> {
     }
 
     /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.
-    pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<InUse<H>> {
+    pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<SessionUse<H>> {
         let kept = self.kept();
         let session = kept.by_id.get(id).map(|entry| &entry.session);
         // In use before the lock is given back: it is not idle for whoever looks next.
-        session.filter(|session| session.caller == *caller).cloned().map(InUse::of)
+        session.filter(|session| session.caller == *caller).cloned().map(SessionUse::of)
     }
 
     /// Ends the session of this id.
@@ -271,7 +276,7 @@ impl<H: Host> Sessions<H> {
         self.kept().by_id.values().map(|entry| Arc::clone(&entry.session)).collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<H>> {
+    fn kept(&self) -> MutexGuard<'_, SessionTable<H>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

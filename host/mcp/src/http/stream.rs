@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::Standing;
+use super::CredentialValidity;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 
@@ -19,8 +19,8 @@ type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What a stream keeps while it is open.
 pub(super) trait Lease: Send + Sync {
     /// For how long the caller may have the stream open, where that is not for as long as anybody.
-    fn standing(&self) -> Standing {
-        Standing::default()
+    fn standing(&self) -> CredentialValidity {
+        CredentialValidity::default()
     }
 
     /// The stream has been open as long as it may: what it needs to end is put into its mailbox.

@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
+use super::connections::Connections;
 use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
-use super::room::Connections;
-use super::share::{Full, Owner, Place, Places};
+use super::quota::{Owner, Quota, QuotaError, QuotaGuard};
 
 /// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
 /// up more does nothing else.
@@ -29,7 +29,7 @@ const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// What is known of one connection. Times are in milliseconds since its start, 0 for none.
-pub(super) struct Watch {
+pub(super) struct ConnectionWatch {
     started: Instant,
     connections: Arc<Connections>,
     /// Its place among the idle ones.
@@ -44,14 +44,14 @@ pub(super) struct Watch {
     stalled_since: AtomicU64,
     leaving_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
-    unread: Mutex<Unread>,
+    unread: Mutex<UnreadResponses>,
     /// The callers who have something open on it, each with its place. Nearly always one.
-    callers: Mutex<Vec<Weak<Place>>>,
+    callers: Mutex<Vec<Weak<QuotaGuard>>>,
 }
 
 /// What is answered and was not taken by the client.
 #[derive(Default)]
-struct Unread {
+struct UnreadResponses {
     sequence: u64,
     /// Until when each whole response has to be gone, with its number.
     whole: BTreeSet<(u64, u64)>,
@@ -59,7 +59,7 @@ struct Unread {
     streams: Vec<(u64, Weak<Mailbox>)>,
 }
 
-impl Watch {
+impl ConnectionWatch {
     pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
         let watch = Arc::new(Self {
             started: Instant::now(),
@@ -96,7 +96,7 @@ impl Watch {
     }
 
     /// A request has come.
-    pub(super) fn begin(self: &Arc<Self>, multiplexed: bool) -> Open {
+    pub(super) fn begin(self: &Arc<Self>, multiplexed: bool) -> RequestWatch {
         if multiplexed {
             self.multiplexed.store(true, Ordering::Release);
         }
@@ -104,11 +104,11 @@ impl Watch {
             self.connections.is_busy(self.place.load(Ordering::Acquire));
         }
         self.head_since.store(0, Ordering::Release);
-        Open { watch: Arc::clone(self), done: false, unread: Answered::NotYet, _caller: None }
+        RequestWatch { watch: Arc::clone(self), done: false, unread: ResponseState::NotYet, _caller: None }
     }
 
     /// The place that this caller has for the connection, shared by all that it has open on it.
-    fn place_of(&self, owner: &Owner, places: &Arc<Places>) -> Result<Arc<Place>, Full> {
+    fn place_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|place| place.strong_count() > 0);
         let known = callers.iter().filter_map(Weak::upgrade).find(|place| place.owner() == owner);
@@ -179,7 +179,7 @@ impl Watch {
         [whole, streams].into_iter().flatten().min()
     }
 
-    fn unread(&self) -> MutexGuard<'_, Unread> {
+    fn unread(&self) -> MutexGuard<'_, UnreadResponses> {
         self.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,24 +196,24 @@ impl Watch {
 }
 
 /// A request whose response is not taken yet.
-pub(super) struct Open {
-    watch: Arc<Watch>,
+pub(super) struct RequestWatch {
+    watch: Arc<ConnectionWatch>,
     done: bool,
-    unread: Answered,
+    unread: ResponseState,
     /// Of the caller, while this lives.
-    _caller: Option<Arc<Place>>,
+    _caller: Option<Arc<QuotaGuard>>,
 }
 
 /// As what a request was answered, and where that is among what is unread.
-enum Answered {
+enum ResponseState {
     NotYet,
     Whole(u64, u64),
     Stream(u64),
 }
 
-impl Open {
+impl RequestWatch {
     /// It is this caller's, who has a connection for as long as its response is not taken.
-    pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Places>) -> Result<(), Full> {
+    pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
         self._caller = Some(self.watch.place_of(owner, places)?);
         Ok(())
     }
@@ -232,7 +232,7 @@ impl Open {
         let number = unread.sequence;
         unread.whole.insert((until, number));
         drop(unread);
-        self.unread = Answered::Whole(until, number);
+        self.unread = ResponseState::Whole(until, number);
     }
 
     /// It is answered with what comes into this mailbox.
@@ -242,32 +242,32 @@ impl Open {
         let number = unread.sequence;
         unread.streams.push((number, Arc::downgrade(mailbox)));
         drop(unread);
-        self.unread = Answered::Stream(number);
+        self.unread = ResponseState::Stream(number);
     }
 }
 
-impl Drop for Open {
+impl Drop for RequestWatch {
     fn drop(&mut self) {
         match self.unread {
-            Answered::NotYet => {}
-            Answered::Whole(until, number) => {
+            ResponseState::NotYet => {}
+            ResponseState::Whole(until, number) => {
                 self.watch.unread().whole.remove(&(until, number));
             }
-            Answered::Stream(number) => self.watch.unread().streams.retain(|(known, _)| *known != number),
+            ResponseState::Stream(number) => self.watch.unread().streams.retain(|(known, _)| *known != number),
         }
         self.watch.end(self.done);
     }
 }
 
 /// A connection of hyper's that can be told to take no further requests.
-pub(super) trait Served: Future {
+pub(super) trait HttpConnection: Future {
     fn finish(self: Pin<&mut Self>);
 }
 
 /// Drives a connection to its end, within its times. `ends` is done once the server is to end.
 pub(super) async fn drive(
-    served: impl Served,
-    watch: &Arc<Watch>,
+    served: impl HttpConnection,
+    watch: &Arc<ConnectionWatch>,
     limits: &HttpLimits,
     ends: impl Future<Output = ()>,
 ) {
@@ -300,12 +300,12 @@ pub(super) async fn drive(
 }
 
 /// The bytes of a connection, watched.
-pub(super) struct Watched<I> {
+pub(super) struct WatchedStream<I> {
     pub(super) inner: I,
-    pub(super) watch: Arc<Watch>,
+    pub(super) watch: Arc<ConnectionWatch>,
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for WatchedStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -320,7 +320,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
     }
 }
 
-impl<I> Watched<I> {
+impl<I> WatchedStream<I> {
     fn written<T>(&self, written: Poll<T>) -> Poll<T> {
         if written.is_ready() {
             self.watch.stalled_since.store(0, Ordering::Release);
@@ -332,7 +332,7 @@ impl<I> Watched<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Watched<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for WatchedStream<I> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(context, data);
         self.written(written)

@@ -1,24 +1,19 @@
-//! The protocol's revisions: which there are, what each can carry, and how definitions and results are
-//! written for one. The only folder in which revisions differ.
+//! The protocol's revisions, what each can carry, and the writers of definitions and results.
+//! This is the only folder in which revisions differ.
 
 mod definition;
-mod features;
-mod json;
 mod resource;
 mod result;
-mod v2024_11_05;
-mod v2025_03_26;
-mod v2025_06_18;
-mod v2025_11_25;
-mod v2026_07_28;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
+use crate::content::CallResult;
+use crate::tool::ToolDefinition;
+
 pub(crate) use definition::{push_definition, push_implementation};
-pub(crate) use features::{Features, Structured};
 pub(crate) use resource::{push_declared, push_resource, push_resource_contents};
 pub(crate) use result::push_result;
 
@@ -63,19 +58,35 @@ impl Revision {
         Self::ALL.into_iter().find(|revision| revision.name() == name)
     }
 
-    /// Whether requests carry their version themselves (2026-07-28 and later).
+    /// True if requests carry their version themselves (2026-07-28 and later).
     #[must_use]
     pub const fn is_modern(self) -> bool {
         matches!(self, Self::V2026_07_28)
     }
 
+    /// The entry of `tools/list` for this definition, for programs that show the client's view.
+    #[must_use]
+    pub fn definition_json(self, definition: &ToolDefinition) -> String {
+        let mut out = Vec::new();
+        push_definition(&mut out, definition, self.features());
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// The result of `tools/call` without the server's identity, for programs that show the client's view.
+    #[must_use]
+    pub fn result_json(self, result: &CallResult) -> String {
+        let mut out = Vec::new();
+        push_result(&mut out, result, self.features(), "");
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
     pub(crate) const fn features(self) -> &'static Features {
         match self {
-            Self::V2024_11_05 => &v2024_11_05::FEATURES,
-            Self::V2025_03_26 => &v2025_03_26::FEATURES,
-            Self::V2025_06_18 => &v2025_06_18::FEATURES,
-            Self::V2025_11_25 => &v2025_11_25::FEATURES,
-            Self::V2026_07_28 => &v2026_07_28::FEATURES,
+            Self::V2024_11_05 => &V2024_11_05,
+            Self::V2025_03_26 => &V2025_03_26,
+            Self::V2025_06_18 => &V2025_06_18,
+            Self::V2025_11_25 => &V2025_11_25,
+            Self::V2026_07_28 => &V2026_07_28,
         }
     }
 }
@@ -85,3 +96,80 @@ impl fmt::Display for Revision {
         f.write_str(self.name())
     }
 }
+
+/// The abilities of one revision. Anything it cannot carry is left out or said in text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Features {
+    /// Arrays of messages.
+    pub(crate) batches: bool,
+    /// `annotations` of tools (the hints).
+    pub(crate) hints: bool,
+    /// `title` of tools and of the server.
+    pub(crate) titles: bool,
+    /// `icons`, and `description` and `websiteUrl` of the server.
+    pub(crate) icons: bool,
+    /// `_meta` of tools and of content.
+    pub(crate) metas: bool,
+    /// `audio` content.
+    pub(crate) audio: bool,
+    /// `resource_link` content.
+    pub(crate) links: bool,
+    /// `lastModified` of content annotations.
+    pub(crate) last_modified: bool,
+    /// `message` of progress notifications.
+    pub(crate) progress_message: bool,
+    /// `structuredContent` and `outputSchema`.
+    pub(crate) structured: Structured,
+    /// Elicitation.
+    pub(crate) elicitation: bool,
+    /// Elicitation by pages, forms with titled and multiple choices, sampling with tools and several blocks.
+    pub(crate) rich_asks: bool,
+    /// `resultType` and the server's identity on every result, caching hints on lists.
+    pub(crate) typed_results: bool,
+}
+
+/// The kind of structured results that a revision carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structured {
+    /// None: the text block has to do.
+    No,
+    /// Objects only, and output schemas of `type: "object"` only.
+    Objects,
+    /// Any JSON value, any output schema.
+    Any,
+}
+
+/// Text, images and embedded resources; a tool has a name, a description and an input schema.
+const V2024_11_05: Features = Features {
+    batches: false,
+    hints: false,
+    titles: false,
+    icons: false,
+    metas: false,
+    audio: false,
+    links: false,
+    last_modified: false,
+    progress_message: false,
+    structured: Structured::No,
+    elicitation: false,
+    rich_asks: false,
+    typed_results: false,
+};
+
+const V2025_03_26: Features =
+    Features { batches: true, hints: true, audio: true, progress_message: true, ..V2024_11_05 };
+
+const V2025_06_18: Features = Features {
+    batches: false,
+    titles: true,
+    metas: true,
+    links: true,
+    last_modified: true,
+    structured: Structured::Objects,
+    elicitation: true,
+    ..V2025_03_26
+};
+
+const V2025_11_25: Features = Features { icons: true, rich_asks: true, ..V2025_06_18 };
+
+const V2026_07_28: Features = Features { structured: Structured::Any, typed_results: true, ..V2025_11_25 };

@@ -2,7 +2,7 @@
 
 use crate::content::ResourceBody;
 use crate::frame::Object;
-use crate::resources::{DeclaredResource, Kept};
+use crate::resources::{DeclaredResource, KeptResource};
 
 use super::Features;
 use super::result::{push_annotations, push_body};
@@ -19,7 +19,7 @@ pub(crate) fn push_declared(out: &mut Vec<u8>, declared: &DeclaredResource, feat
 }
 
 /// Appends one entry of `resources/list`, of what was embedded.
-pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &Kept, features: &Features) {
+pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &KeptResource, features: &Features) {
     let mut entry = Object::open(out);
     entry.text("uri", &kept.uri);
     entry.text("name", kept.name());

@@ -403,3 +403,9 @@ fn the_server_says_of_itself_what_the_revision_knows() {
         assert_eq!(value.to_string(), expected);
     }
 }
+
+#[test]
+fn outside_of_a_conversation_no_server_is_named() {
+    let json = Revision::V2026_07_28.result_json(&CallResult::text("hi"));
+    assert_eq!(json, r#"{"resultType":"complete","content":[{"type":"text","text":"hi"}],"isError":false}"#);
+}

@@ -36,7 +36,7 @@ pub(super) struct Node {
 
 /// One regular expression and where it stands.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenPattern {
     /// As a JSON Pointer.
     pub(super) place: String,
     pub(super) text: String,
@@ -66,7 +66,7 @@ pub(super) struct Traits {
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) has_references: bool,
-    pub(super) patterns: Vec<Written>,
+    pub(super) patterns: Vec<WrittenPattern>,
     pub(super) traits: Traits,
     /// The places of all subschemas, in bytes, once for each of their keywords.
     pub(super) places_bytes: usize,
@@ -245,7 +245,7 @@ impl<'b> Builder<'b> {
             self.problem(pointer, format!("a pattern longer than {} bytes", self.bounds.pattern_bytes_max));
             return;
         }
-        self.graph.patterns.push(Written { place: pointer.to_owned(), text: pattern.to_owned(), of_names });
+        self.graph.patterns.push(WrittenPattern { place: pointer.to_owned(), text: pattern.to_owned(), of_names });
     }
 
     fn resolve(&mut self) {

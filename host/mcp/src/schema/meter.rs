@@ -95,7 +95,7 @@ impl Meter<'_> {
         if self.patience.is_over() {
             return Err(Stop::GivenUp);
         }
-        let _end = End;
+        let _end = MeterReset;
         LEFT.set(self.steps.min(SLICE_STEPS));
         SPARE.set(self.steps.saturating_sub(SLICE_STEPS));
         RATES.set(self.rates);
@@ -111,9 +111,9 @@ impl Meter<'_> {
 }
 
 /// Leaves nothing to spend behind, also where the check panics.
-struct End;
+struct MeterReset;
 
-impl Drop for End {
+impl Drop for MeterReset {
     fn drop(&mut self) {
         LEFT.set(0);
         SPARE.set(0);

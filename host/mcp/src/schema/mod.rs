@@ -26,7 +26,7 @@ use cost::Guard;
 pub use meter::Patience;
 use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use problems::{ArgumentProblem, ArgumentProblems};
-use view::{Metered, Seen};
+use view::{Metered, MeteredValue};
 
 /// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text
 /// holds half as many.
@@ -107,7 +107,7 @@ impl Schema {
                 Err(stop) => return Err(unfinished(stop)),
             }
         }
-        match meter.run(|| self.validator.is_valid(Seen(value))) {
+        match meter.run(|| self.validator.is_valid(MeteredValue(value))) {
             Ok(true) => Ok(()),
             Ok(false) => Err(self.problems(value, patience)),
             Err(stop) => Err(unfinished(stop)),
@@ -116,12 +116,12 @@ impl Schema {
 
     /// Everything that is wrong with a value, where that can be told.
     fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
-        let way = Way::within(value);
+        let way = LongestPath::within(value);
         let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(way.depth);
         let problem = self.rates.problem.saturating_add(way.bytes).saturating_add(level);
         let rates = Rates { problem, ..self.rates };
         let mut meter = Meter { steps: DETAIL_STEPS_MAX, rates, patience };
-        let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(Seen(value))));
+        let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(MeteredValue(value))));
         told.unwrap_or_else(|_| ArgumentProblems::verdict("it does not conform, and is too large to say where"))
     }
 }
@@ -135,13 +135,13 @@ fn unfinished(stop: Stop) -> ArgumentProblems {
 
 /// The longest way to a value within another.
 #[derive(Clone, Copy, Default)]
-struct Way {
+struct LongestPath {
     /// The names and numbers on it, as a JSON Pointer has them.
     bytes: u64,
     depth: u64,
 }
 
-impl Way {
+impl LongestPath {
     fn within(value: &Value) -> Self {
         // Characters that a pointer escapes take two.
         let step = |bytes: usize, value| {

@@ -19,7 +19,7 @@ use regex_automata::{Anchored, MatchKind, meta};
 use serde_json::{Map, Value};
 
 use super::meter::{pay, stop};
-use super::view::{Metered, Seen};
+use super::view::{Metered, MeteredValue};
 
 /// Compiled size of one pattern, in bytes: five letters of any script, one after the other, or 200
 /// characters of any kind.
@@ -68,7 +68,7 @@ pub(super) struct Pattern {
 
 /// Why a pattern is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum PatternRefusal {
     /// It is none, or needs what takes more than linear time.
     NotRun,
     /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
@@ -77,7 +77,7 @@ pub(super) enum Refused {
     Large,
 }
 
-impl Refused {
+impl PatternRefusal {
     pub(super) fn text(self) -> String {
         match self {
             Self::NotRun => "is no regular expression this host runs (no look-around, no back-references)".to_owned(),
@@ -91,18 +91,18 @@ impl Refused {
 
 impl Pattern {
     /// Compiles a pattern. `walks` is what is left for walking automata.
-    pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, Refused> {
+    pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, PatternRefusal> {
         let letters = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
         let brackets = text.bytes().filter(|byte| *byte == b'[').count();
         if letters > LETTERS_MAX || brackets > BRACKETS_MAX {
-            return Err(Refused::Classes);
+            return Err(PatternRefusal::Classes);
         }
-        let translated = jsonschema_regex::to_rust_regex(text).map_err(|()| Refused::NotRun)?;
+        let translated = jsonschema_regex::to_rust_regex(text).map_err(|()| PatternRefusal::NotRun)?;
         let config = meta::Config::new().nfa_size_limit(Some(COMPILED_BYTES_MAX)).hybrid_cache_capacity(CACHE_BYTES);
         let built = meta::Builder::new().configure(config).build(&translated);
         let regex = built.map_err(|error| match error.size_limit() {
-            Some(_) => Refused::Large,
-            None => Refused::NotRun,
+            Some(_) => PatternRefusal::Large,
+            None => PatternRefusal::NotRun,
         })?;
         let (states, walked) = walk(&translated, walks);
         let (byte_steps, cache_bytes) = match walked {
@@ -212,7 +212,7 @@ impl<'d> Walk<'d> {
 }
 
 impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
-    fn validate(&self, instance: Seen<'i>) -> Result<(), ValidationError<'i>> {
+    fn validate(&self, instance: MeteredValue<'i>) -> Result<(), ValidationError<'i>> {
         if Keyword::is_valid(self, instance) {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
         Err(ValidationError::custom(format!("must match the pattern {}", self.text)))
     }
 
-    fn is_valid(&self, instance: Seen<'i>) -> bool {
+    fn is_valid(&self, instance: MeteredValue<'i>) -> bool {
         instance.0.as_str().is_none_or(|text| self.fits(text))
     }
 }

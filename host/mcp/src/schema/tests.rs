@@ -320,7 +320,7 @@ fn calibrate(name: &str, schema: Value, value: Value) {
     let patience = Patience::default();
     let mut meter = Meter { steps: STEPS_MAX, rates: schema.rates, patience: &patience };
     let began = Instant::now();
-    let ended = meter.run(|| schema.validator.is_valid(Seen(&value)));
+    let ended = meter.run(|| schema.validator.is_valid(MeteredValue(&value)));
     let took = began.elapsed();
     let steps = STEPS_MAX - meter.steps;
     eprintln!(

@@ -36,7 +36,7 @@ pub(super) struct Metered;
 
 /// One value.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a>(pub(super) &'a Value);
+pub(super) struct MeteredValue<'a>(pub(super) &'a Value);
 
 /// The members of an object.
 pub(super) struct Members<'a>(&'a Map<String, Value>);
@@ -51,7 +51,7 @@ pub(super) struct EachMember<'a>(serde_json::map::Iter<'a>);
 pub(super) struct EachElement<'a>(std::slice::Iter<'a, Value>);
 
 impl Json for Metered {
-    type Node<'a> = Seen<'a>;
+    type Node<'a> = MeteredValue<'a>;
     type PreparedKey = String;
     type StringBuffer = Value;
 
@@ -61,18 +61,18 @@ impl Json for Metered {
         key.to_owned()
     }
 
-    fn with_string_node<T>(buffer: &mut Value, string: &str, check: impl FnOnce(Seen<'_>) -> T) -> T {
+    fn with_string_node<T>(buffer: &mut Value, string: &str, check: impl FnOnce(MeteredValue<'_>) -> T) -> T {
         if let Value::String(kept) = buffer {
             kept.clear();
             kept.push_str(string);
         } else {
             *buffer = Value::String(string.to_owned());
         }
-        check(Seen(buffer))
+        check(MeteredValue(buffer))
     }
 }
 
-impl<'a> Node<'a, Metered> for Seen<'a> {
+impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     type Object = Members<'a>;
     type Array = Elements<'a>;
     type Number = &'a serde_json::Number;
@@ -157,7 +157,7 @@ fn reading_steps(text: &str) -> u64 {
 }
 
 impl<'a> Object<'a, Metered> for Members<'a> {
-    type Node = Seen<'a>;
+    type Node = MeteredValue<'a>;
     type MemberName = &'a str;
     type MembersIter = EachMember<'a>;
 
@@ -165,9 +165,9 @@ impl<'a> Object<'a, Metered> for Members<'a> {
         self.0.len()
     }
 
-    fn get(&self, key: &String) -> Option<Seen<'a>> {
+    fn get(&self, key: &String) -> Option<MeteredValue<'a>> {
         let paid = pay(FIND_STEPS + (key.len() / BYTES_PER_STEP) as u64);
-        self.0.get(key.as_str()).filter(|_| paid).map(Seen)
+        self.0.get(key.as_str()).filter(|_| paid).map(MeteredValue)
     }
 
     fn members(&self) -> EachMember<'a> {
@@ -176,19 +176,19 @@ impl<'a> Object<'a, Metered> for Members<'a> {
 }
 
 impl<'a> Iterator for EachMember<'a> {
-    type Item = (&'a str, Seen<'a>);
+    type Item = (&'a str, MeteredValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let (name, value) = self.0.next()?;
         let rates = rates();
         let bytes = name.len() as u64;
         let paid = pay(rates.value + FIND_STEPS + bytes.saturating_mul(rates.name_byte).saturating_add(bytes));
-        paid.then_some((name.as_str(), Seen(value)))
+        paid.then_some((name.as_str(), MeteredValue(value)))
     }
 }
 
 impl<'a> Array<'a, Metered> for Elements<'a> {
-    type Node = Seen<'a>;
+    type Node = MeteredValue<'a>;
     type ElementsIter = EachElement<'a>;
 
     fn len(&self) -> usize {
@@ -205,10 +205,10 @@ impl<'a> Array<'a, Metered> for Elements<'a> {
 }
 
 impl<'a> Iterator for EachElement<'a> {
-    type Item = Seen<'a>;
+    type Item = MeteredValue<'a>;
 
-    fn next(&mut self) -> Option<Seen<'a>> {
+    fn next(&mut self) -> Option<MeteredValue<'a>> {
         let element = self.0.next()?;
-        pay(rates().value + LOOK_STEPS).then_some(Seen(element))
+        pay(rates().value + LOOK_STEPS).then_some(MeteredValue(element))
     }
 }

@@ -4,7 +4,6 @@
 //! Inherited descriptors are never switched to non-blocking: they may be shared with other processes.
 //! Instead every read and write follows a poll, and goes only as far as cannot block.
 
-mod alone;
 mod drain;
 mod lines;
 mod output;
@@ -20,10 +19,9 @@ use std::time::Duration;
 use crate::host::{Executor, Host, Outbox};
 use crate::server::Server;
 
-use alone::{Behind, OnReader};
 use drain::Drain;
 use output::Output;
-use reader::Reader;
+use reader::{MoreInput, Reader, ReaderExecutor};
 pub use shutdown::Shutdown;
 use wake::Wake;
 
@@ -118,8 +116,8 @@ pub fn serve<H: Host>(
     let wake = Arc::new(Wake::new().map_err(StdioError::Setup)?);
     let output = Output::start(output, output_bytes_max, Arc::clone(&wake)).map_err(StdioError::Setup)?;
     let outbox: Arc<dyn Outbox> = Arc::<output::Shared>::clone(output.shared());
-    let behind = Behind::default();
-    let executor = OnReader { executor, reader: std::thread::current().id(), behind: behind.clone() };
+    let behind = MoreInput::default();
+    let executor = ReaderExecutor { executor, reader: std::thread::current().id(), behind: behind.clone() };
     let connection = server.connect(outbox, Arc::new(executor));
     let reader = Reader {
         input,

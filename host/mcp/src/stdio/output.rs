@@ -40,7 +40,7 @@ pub(super) struct Output {
 #[derive(Debug)]
 pub(super) struct Shared {
     fd: OwnedFd,
-    kind: Kind,
+    kind: OutputKind,
     bytes_max: usize,
     wake: Arc<Wake>,
     congested: AtomicBool,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
 
 /// How to write without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum OutputKind {
     /// `send` with a flag.
     Socket,
     /// Poll, then at most a page. Regular files go this way too; they always poll as writable.
@@ -68,13 +68,13 @@ struct State {
     spare: Vec<u8>,
     /// Bytes in the hands of whoever writes.
     held: usize,
-    turn: Turn,
+    turn: WriteTurn,
     stopping: bool,
 }
 
 /// Whose turn it is to write.
 #[derive(Debug, Default)]
-enum Turn {
+enum WriteTurn {
     /// Nobody's: whoever queues next.
     #[default]
     Free,
@@ -96,7 +96,7 @@ enum Written {
 impl Output {
     pub(super) fn start(fd: OwnedFd, bytes_max: usize, wake: Arc<Wake>) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        let kind = Kind::of(&fd);
+        let kind = OutputKind::of(&fd);
         let shared = Arc::new(Shared {
             fd,
             kind,
@@ -139,7 +139,7 @@ impl Drop for Output {
     }
 }
 
-impl Kind {
+impl OutputKind {
     fn of(fd: &OwnedFd) -> Self {
         if rustix::net::sockopt::socket_type(fd).is_ok() {
             return Self::Socket;
@@ -167,10 +167,10 @@ impl Outbox for Shared {
 
     fn flush(&self) {
         let mut state = self.state();
-        if !matches!(state.turn, Turn::Free) || state.queue.is_empty() {
+        if !matches!(state.turn, WriteTurn::Free) || state.queue.is_empty() {
             return;
         }
-        state.turn = Turn::Taken;
+        state.turn = WriteTurn::Taken;
         for _ in 0..ROUNDS_MAX {
             let batch = state.take();
             drop(state);
@@ -180,7 +180,7 @@ impl Outbox for Shared {
                 Written::All => state.put_back(batch),
                 Written::Until(place) => {
                     state.held = batch.len().saturating_sub(place);
-                    state.turn = Turn::Writer(batch, place);
+                    state.turn = WriteTurn::Writer(batch, place);
                     self.handed.notify_one();
                     return;
                 }
@@ -188,12 +188,12 @@ impl Outbox for Shared {
             }
             self.relieve(&state);
             if state.queue.is_empty() {
-                state.turn = Turn::Free;
+                state.turn = WriteTurn::Free;
                 drop(state);
                 return self.wake.notice();
             }
         }
-        state.turn = Turn::Writer(Vec::new(), 0);
+        state.turn = WriteTurn::Writer(Vec::new(), 0);
         self.handed.notify_one();
     }
 
@@ -253,9 +253,9 @@ impl Shared {
     /// One write that does not block; `AGAIN` where it would.
     fn write_some(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
-            Kind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-            Kind::Terminal => Err(Errno::AGAIN),
-            Kind::Pipe => {
+            OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            OutputKind::Terminal => Err(Errno::AGAIN),
+            OutputKind::Pipe => {
                 let mut fds = [PollFd::new(&self.fd, PollFlags::OUT)];
                 if poll(&mut fds, Some(&NO_WAIT))? == 0 {
                     return Err(Errno::AGAIN);
@@ -298,8 +298,8 @@ impl Shared {
     /// One write to what polled as writable.
     fn write_polled(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
-            Kind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-            Kind::Pipe | Kind::Terminal => rustix::io::write(&self.fd, first_page(rest)),
+            OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
+            OutputKind::Pipe | OutputKind::Terminal => rustix::io::write(&self.fd, first_page(rest)),
         }
     }
 
@@ -310,13 +310,13 @@ impl Shared {
             if state.stopping {
                 return None;
             }
-            if matches!(state.turn, Turn::Writer(..)) {
+            if matches!(state.turn, WriteTurn::Writer(..)) {
                 break;
             }
             state = self.handed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        match std::mem::replace(&mut state.turn, Turn::Taken) {
-            Turn::Writer(batch, place) if !batch.is_empty() => Some((batch, place)),
+        match std::mem::replace(&mut state.turn, WriteTurn::Taken) {
+            WriteTurn::Writer(batch, place) if !batch.is_empty() => Some((batch, place)),
             _ => Some((state.take(), 0)),
         }
     }
@@ -326,7 +326,7 @@ impl Shared {
         let mut state = self.state();
         state.put_back(batch);
         self.relieve(&state);
-        state.turn = if state.queue.is_empty() { Turn::Free } else { Turn::Writer(Vec::new(), 0) };
+        state.turn = if state.queue.is_empty() { WriteTurn::Free } else { WriteTurn::Writer(Vec::new(), 0) };
         drop(state);
         self.wake.notice();
     }

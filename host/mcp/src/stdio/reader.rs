@@ -2,15 +2,17 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ThreadId;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::alone::Behind;
 use super::lines::{Line, Lines};
 use super::{End, Shutdown, Wake, output};
 use crate::connection::{Connection, Gate};
-use crate::host::{Host, Outbox as _};
+use crate::host::{Executor, Host, Outbox as _, Work};
 
 /// The reading half of [`serve`](super::serve).
 pub(super) struct Reader<'r, H: Host> {
@@ -20,7 +22,7 @@ pub(super) struct Reader<'r, H: Host> {
     pub(super) output: &'r output::Shared,
     pub(super) wake: &'r Wake,
     pub(super) shutdown: &'r Shutdown,
-    pub(super) behind: Behind,
+    pub(super) behind: MoreInput,
 }
 
 /// What the poll found.
@@ -107,5 +109,29 @@ impl<H: Host> Reader<'_, H> {
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+}
+
+/// What the reader knows: whether lines that it has read wait behind the one it handles.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MoreInput(Arc<AtomicBool>);
+
+impl MoreInput {
+    pub(super) fn set(&self, more: bool) {
+        self.0.store(more, Ordering::Relaxed);
+    }
+}
+
+/// Lets the reader begin a call itself where nothing else waits to be read.
+pub(super) struct ReaderExecutor<E> {
+    pub(super) executor: E,
+    pub(super) reader: ThreadId,
+    pub(super) behind: MoreInput,
+}
+
+impl<E: Executor> Executor for ReaderExecutor<E> {
+    fn run(&self, work: Work) {
+        let alone = !self.behind.0.load(Ordering::Relaxed) && std::thread::current().id() == self.reader;
+        if alone { self.executor.run_here(work) } else { self.executor.run(work) }
     }
 }

@@ -38,7 +38,7 @@ struct Listing {
 }
 
 /// One page of a listing.
-pub(crate) struct Page<'l> {
+pub(crate) struct ToolPage<'l> {
     /// Entries with commas between.
     pub(crate) json: &'l [u8],
     pub(crate) next_cursor: Option<String>,
@@ -112,7 +112,7 @@ impl ToolList {
     /// The page that a cursor (its JSON text) stands for; the first one without.
     ///
     /// A cursor is bound to the listing, not to the process: any replica that serves the same list takes it.
-    pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>, size: usize) -> Result<Page<'_>, RpcError> {
+    pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>, size: usize) -> Result<ToolPage<'_>, RpcError> {
         // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves entries.
         let fingerprint = self.listing(Revision::V2026_07_28).fingerprint;
         let first = match cursor {
@@ -127,7 +127,7 @@ impl ToolList {
         };
         let to = last.checked_sub(1).and_then(|place| listing.ends.get(place)).copied().unwrap_or(0);
         let next_cursor = (last < self.tools.len()).then(|| format!("{fingerprint:016x}{last:x}"));
-        Ok(Page { json: listing.json.get(from..to).unwrap_or_default(), next_cursor })
+        Ok(ToolPage { json: listing.json.get(from..to).unwrap_or_default(), next_cursor })
     }
 
     fn first_of(&self, cursor: &str, fingerprint: u64) -> Result<usize, RpcError> {

@@ -106,13 +106,13 @@ impl Catalog for TestCatalog {
         (name == "ask").then(|| self.shared.code.lock().unwrap().clone())
     }
 
-    fn objection(&self, call: &Call) -> Option<CallResult> {
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
         let name = &self.tools.tools()[call.tool].definition().name;
         let too_long = call.arguments.get().len() > ARGUMENTS_BYTES_MAX;
         too_long.then(|| CallResult::error(format!("{name} takes at most {ARGUMENTS_BYTES_MAX} bytes")))
     }
 
-    fn refused(&self, call: &Call, problems: &ArgumentProblems) {
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let name = &self.tools.tools()[call.tool].definition().name;
         self.shared.refused.lock().unwrap().push(format!("{name}, request {}: {problems}", call.context.request_id));
     }
@@ -262,7 +262,7 @@ pub struct Client {
     frames: Receiver<String>,
 }
 
-struct Frames(Sender<String>);
+pub struct Frames(pub Sender<String>);
 
 impl Outbox for Frames {
     fn queue(&self, frame: Vec<u8>) {

@@ -1,29 +1,28 @@
-//! What the host's parts cost inside one process, with no wire between: calls, instances, metering, decisions, loading, schemas,
-//! conversion of values, a whole catalog. `cargo bench --workspace --exclude toolcell-tests --bench in_process`; `--quick` takes few samples, and
-//! a word after `--` is a filter.
+//! The cost of the sandbox inside one process, with no wire between: calls, instances, metering, decisions, loading,
+//! conversion of values, the components of a catalog. `cargo bench --workspace --exclude toolcell-tests --bench
+//! in_process` runs this and the protocol's own; `--quick` takes few samples, and a word after `--` is a filter.
 //!
 //! Must not hold: anything that starts the binary or speaks MCP; that is `toolcell-bench`.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run says so and ends")]
 
 mod call;
-mod catalog;
+mod components;
 mod engine;
 mod guest;
 mod instance;
 mod loading;
 mod metering;
 mod policy;
-mod schema;
 mod typed;
 
 use std::time::Duration;
 
 use criterion::Criterion;
 
-/// How long each part runs before it counts.
+/// Each part runs this long before it counts.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How long each part is measured: all of them together take three minutes.
+/// Each part is measured this long: all of them together take three minutes.
 const MEASUREMENT: Duration = Duration::from_secs(3);
 
 fn main() {
@@ -32,9 +31,8 @@ fn main() {
     instance::measure(&mut criterion);
     metering::measure(&mut criterion);
     policy::measure(&mut criterion);
-    schema::measure(&mut criterion);
     typed::measure(&mut criterion);
     loading::measure(&mut criterion);
-    catalog::measure(&mut criterion);
+    components::measure(&mut criterion);
     criterion.final_summary();
 }

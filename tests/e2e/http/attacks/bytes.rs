@@ -1,5 +1,5 @@
-//! Requests over HTTP/1.1 that are wrong byte by byte: each has its exact answer, a connection that goes on or one that is
-//! closed, and a client that was there before notices nothing.
+//! Requests over HTTP/1.1 that are wrong byte by byte: each has its exact answer, a connection that
+//! goes on or one that is closed, and a client that was there before notices nothing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -64,7 +64,8 @@ fn withstand(host: &WebHost, attacks: &[(&str, Vec<u8>, Answer)]) {
     }
 }
 
-/// So many responses, and whether the connection is open after them: it then answers a further request, where one is sent.
+/// So many responses, and whether the connection is open after them: it then answers a further
+/// request, where one is sent.
 fn answer(wire: &mut Wire, count: usize, further: bool) -> Answer {
     let mut statuses = Vec::new();
     while statuses.len() < count && !wire.is_at_end() {
@@ -111,7 +112,8 @@ fn where_a_request_ends_is_never_in_doubt() {
     withstand(
         &host(),
         &[
-            // The coding counts, and what is behind it is not taken for a request (RFC 9112 section 6.1).
+            // The coding counts, and what is behind it is not taken for a request (RFC 9112 section
+            // 6.1).
             (
                 "a length, then chunks",
                 framed(&format!("content-length: 6\r\n{coded}\r\n{chunk}0\r\n\r\n{hidden}")),

@@ -1,5 +1,5 @@
-//! Frames of HTTP/2 that a server should not take: floods, wrong windows, wrong heads. Each has its exact answer, and a client
-//! that was there before notices nothing.
+//! Frames of HTTP/2 that a server should not take: floods, wrong windows, wrong heads. Each has its
+//! exact answer, and a client that was there before notices nothing.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -9,7 +9,8 @@ use toolcell_tests::http2::{self, END_HEADERS, END_STREAM, Fate, Frame, PREFACE,
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{PATIENCE, manifest_of};
 
-/// Codes of RFC 9113 section 7. Where it has a finer one than `PROTOCOL_ERROR`, that of the library is what is expected.
+/// Codes of RFC 9113 section 7. Where it has a finer one than `PROTOCOL_ERROR`, that of the library
+/// is what is expected.
 const PROTOCOL_ERROR: u32 = 1;
 const FLOW_CONTROL_ERROR: u32 = 3;
 const FRAME_SIZE_ERROR: u32 = 6;
@@ -35,7 +36,8 @@ fn call() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
 
-/// The head of `GET /healthz` with these further fields; those with a colon before the name stand first.
+/// The head of `GET /healthz` with these further fields; those with a colon before the name stand
+/// first.
 fn get(further: &[(&str, &str)]) -> Vec<u8> {
     let mut fields = vec![(":method", "GET"), (":scheme", "http"), (":path", "/healthz"), (":authority", "localhost")];
     fields.extend(further);
@@ -263,7 +265,8 @@ fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
 fn a_client_that_opens_no_window_keeps_no_answer() {
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
-    // A window of nothing for each stream, and one of a byte. The connection is closed, or this waits in vain.
+    // A window of nothing for each stream, and one of a byte. The connection is closed, or this
+    // waits in vain.
     for window in [0, 1] {
         let mut stream = connect(&host, &[(4, window)]);
         let frames: Vec<Frame> = (0..20)

@@ -1,5 +1,6 @@
-//! Names that a page may be made to carry so that it reaches a server of this machine (DNS rebinding): every form of a host and of
-//! an origin, in `Host`, in the target, and in HTTP/2's `:authority`.
+//! Names that a page may be made to carry so that it reaches a server of this machine (DNS
+//! rebinding): every form of a host and of an origin, in `Host`, in the target, and in HTTP/2's
+//! `:authority`.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -13,7 +14,8 @@ fn echo() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
 
-/// Forms of a host that a request may be meant for, and the status that a call to it has; `PORT` stands for the server's.
+/// Forms of a host that a request may be meant for, and the status that a call to it has; `PORT`
+/// stands for the server's.
 const HOSTS: [(&str, u16); 40] = [
     ("localhost", 200),
     ("localhost:PORT", 200),

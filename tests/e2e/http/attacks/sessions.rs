@@ -7,7 +7,8 @@ use toolcell_tests::web::{Ask, WebHost, Wire};
 /// Sessions that there may be, without a word in the manifest.
 const SESSIONS: usize = 10_000;
 
-/// Memory that they may take, in bytes: two kilobytes each, with what one client's requests take beside.
+/// Memory that they may take, in bytes: two kilobytes each, with what one client's requests take
+/// beside.
 const BYTES: u64 = 20 << 20;
 
 fn ping(session: &str) -> Ask {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 use toolcell_audit::Usage;
 use toolcell_mcp::{Cancellation, Catalog as _, Executor as _, Patience};
+use toolcell_server::catalog::Catalog;
+use toolcell_server::workers::Workers;
 
 use super::series::Series;
-use crate::catalog::Catalog;
 use crate::commands::{calibrate, sample};
 use crate::terminal::Progress;
-use crate::workers::Workers;
 
 /// Calls before it counts, as long as time allows: the first ones touch pages and caches for all.
 const WARM_UP_CALLS: u32 = 50;

@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolcell_policy::Style;
+use toolcell_server::catalog::{Catalog, LoadedComponent};
 
-use crate::catalog::{Catalog, Loaded};
 use crate::terminal::bold;
 
 /// Tools of one component that are named in the table; the rest is counted. `--json` has them all.
@@ -15,7 +15,7 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
     let components = catalog.components();
     let width = components.iter().map(|component| component.name().len()).max().unwrap_or(0);
     let shape_width = components.iter().map(|component| component.shape().as_str().len()).max().unwrap_or(0);
-    let line = |component: &Arc<Loaded>| {
+    let line = |component: &Arc<LoadedComponent>| {
         let tools = catalog.tools_of(component);
         let mut shown = tools.iter().take(TOOLS_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
         if tools.len() > TOOLS_SHOWN_MAX {
@@ -30,7 +30,7 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
 
 /// Each with `name`, `digest`, `shape`, `adapted` (a preview-1 module that became a component) and `tools`.
 pub fn to_json(catalog: &Catalog) -> Value {
-    let component = |component: &Arc<Loaded>| {
+    let component = |component: &Arc<LoadedComponent>| {
         let inspection = component.inspection();
         json!({
             "name": component.name(),

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use toolcell_mcp::Catalog as _;
 use toolcell_policy::{ReachRow, Source, Style};
+use toolcell_server::catalog::{Catalog, Offer};
 
-use crate::catalog::{Catalog, Offer};
 use crate::terminal::{bold, faint};
 
 /// Rows of one tool that are shown; the rest is counted. `--json` has them all.

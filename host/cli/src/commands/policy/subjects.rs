@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, Grants, Manifest, parse, render_all};
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::{Builder, folder_of};
+use toolcell_server::machine::Machine;
 
 use crate::args::CodeCacheArgs;
-use crate::catalog::{Builder, folder_of};
-use crate::machine::Machine;
-use crate::project::ManifestFile;
+use crate::manifest::say_note;
 use crate::terminal;
 
 /// A checked manifest. Its components are only loaded where a name cannot be understood without them.
@@ -64,7 +65,8 @@ impl<'a> Subjects<'a> {
 
     /// Asks every component for its tools. One that cannot be loaded is said, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
-        let machine = Machine::start(self.code, Some(self.manifest.server()))?;
+        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()))?;
+        machine.notes.iter().for_each(say_note);
         let builder = Builder::new(&machine, Arc::new(Sink::disabled()));
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));
         say(&self.file, &problems);

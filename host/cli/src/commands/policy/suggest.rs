@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolcell_policy::{ATTEMPTS_MAX, Attempt, suggest};
+use toolcell_server::file::plain;
 
 use crate::args::SuggestArgs;
-use crate::catalog::plain;
 use crate::exit::Exit;
 use crate::terminal;
 

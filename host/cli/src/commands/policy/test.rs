@@ -1,11 +1,11 @@
 //! `toolcell policy test`: a table of expectations held against the manifest.
 use serde_json::{Value, json};
 use toolcell_policy::{Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
+use toolcell_server::ManifestFile;
 
 use super::subjects::Subjects;
 use crate::args::PolicyTestArgs;
 use crate::exit::Exit;
-use crate::project::ManifestFile;
 use crate::terminal;
 
 /// Checks every expectation and shows those that are not met.

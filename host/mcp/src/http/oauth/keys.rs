@@ -24,12 +24,12 @@ struct Key {
     kid: Option<String>,
     /// The one algorithm that it is for, where it says so.
     only: Option<Algorithm>,
-    kind: Kind,
+    kind: KeyKind,
     key: DecodingKey,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Rsa,
     P256,
     P384,
@@ -92,14 +92,14 @@ impl Key {
         let kind = match &jwk.algorithm {
             AlgorithmParameters::RSA(rsa) => {
                 let modulus = URL_SAFE_NO_PAD.decode(rsa.n.trim_end_matches('=')).ok()?;
-                RSA_BYTES.contains(&modulus.len()).then_some(Kind::Rsa)?
+                RSA_BYTES.contains(&modulus.len()).then_some(KeyKind::Rsa)?
             }
             AlgorithmParameters::EllipticCurve(point) => match point.curve {
-                EllipticCurve::P256 => Kind::P256,
-                EllipticCurve::P384 => Kind::P384,
+                EllipticCurve::P256 => KeyKind::P256,
+                EllipticCurve::P384 => KeyKind::P384,
                 _ => return None,
             },
-            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => Kind::Ed25519,
+            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => KeyKind::Ed25519,
             // A shared key is nothing that a server checks tokens of others with.
             _ => return None,
         };
@@ -114,10 +114,10 @@ impl Key {
     fn takes(&self, algorithm: Algorithm) -> bool {
         use Algorithm::{ES256, ES384, EdDSA, PS256, PS384, PS512, RS256, RS384, RS512};
         let kind = match algorithm {
-            RS256 | RS384 | RS512 | PS256 | PS384 | PS512 => Kind::Rsa,
-            ES256 => Kind::P256,
-            ES384 => Kind::P384,
-            EdDSA => Kind::Ed25519,
+            RS256 | RS384 | RS512 | PS256 | PS384 | PS512 => KeyKind::Rsa,
+            ES256 => KeyKind::P256,
+            ES384 => KeyKind::P384,
+            EdDSA => KeyKind::Ed25519,
             _ => return false,
         };
         self.kind == kind && self.only.is_none_or(|only| only == algorithm)

@@ -8,4 +8,4 @@ mod token;
 
 pub use keys::{KeySet, KeySetError};
 pub use resource::Resource;
-pub use token::{ALGORITHMS, Issuer, Seen, TOKEN_BYTES_MAX, TokenFault, Verified, seen};
+pub use token::{ALGORITHMS, Issuer, TOKEN_BYTES_MAX, TokenFault, UnverifiedToken, Verified};

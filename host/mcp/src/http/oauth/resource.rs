@@ -3,7 +3,7 @@
 use http::Uri;
 
 use super::token::TokenFault;
-use crate::http::Turned;
+use crate::http::AuthFailure;
 
 /// Where metadata of resources lie (RFC 9728 section 3).
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -52,18 +52,18 @@ impl Resource {
 
     /// What a caller is told that shows no token, or one that does not hold.
     #[must_use]
-    pub fn unknown(&self, fault: Option<TokenFault>) -> Turned {
+    pub fn unknown(&self, fault: Option<TokenFault>) -> AuthFailure {
         let error = fault.map(|fault| format!("error=\"invalid_token\", error_description=\"{fault}\", "));
         let scope = if self.scope.is_empty() { String::new() } else { format!(", scope=\"{}\"", self.scope) };
         let challenge = format!("Bearer {}resource_metadata=\"{}\"{scope}", error.unwrap_or_default(), self.metadata);
-        Turned::Unknown { challenge }
+        AuthFailure::Unknown { challenge }
     }
 
     /// What a caller is told whose token holds and lacks a scope that every caller needs.
     #[must_use]
-    pub fn insufficient(&self) -> Turned {
+    pub fn insufficient(&self) -> AuthFailure {
         let (scope, metadata) = (&self.scope, &self.metadata);
-        Turned::NotAllowed {
+        AuthFailure::NotAllowed {
             challenge: format!(
                 "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{metadata}\""
             ),
@@ -94,7 +94,7 @@ mod tests {
                 assert_eq!(resource.metadata_at(path), None, "{path}");
             }
             let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"a\"");
-            assert_eq!(resource.unknown(None), Turned::Unknown { challenge });
+            assert_eq!(resource.unknown(None), AuthFailure::Unknown { challenge });
         }
         assert!(Resource::new("/mcp", &[], &[], &[]).is_none());
     }

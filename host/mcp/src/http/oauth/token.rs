@@ -50,7 +50,7 @@ pub struct Issuer {
 
 /// What a token says of itself. None of it is known to be true.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct UnverifiedToken {
     /// Who is said to have made it.
     pub issuer: String,
     algorithm: String,
@@ -134,33 +134,35 @@ enum Scopes {
     List(Vec<String>),
 }
 
-/// What a token says of itself, so that the issuer's keys can be looked for.
-///
-/// # Errors
-/// It is none, or nobody should take it.
-pub fn seen(token: &str) -> Result<Seen, TokenFault> {
-    #[derive(Deserialize)]
-    struct Body {
-        iss: String,
+impl UnverifiedToken {
+    /// Reads the claims that the issuer's keys are looked for with.
+    ///
+    /// # Errors
+    /// The text is no token, or no server should accept it.
+    pub fn parse(token: &str) -> Result<Self, TokenFault> {
+        #[derive(Deserialize)]
+        struct Body {
+            iss: String,
+        }
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenFault::TooLong);
+        }
+        let mut parts = token.split('.');
+        let (Some(header), Some(body), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
+            return Err(TokenFault::Malformed);
+        };
+        let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed);
+        let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| TokenFault::Malformed)?;
+        if header.crit.is_some() {
+            return Err(TokenFault::Extension);
+        }
+        if !ALGORITHMS.iter().any(|(name, _)| *name == header.alg) {
+            return Err(TokenFault::Algorithm);
+        }
+        let body = decoded(body)?;
+        let body: Body = serde_json::from_slice(&body).map_err(|_| TokenFault::Claims)?;
+        Ok(Self { issuer: body.iss, algorithm: header.alg, kid: header.kid })
     }
-    if token.len() > TOKEN_BYTES_MAX {
-        return Err(TokenFault::TooLong);
-    }
-    let mut parts = token.split('.');
-    let (Some(header), Some(body), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
-        return Err(TokenFault::Malformed);
-    };
-    let decoded = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed);
-    let header: Header = serde_json::from_slice(&decoded(header)?).map_err(|_| TokenFault::Malformed)?;
-    if header.crit.is_some() {
-        return Err(TokenFault::Extension);
-    }
-    if !ALGORITHMS.iter().any(|(name, _)| *name == header.alg) {
-        return Err(TokenFault::Algorithm);
-    }
-    let body = decoded(body)?;
-    let body: Body = serde_json::from_slice(&body).map_err(|_| TokenFault::Claims)?;
-    Ok(Seen { issuer: body.iss, algorithm: header.alg, kid: header.kid })
 }
 
 impl Issuer {
@@ -168,7 +170,7 @@ impl Issuer {
     ///
     /// # Errors
     /// It does not hold.
-    pub fn verify(&self, token: &str, seen: &Seen, keys: &KeySet) -> Result<Verified, TokenFault> {
+    pub fn verify(&self, token: &str, seen: &UnverifiedToken, keys: &KeySet) -> Result<Verified, TokenFault> {
         if !self.algorithms.contains(&seen.algorithm.as_str()) {
             return Err(TokenFault::Algorithm);
         }
@@ -256,7 +258,7 @@ mod tests {
     }
 
     fn checked(token: &str) -> Result<Verified, TokenFault> {
-        issuer().verify(token, &seen(token)?, &keys())
+        issuer().verify(token, &UnverifiedToken::parse(token)?, &keys())
     }
 
     fn signed(claims: &Value) -> String {
@@ -332,9 +334,10 @@ mod tests {
             (text(r#"{"alg":"RS256"}"#, r#"{"iss":"i","iss":"j"}"#), TokenFault::Claims),
             ("a".repeat(TOKEN_BYTES_MAX + 1), TokenFault::TooLong),
         ] {
-            assert_eq!(seen(&token), Err(fault), "{token:.60}");
+            assert_eq!(UnverifiedToken::parse(&token), Err(fault), "{token:.60}");
         }
-        let said = seen(&text(r#"{"alg":"RS256","kid":"k","jku":"https://evil.example.com"}"#, body)).unwrap();
+        let said = UnverifiedToken::parse(&text(r#"{"alg":"RS256","kid":"k","jku":"https://evil.example.com"}"#, body))
+            .unwrap();
         assert_eq!((said.issuer.as_str(), said.kid.as_deref()), ("i", Some("k")));
     }
 }

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Checks the comments of Rust files: no line over 100 columns, and no doc comment that begins with a question word.
+
+`check-comments.py [FOLDER…]` lists what is wrong and ends with 1. With `--wrap` it refills paragraphs that have a longer line.
+rustfmt wraps comments on nightly only, so this stands in for it.
+"""
+
+import pathlib
+import re
+import sys
+import textwrap
+
+COLUMNS = 100
+# A doc comment says what an item is or does. One that begins so says what the item is about.
+BEGINNINGS = re.compile(r"(What|How|Whether|The same|Whose|Whoever|Which)\b")
+COMMENT = re.compile(r"^(\s*)(//[/!]?)(?: (.*))?$")
+# Lines that are not running text: headings, lists, tables, quotes.
+OWN_LINE = re.compile(r"^(#|[-*|>] |\|)")
+# Help texts of the command line are written as commands, not as docs of items.
+HELP = "host/cli/src/args"
+
+
+def blocks(lines):
+    """Runs of comment lines with one indent and one marker, as (first, last, indent, marker, texts)."""
+    at = 0
+    while at < len(lines):
+        found = COMMENT.match(lines[at])
+        if not found:
+            at += 1
+            continue
+        first, key, texts = at, found.groups()[:2], []
+        while at < len(lines) and (found := COMMENT.match(lines[at])) and found.groups()[:2] == key:
+            texts.append(found.group(3) or "")
+            at += 1
+        yield first, at, *key, texts
+
+
+def wrapped(indent, marker, texts):
+    """The lines of a block, paragraphs with a long line refilled."""
+    out, paragraph, fenced = [], [], False
+    prefix = f"{indent}{marker} "
+
+    def end():
+        if paragraph and any(len(prefix + text) > COLUMNS for text in paragraph):
+            width = COLUMNS - len(prefix)
+            out.extend(textwrap.wrap(" ".join(paragraph), width, break_long_words=False, break_on_hyphens=False))
+        else:
+            out.extend(paragraph)
+        paragraph.clear()
+
+    for text in texts:
+        fence = text.startswith("```")
+        if fence or fenced or not text or text.startswith("    ") or OWN_LINE.match(text):
+            end()
+            out.append(text)
+            fenced ^= fence
+        else:
+            paragraph.append(text)
+    end()
+    return [(prefix + text).rstrip() for text in out]
+
+
+def wrap(path):
+    lines = path.read_text().split("\n")
+    out, done = [], 0
+    for first, last, indent, marker, texts in blocks(lines):
+        out += lines[done:first] + wrapped(indent, marker, texts)
+        done = last
+    text = "\n".join(out + lines[done:])
+    if text != path.read_text():
+        path.write_text(text)
+
+
+def problems(path):
+    lines = path.read_text().split("\n")
+    for first, last, _, marker, texts in blocks(lines):
+        for at in range(first, last):
+            long = len(lines[at]) > COLUMNS and "://" not in lines[at] and not OWN_LINE.match(texts[at - first])
+            if long:
+                yield f"{path}:{at + 1}: a comment of {len(lines[at])} columns; {COLUMNS} are allowed"
+        if marker != "//" and not str(path).startswith(HELP) and BEGINNINGS.match(texts[0]):
+            yield f"{path}:{first + 1}: begins with \"{texts[0].split()[0]}\": say what the item is or does"
+
+
+def main():
+    arguments = sys.argv[1:]
+    fix = "--wrap" in arguments
+    folders = [folder for folder in arguments if folder != "--wrap"] or ["host", "tests"]
+    files = [file for folder in folders for file in sorted(pathlib.Path(folder).rglob("*.rs"))]
+    if fix:
+        for file in files:
+            wrap(file)
+    found = [problem for file in files for problem in problems(file)]
+    print("\n".join(found) if found else f"{len(files)} files: comments are as they should be")
+    sys.exit(1 if found else 0)
+
+
+main()

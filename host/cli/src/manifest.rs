@@ -1,0 +1,102 @@
+//! Opening a manifest for a command, and showing on stderr what is wrong with it. Must not hold: what a command does with it.
+use std::cell::OnceCell;
+use std::path::Path;
+use std::sync::Mutex;
+
+use toolcell_policy::{Diagnostic, Severity, render_all};
+use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
+
+use crate::args::CodeCacheArgs;
+use crate::commands::diff;
+use crate::commands::lock::at_fault;
+use crate::terminal::{self, Progress};
+
+/// Reads a manifest and loads its components, or says on stderr why that cannot be. Nothing is recorded.
+pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_with_or_say(path, OpenOptions { code: code.options(), ..OpenOptions::default() })
+}
+
+/// The same with other options.
+pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let file = match ManifestFile::read(path) {
+        Ok(file) => file,
+        Err(problem) => {
+            terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
+            return Ok(None);
+        }
+    };
+    let opened = open(file, options)?;
+    show_problems(&opened);
+    if let Some(refusal) = &opened.refusal {
+        say_refusal(refusal);
+        return Ok(None);
+    }
+    let summary = opened.summary();
+    let Some(ready) = opened.ready else {
+        terminal::say(&format!("\n{}: {summary}\n", opened.file.name()));
+        return Ok(None);
+    };
+    Ok(Some((opened.file, ready)))
+}
+
+/// Opens a manifest, and shows how far it is where that takes long.
+pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Opened> {
+    let bar: Mutex<OnceCell<Progress>> = Mutex::default();
+    let show = |done: usize, total: usize| {
+        if let Ok(bar) = bar.lock() {
+            bar.get_or_init(|| Progress::new("compiling components", total)).at(done);
+        }
+    };
+    let opened = file.open(&OpenOptions { progress: Some(&show), ..options })?;
+    drop(bar);
+    opened.ready.iter().flat_map(|ready| &ready.machine.notes).for_each(say_note);
+    Ok(opened)
+}
+
+/// Says a remark on the start.
+pub fn say_note(note: &Note) {
+    match note {
+        Note::CodeDraftsRemoved(drafts) => terminal::say(&format!(
+            "note: drafts of compiled code, left by a process that was stopped, were removed: {drafts}\n"
+        )),
+        Note::CodeNotKept(error) => terminal::warning(&format!("compiled code is not kept: {error}")),
+    }
+}
+
+/// Shows every problem on stderr: drawn, or as JSON where stderr is JSON.
+pub fn show_problems(opened: &Opened) {
+    if terminal::speaks_json() {
+        return opened.problems.iter().for_each(|problem| terminal::write(&line_of(opened, problem)));
+    }
+    if !opened.problems.is_empty() {
+        terminal::say(&render_all(&opened.file.source(), &opened.problems, terminal::stderr_style()));
+    }
+}
+
+fn line_of(opened: &Opened, problem: &Diagnostic) -> String {
+    let level = match problem.severity() {
+        Severity::Error => tracing::Level::ERROR,
+        Severity::Warning => tracing::Level::WARN,
+    };
+    let fields = match problem.to_json(&opened.file.source()) {
+        serde_json::Value::Object(fields) => fields,
+        other => serde_json::Map::from_iter([("message".to_owned(), other)]),
+    };
+    terminal::json_line(level, fields)
+}
+
+fn say_refusal(refusal: &Refusal) {
+    match refusal {
+        Refusal::Audit(problem) => terminal::error(problem, Some("without --audit and [audit] nothing is recorded")),
+        Refusal::NoLock(path) => {
+            let problem = format!("there is no {}, and --locked serves nothing else", path.display());
+            terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));
+        }
+        Refusal::Lock(error) => drop(at_fault(error)),
+        Refusal::Drift { lock, drifts } => {
+            terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
+            terminal::say(&diff::page(drifts));
+            terminal::say("\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! From a request to its answer: the era it belongs to, whether its client has the method, and one `match` over all
+//! methods. Must not hold: the methods that take more than a few lines.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use super::reply::Reply;
+use super::resources::Listed;
+use super::{Session, Shared};
+use crate::asking::Capabilities;
+use crate::frame::{ErrorCode, Object, Request, RequestId, RpcError, push_json, result_frame, scan};
+use crate::host::{Catalog as _, Host};
+use crate::meta::{CLIENT_CAPABILITIES, ClientInfo, LogLevel, PROTOCOL_VERSION, Peer, SERVER_INFO, missing};
+use crate::method::Method;
+use crate::revision::Revision;
+
+/// One request with everything that its answer needs.
+pub(super) struct Exchange<'a, H: Host> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) reply: &'a Reply,
+    pub(super) peer: Peer,
+    pub(super) catalog: RequestCatalog<H::Catalog>,
+}
+
+/// The one catalog of a request: loaded at the first look, and the same at every later one.
+pub(super) struct RequestCatalog<C>(OnceCell<Arc<C>>);
+
+impl<C> RequestCatalog<C> {
+    const fn unloaded() -> Self {
+        Self(OnceCell::new())
+    }
+
+    pub(super) fn get<H: Host<Catalog = C>>(&self, host: &H) -> &Arc<C> {
+        self.0.get_or_init(|| host.snapshot())
+    }
+}
+
+impl<H: Host> Exchange<'_, H> {
+    pub(super) fn id(&self) -> &RequestId {
+        &self.request.id
+    }
+
+    /// Sends the result that `write` appends.
+    pub(super) fn answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), RpcError> {
+        self.reply.send(Some(self.id()), result_frame(self.id(), write));
+        Ok(())
+    }
+
+    fn acknowledge(&self) -> Result<(), RpcError> {
+        self.answer(|out| out.extend_from_slice(b"{}"))
+    }
+}
+
+impl<H: Host> Shared<H> {
+    /// Answers a request, or begins to. The caller sends an error.
+    pub(super) fn request(self: &Arc<Self>, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+        let session = {
+            let state = self.state();
+            if state.open.contains_key(&request.id) {
+                return Err(RpcError::request("A request with this id is still being answered"));
+            }
+            state.session.clone()
+        };
+        if let Some(fault) = &request.params.fault {
+            return Err(fault.clone());
+        }
+        // The era is decided for each message by itself: a client may probe in one and go on in the other.
+        if let Some(version) = request.params.meta(PROTOCOL_VERSION) {
+            let revision = modern_revision(version)?;
+            if reply.is_batched() {
+                return Err(RpcError::request("Only revision 2025-03-26 has batches"));
+            }
+            return self.dispatch(request, reply, revision, || Peer::of_meta(&request.params, revision));
+        }
+        match (request.method.known(), session) {
+            (_, Some(Session { peer, .. })) => self.dispatch(request, reply, peer.revision, || Ok(peer)),
+            (Some(Method::Initialize), None) => self.initialize(request, reply),
+            (Some(Method::Ping), None) => {
+                reply.send(Some(&request.id), result_frame(&request.id, |out| out.extend_from_slice(b"{}")));
+                Ok(())
+            }
+            (_, None) => Err(missing(&[PROTOCOL_VERSION, CLIENT_CAPABILITIES])),
+        }
+    }
+
+    /// Answers a request of a known revision. Its `peer` is read after its method is found.
+    fn dispatch(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        reply: &Reply,
+        revision: Revision,
+        peer: impl FnOnce() -> Result<Peer, RpcError>,
+    ) -> Result<(), RpcError> {
+        let catalog = RequestCatalog::unloaded();
+        let method = request
+            .method
+            .known()
+            .filter(|method| method.is_in(revision) && (!method.is_of_resources() || self.offers_resources(&catalog)));
+        let method = method.ok_or_else(|| request.method.not_found())?;
+        let exchange = Exchange { request, reply, peer: peer()?, catalog };
+        match method {
+            Method::Initialize => Err(RpcError::request("This connection is initialized already")),
+            Method::Ping => exchange.acknowledge(),
+            Method::Discover => self.discover(&exchange),
+            Method::ListTools => self.list_tools(&exchange),
+            Method::CallTool => self.call_tool(exchange),
+            Method::Listen => self.listen(&exchange),
+            Method::ListResources => self.list_resources(&exchange, Listed::Resources),
+            Method::ListTemplates => self.list_resources(&exchange, Listed::Templates),
+            Method::ReadResource => self.read_resource(exchange),
+            Method::SetLevel => self.set_level(&exchange),
+        }
+    }
+
+    fn offers_resources(&self, catalog: &RequestCatalog<H::Catalog>) -> bool {
+        catalog.get(&*self.server.host).offers_resources()
+    }
+
+    fn initialize(&self, request: &Request<'_>, reply: &Reply) -> Result<(), RpcError> {
+        let params = &request.params;
+        let asked = params.string("protocolVersion")?;
+        let declared = params.get("capabilities").filter(|text| scan::is_object(text));
+        let declared = declared.ok_or_else(|| RpcError::params("params.capabilities must be an object"))?;
+        let client = params.get("clientInfo").unwrap_or_default();
+        let client = Arc::new(ClientInfo::parse(client, "params.clientInfo")?);
+        let known = Revision::named(&asked).filter(|revision| !revision.is_modern());
+        let revision = known.unwrap_or(Revision::NEWEST_LEGACY);
+        let log_level = self.server.options.legacy_log_level;
+        let capabilities = Capabilities::read(declared, revision);
+        let peer = Peer { revision, client: Some(client), log_level, capabilities };
+        let resources = self.offers_resources(&RequestCatalog::unloaded());
+        self.state().session = Some(Session { peer, ready: false });
+        let frame = result_frame(&request.id, |out| self.server.push_initialized(out, revision, resources));
+        reply.send(Some(&request.id), frame);
+        Ok(())
+    }
+
+    fn discover(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let resources = self.offers_resources(&exchange.catalog);
+        exchange.answer(|out| self.server.push_discovered(out, resources))
+    }
+
+    fn list_tools(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let revision = exchange.peer.revision;
+        let catalog = exchange.catalog.get(&*self.server.host);
+        let view = catalog.view(&self.caller);
+        let tools = view.as_deref().unwrap_or_else(|| catalog.tools());
+        let page = tools.page(revision, exchange.request.params.get("cursor"), self.server.options.page_size)?;
+        let typed = revision.features().typed_results;
+        exchange.answer(|out| {
+            let mut result = Object::open(out);
+            if typed {
+                result.text("resultType", "complete");
+            }
+            let tools = result.key("tools");
+            tools.push(b'[');
+            tools.extend_from_slice(page.json);
+            tools.push(b']');
+            result.text_if("nextCursor", page.next_cursor.as_deref());
+            if typed {
+                self.server.push_list_caching(&mut result, catalog.tells_callers_apart());
+                let mut meta = Object::open(result.key("_meta"));
+                meta.raw(SERVER_INFO, &self.server.identity);
+                meta.close();
+            }
+            result.close();
+        })
+    }
+
+    fn set_level(&self, exchange: &Exchange<'_, H>) -> Result<(), RpcError> {
+        let level = exchange.request.params.get("level");
+        let level = LogLevel::parse(level.ok_or_else(|| RpcError::params("params.level is missing"))?, "params.level")?;
+        if let Some(session) = &mut self.state().session {
+            session.peer.log_level = Some(level);
+        }
+        exchange.acknowledge()
+    }
+}
+
+/// The modern revision that a request names in its `_meta`.
+fn modern_revision(version: &str) -> Result<Revision, RpcError> {
+    let Some(name) = scan::string(version) else {
+        return Err(RpcError::meta(format!("{PROTOCOL_VERSION} must be a string")));
+    };
+    let revision = Revision::named(&name);
+    if let Some(revision) = revision.filter(|revision| revision.is_modern()) {
+        return Ok(revision);
+    }
+    // A legacy revision is served too, but not to a request like this one: naming it would send the client in circles.
+    let legacy = revision.is_some();
+    let supported: Vec<&str> =
+        Revision::ALL.into_iter().filter(|known| known.is_modern() || !legacy).map(Revision::name).collect();
+    let mut data = Vec::new();
+    let mut object = Object::open(&mut data);
+    object.json("supported", &supported);
+    push_json(object.key("requested"), name.as_ref());
+    object.close();
+    Err(RpcError {
+        code: ErrorCode::UnsupportedProtocolVersion,
+        message: "Unsupported protocol version".into(),
+        data: String::from_utf8(data).ok(),
+    })
+}

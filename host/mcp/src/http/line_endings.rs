@@ -1,0 +1,255 @@
+//! Lines of HTTP/1.1 requests end in one way only: a bare line feed or carriage return in a head, or between chunks, is made a
+//! byte that no head may have, so that the request is refused as any malformed one.
+//!
+//! hyper takes a bare line feed for a line's end, as RFC 9112, section 2.2, allows. A proxy before it may take the same line for
+//! part of a value, and then lets a header through that it would have taken out. Must not hold: what a request says otherwise.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What takes the place of a byte that must not be there: malformed in every line.
+const REFUSED: u8 = 0;
+
+/// Where a head ends.
+const HEAD_END: &[u8] = b"\r\n\r\n";
+
+/// The first line of HTTP/2, whose frames have no lines.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0";
+
+/// Bytes of a line that are kept: longer than any that is looked into.
+const LINE_BYTES_MAX: usize = 256;
+
+/// A connection whose lines are looked at.
+pub(super) struct StrictLines<S> {
+    stream: S,
+    lines: LineScanner,
+}
+
+/// Where in a request the next byte is.
+#[derive(Debug, PartialEq, Eq)]
+enum Position {
+    /// In its head.
+    Head,
+    /// In a body of which so many bytes are to come.
+    Body(u64),
+    /// In the line before a chunk.
+    Size,
+    /// In a chunk of which so many bytes are to come, its line's end included.
+    Chunk(u64),
+    /// Behind the last chunk.
+    Trailers,
+    /// Nowhere: HTTP/2, or a request that is refused.
+    Over,
+}
+
+/// The lines of one connection's requests.
+#[derive(Debug)]
+struct LineScanner {
+    at: Position,
+    line: Vec<u8>,
+    after_return: bool,
+    /// A line of this head was there.
+    begun: bool,
+    length: Option<u64>,
+    chunked: bool,
+}
+
+impl<S> StrictLines<S> {
+    pub(super) const fn new(stream: S) -> Self {
+        Self { stream, lines: LineScanner::new() }
+    }
+}
+
+impl LineScanner {
+    const fn new() -> Self {
+        Self { at: Position::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
+    }
+
+    /// Looks at what came, and makes unreadable what must not be read: how much there is up to there.
+    fn look(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
+        let all = bytes.len();
+        loop {
+            match &mut self.at {
+                Position::Over => return None,
+                Position::Body(left) | Position::Chunk(left) if *left > 0 => {
+                    let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    *left -= here as u64;
+                    bytes = bytes.split_at_mut(here).1;
+                    if *left > 0 {
+                        return None;
+                    }
+                }
+                Position::Body(_) => *self = Self::new(),
+                Position::Chunk(_) => self.at = Position::Size,
+                Position::Head | Position::Size | Position::Trailers => {
+                    let (byte, rest) = std::mem::take(&mut bytes).split_first_mut()?;
+                    if !self.push(*byte) {
+                        *byte = REFUSED;
+                        self.at = Position::Over;
+                        return Some(all - rest.len());
+                    }
+                    bytes = rest;
+                }
+            }
+        }
+    }
+
+    /// One byte of a line: false where it must not be there.
+    fn push(&mut self, byte: u8) -> bool {
+        match (byte, self.after_return) {
+            (b'\r', false) => self.after_return = true,
+            (b'\n', true) => {
+                self.after_return = false;
+                let line = std::mem::take(&mut self.line);
+                return self.end(&line);
+            }
+            (b'\n', false) | (_, true) => return false,
+            (byte, false) if self.line.len() < LINE_BYTES_MAX => self.line.push(byte),
+            _ => {}
+        }
+        true
+    }
+
+    /// A line has ended: false where it is none.
+    fn end(&mut self, line: &[u8]) -> bool {
+        match self.at {
+            Position::Size => {
+                let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+                let digits = std::str::from_utf8(line.get(..digits).unwrap_or_default()).unwrap_or_default();
+                let Ok(size) = u64::from_str_radix(digits, 16) else { return false };
+                self.at = if size == 0 { Position::Trailers } else { Position::Chunk(size.saturating_add(2)) };
+            }
+            Position::Trailers if line.is_empty() => *self = Self::new(),
+            Position::Head if line.is_empty() && self.begun => {
+                // Of a length and chunks together, and of two lengths, hyper makes an error.
+                let body = if self.chunked { Position::Size } else { Position::Body(self.length.unwrap_or(0)) };
+                *self = Self { at: body, ..Self::new() };
+            }
+            Position::Head if line == PREFACE && !self.begun => self.at = Position::Over,
+            Position::Head => {
+                self.begun |= !line.is_empty();
+                self.read(line);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn read(&mut self, line: &[u8]) {
+        let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let Some((name, value)) = line.split_at_checked(colon) else { return };
+        let value = value.get(1..).unwrap_or_default().trim_ascii();
+        if name.eq_ignore_ascii_case(b"content-length") {
+            self.length = std::str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            self.chunked = true;
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for StrictLines<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
+        if let Some(kept) = self.lines.look(came) {
+            // Whoever reads it waits for the end of the head before it looks at the rest.
+            buffer.set_filled(before + kept);
+            let end = HEAD_END.get(..HEAD_END.len().min(buffer.remaining())).unwrap_or_default();
+            buffer.put_slice(end);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLines<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How it arrives, in whatever pieces it comes.
+    fn arrives(text: &str) -> String {
+        let in_pieces = |piece_bytes: usize| {
+            let (mut lines, mut bytes) = (LineScanner::new(), text.as_bytes().to_vec());
+            bytes.chunks_mut(piece_bytes).for_each(|piece| {
+                let _ = lines.look(piece);
+            });
+            String::from_utf8(bytes).unwrap()
+        };
+        assert_eq!(in_pieces(1), in_pieces(text.len()), "{text:?}");
+        in_pieces(1)
+    }
+
+    const FIELDS: &str = "POST /mcp HTTP/1.1\r\nhost: a\r\n";
+
+    #[test]
+    fn requests_whose_lines_end_as_they_should_arrive_as_they_are() {
+        let bodies = [
+            "content-length: 4\r\n\r\n\n\r\na",
+            "Transfer-Encoding: chunked\r\n\r\n3;a=b\r\n\n\r\r\r\n1\r\n\n\r\n0\r\nx: y\r\n\r\n",
+            "\r\n",
+        ];
+        for first in bodies {
+            for second in bodies {
+                let text = format!("\r\n{FIELDS}{first}{FIELDS}{second}");
+                assert_eq!(arrives(&text), text);
+            }
+        }
+        let text = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\n\r\n";
+        assert_eq!(arrives(text), text);
+    }
+
+    #[test]
+    fn a_bare_return_or_feed_does_not_arrive_wherever_it_is_in_a_head_or_between_chunks() {
+        let good = format!("{FIELDS}content-length: 2\r\n\r\n\n\n");
+        let chunked = format!("{FIELDS}transfer-encoding: chunked\r\n\r\n1\r\n\n\r\n");
+        for (before, bare) in [
+            ("", "\n"),
+            ("", "GET / HTTP/1.1\n"),
+            (FIELDS, "\n"),
+            (FIELDS, "x: y\n"),
+            (FIELDS, "x: y\rz"),
+            (FIELDS, "x: y\r\r"),
+            (&good, "\n"),
+            (&good, "GET / HTTP/1.1\n"),
+            (&chunked, "1\n"),
+            (&chunked, "0\r\nx: y\n"),
+            (&chunked, "0\r\n\r\nGET / HTTP/1.1\r\nx: y\n"),
+        ] {
+            let (kept, _) = bare.split_at(bare.len() - 1);
+            assert_eq!(arrives(&format!("{before}{bare}")), format!("{before}{kept}\0"), "{before:?} {bare:?}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Whose something is that the transport holds for clients, and how much of it one of them may hold: so that no caller shuts
+//! out the others. Must not hold: what the things are.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::limits::HttpLimits;
+use crate::caller::Caller;
+
+/// Bits of an IPv6 address that tell one network from another. Whoever has one address of a network has all of them.
+const NETWORK_BITS: u32 = 64;
+
+/// Whose something is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Owner {
+    /// A caller's who was recognised, by its name.
+    Caller(Arc<str>),
+    /// Of whoever comes from this address, or from this network of IPv6.
+    Address(IpAddr),
+    /// Of whoever comes from this machine: all its programs, and every proxy on it, come from one address. It has no share of its
+    /// own, which would be a smaller whole and nothing else.
+    Machine,
+}
+
+impl Owner {
+    /// The caller, where it is told from others; else where it comes from. No address: a Unix socket.
+    pub(super) fn of(caller: &Caller, peer: Option<IpAddr>) -> Self {
+        if caller.is_recognised() { Self::Caller(caller.shared_name()) } else { Self::of_peer(peer) }
+    }
+
+    /// Whoever comes from there, before it is known who that is.
+    pub(super) fn of_peer(peer: Option<IpAddr>) -> Self {
+        match peer.map(|peer| peer.to_canonical()) {
+            None => Self::Machine,
+            Some(peer) if peer == Ipv4Addr::LOCALHOST || peer == Ipv6Addr::LOCALHOST => Self::Machine,
+            Some(IpAddr::V6(peer)) => {
+                let network = u128::from(peer) >> (128 - NETWORK_BITS) << (128 - NETWORK_BITS);
+                Self::Address(Ipv6Addr::from(network).into())
+            }
+            Some(peer) => Self::Address(peer),
+        }
+    }
+
+    /// True if it has a share, or as much as there is.
+    pub(super) fn has_share(&self) -> bool {
+        *self != Self::Machine
+    }
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuotaError {
+    /// The owner has its share.
+    Share,
+    /// All are taken.
+    Whole,
+}
+
+/// Places for one kind of thing, of which each owner may have a share.
+pub(super) struct Quota {
+    max: usize,
+    share: usize,
+    taken: Mutex<QuotaUse>,
+}
+
+/// What the transport has room for.
+pub(super) struct Quotas {
+    /// Requests that are being answered.
+    pub(super) requests: Arc<Quota>,
+    /// Streams that stay open.
+    pub(super) streams: Arc<Quota>,
+    /// Bytes of bodies that are being read.
+    pub(super) bodies: Arc<Quota>,
+    /// Connections on which a caller has something, once for each.
+    pub(super) connections: Arc<Quota>,
+    /// Requests of callers who are not known yet, and cannot be found out at once. They take no place of those who are known.
+    pub(super) strangers: Arc<Quota>,
+}
+
+impl Quotas {
+    pub(super) fn new(limits: &HttpLimits) -> Self {
+        let own = &limits.per_caller;
+        Self {
+            requests: Quota::new(limits.requests_max, own.requests_max),
+            streams: Quota::new(limits.streams_max, own.streams_max),
+            bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
+            // The sockets are counted where they are accepted: this is for shares alone.
+            connections: Quota::new(usize::MAX, own.connections_max),
+            strangers: Quota::new(limits.requests_max, own.requests_max),
+        }
+    }
+}
+
+#[derive(Default)]
+struct QuotaUse {
+    all: usize,
+    by_owner: HashMap<Owner, usize>,
+}
+
+/// Places that one owner has, given back when this is dropped.
+pub(super) struct QuotaGuard {
+    places: Arc<Quota>,
+    owner: Owner,
+    count: usize,
+}
+
+impl Quota {
+    /// So many in all, and so many for one owner.
+    pub(super) fn new(max: usize, share: usize) -> Arc<Self> {
+        Arc::new(Self { max, share, taken: Mutex::default() })
+    }
+
+    /// How many are taken.
+    pub(super) fn taken(&self) -> usize {
+        self.state().all
+    }
+
+    /// One place.
+    pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<QuotaGuard, QuotaError> {
+        let mut place = self.none(owner);
+        place.more(1)?;
+        Ok(place)
+    }
+
+    /// No place yet, for one who takes them little by little.
+    pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
+        QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
+    }
+
+    fn state(&self) -> MutexGuard<'_, QuotaUse> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QuotaGuard {
+    /// Whose it is.
+    pub(super) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Takes so many more, or none.
+    pub(super) fn more(&mut self, count: usize) -> Result<(), QuotaError> {
+        let mut taken = self.places.state();
+        let all = taken.all.saturating_add(count);
+        let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default().saturating_add(count);
+        if self.owner.has_share() && own > self.places.share {
+            return Err(QuotaError::Share);
+        }
+        if all > self.places.max {
+            return Err(QuotaError::Whole);
+        }
+        taken.all = all;
+        taken.by_owner.insert(self.owner.clone(), own);
+        drop(taken);
+        self.count += count;
+        Ok(())
+    }
+}
+
+impl Drop for QuotaGuard {
+    fn drop(&mut self) {
+        if self.count == 0 {
+            return;
+        }
+        let mut taken = self.places.state();
+        taken.all = taken.all.saturating_sub(self.count);
+        if let Some(own) = taken.by_owner.get_mut(&self.owner) {
+            *own = own.saturating_sub(self.count);
+            if *own == 0 {
+                taken.by_owner.remove(&self.owner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Owner {
+        Owner::of_peer(Some(text.parse().unwrap()))
+    }
+
+    #[test]
+    fn a_caller_is_known_by_its_name_and_a_stranger_by_its_network() {
+        let ann = Caller::new("ann", ["read"]);
+        let from = |address: &str| Some(address.parse().unwrap());
+        assert_eq!(Owner::of(&ann, from("192.0.2.1")), Owner::of(&Caller::new("ann", []), from("192.0.2.2")));
+        assert_ne!(Owner::of(&ann, None), Owner::of(&Caller::new("bob", []), None));
+        assert_eq!(Owner::of(&Caller::anyone(), from("192.0.2.1")), peer("192.0.2.1"));
+        assert_eq!(peer("::ffff:192.0.2.1"), peer("192.0.2.1"));
+        assert_ne!(peer("192.0.2.2"), peer("192.0.2.1"));
+        assert_eq!(peer("2001:db8:1:2::1"), peer("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+        assert_ne!(peer("2001:db8:1:2::1"), peer("2001:db8:1:3::1"));
+        for machine in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(peer(machine), Owner::Machine, "{machine}");
+        }
+        assert_eq!((Owner::of_peer(None), peer("127.0.0.2").has_share()), (Owner::Machine, true));
+    }
+
+    #[test]
+    fn one_owner_has_its_share_and_leaves_the_rest_to_others() {
+        let places = Quota::new(10, 4);
+        let (one, other) = (peer("192.0.2.1"), peer("192.0.2.2"));
+        let held: Vec<QuotaGuard> = (0..4).map(|_| places.take(&one).ok().unwrap()).collect();
+        assert_eq!(places.take(&one).err(), Some(QuotaError::Share));
+        let lone_requests: Vec<QuotaGuard> = (0..4).map(|_| places.take(&other).ok().unwrap()).collect();
+        assert_eq!(places.taken(), 8);
+        let mut machine = places.none(&Owner::Machine);
+        assert_eq!(machine.more(3), Err(QuotaError::Whole));
+        assert_eq!(machine.more(2), Ok(()));
+        assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
+        drop((held, lone_requests, machine));
+        assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
+    }
+
+    #[test]
+    fn what_does_not_fit_takes_nothing() {
+        let places = Quota::new(usize::MAX, 100);
+        let one = peer("192.0.2.1");
+        let mut place = places.none(&one);
+        assert_eq!(place.more(60), Ok(()));
+        assert_eq!(place.more(41), Err(QuotaError::Share));
+        assert_eq!(place.more(usize::MAX), Err(QuotaError::Share));
+        assert_eq!(place.more(40), Ok(()));
+        assert_eq!(places.taken(), 100);
+    }
+}

@@ -1,0 +1,217 @@
+//! The methods of requests and the names of notifications. Each is declared here once, and parsed once, when its
+//! frame is decoded. Must not hold: how any of them is answered.
+
+use std::borrow::Cow;
+
+use crate::frame::RpcError;
+use crate::revision::Revision;
+
+/// Declares an enum whose variants each have one row of facts.
+macro_rules! declare {
+    (
+        $(#[$outer:meta])*
+        $visibility:vis enum $name:ident: $facts:ty {
+            $($(#[$doc:meta])* $variant:ident => $row:expr,)*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        $visibility enum $name {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl $name {
+            /// Every one of them.
+            $visibility const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant),*];
+
+            const fn facts(self) -> $facts {
+                match self {
+                    $(Self::$variant => $row,)*
+                }
+            }
+        }
+    };
+}
+
+declare! {
+    /// A method of requests that this server answers, in any revision.
+    pub enum Method: Facts {
+        /// Opens a legacy session.
+        Initialize => legacy("initialize"),
+        /// Is answered at once, with nothing.
+        Ping => legacy("ping"),
+        /// Gives the server's revisions and capabilities.
+        Discover => modern("server/discover"),
+        /// Lists the tools, page by page.
+        ListTools => both("tools/list"),
+        /// Calls a tool.
+        CallTool => both("tools/call").named_by("name"),
+        /// Opens a subscription.
+        Listen => modern("subscriptions/listen"),
+        /// Lists the resources, page by page.
+        ListResources => both("resources/list").of_resources(),
+        /// Lists the templates of resources, page by page.
+        ListTemplates => both("resources/templates/list").of_resources(),
+        /// Reads a resource.
+        ReadResource => both("resources/read").of_resources().named_by("uri"),
+        /// Sets the least level of log messages.
+        SetLevel => legacy("logging/setLevel"),
+    }
+}
+
+declare! {
+    /// A notification, from the client or to it.
+    pub(crate) enum Notification: &'static str {
+        /// Takes a request back; either side sends it.
+        Cancelled => "notifications/cancelled",
+        /// Follows `initialize`; the client sends it.
+        Initialized => "notifications/initialized",
+        /// A log message of a call; the server sends it.
+        Message => "notifications/message",
+        /// The progress of a call; the server sends it.
+        Progress => "notifications/progress",
+        /// The first message of a subscription; the server sends it.
+        Acknowledged => "notifications/subscriptions/acknowledged",
+        /// The list of tools has changed; the server sends it.
+        ToolsChanged => "notifications/tools/list_changed",
+    }
+}
+
+/// The facts of one method.
+struct Facts {
+    name: &'static str,
+    legacy: bool,
+    modern: bool,
+    /// The member of `params` that the header `Mcp-Name` repeats.
+    named_by: Option<&'static str>,
+    /// The method exists only while the catalog offers resources.
+    of_resources: bool,
+}
+
+/// A method of revisions up to 2025-11-25.
+const fn legacy(name: &'static str) -> Facts {
+    Facts { modern: false, ..both(name) }
+}
+
+/// A method of revisions from 2026-07-28 on.
+const fn modern(name: &'static str) -> Facts {
+    Facts { legacy: false, ..both(name) }
+}
+
+/// A method of every revision.
+const fn both(name: &'static str) -> Facts {
+    Facts { name, legacy: true, modern: true, named_by: None, of_resources: false }
+}
+
+impl Facts {
+    const fn named_by(self, param: &'static str) -> Self {
+        Self { named_by: Some(param), ..self }
+    }
+
+    const fn of_resources(self) -> Self {
+        Self { of_resources: true, ..self }
+    }
+}
+
+impl Method {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    /// The name for metrics and traces; `other` stands for every method that this server does not have.
+    #[must_use]
+    pub const fn label(method: Option<Self>) -> &'static str {
+        match method {
+            Some(method) => method.name(),
+            None => "other",
+        }
+    }
+
+    /// True if clients of this revision have the method.
+    pub(crate) const fn is_in(self, revision: Revision) -> bool {
+        if revision.is_modern() { self.facts().modern } else { self.facts().legacy }
+    }
+
+    /// True if the method exists only while the catalog offers resources.
+    pub(crate) const fn is_of_resources(self) -> bool {
+        self.facts().of_resources
+    }
+}
+
+impl Notification {
+    /// Its name on the wire.
+    pub(crate) const fn name(self) -> &'static str {
+        self.facts()
+    }
+
+    /// The notification of this name; `None` for one that means nothing here.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|notification| notification.name() == name)
+    }
+}
+
+/// The method that a request names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RequestedMethod<'a> {
+    Known(Method),
+    /// A name that this server has no method for.
+    Unknown(Cow<'a, str>),
+}
+
+impl<'a> RequestedMethod<'a> {
+    pub(crate) fn parse(name: Cow<'a, str>) -> Self {
+        let known = Method::ALL.into_iter().find(|method| method.name() == name);
+        known.map_or(Self::Unknown(name), Self::Known)
+    }
+
+    /// The name as the request has it.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Known(method) => method.name(),
+            Self::Unknown(name) => name,
+        }
+    }
+
+    pub(crate) const fn known(&self) -> Option<Method> {
+        match self {
+            Self::Known(method) => Some(*method),
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// The member of `params` that the header `Mcp-Name` repeats. `prompts/get` has one whether a server has
+    /// prompts or not.
+    pub(crate) fn named_by(&self) -> Option<&'static str> {
+        match self {
+            Self::Known(method) => method.facts().named_by,
+            Self::Unknown(name) => (name == "prompts/get").then_some("name"),
+        }
+    }
+
+    /// The error for a client that has no such method.
+    pub(crate) fn not_found(&self) -> RpcError {
+        RpcError::method(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_method_that_it_is_declared_for_and_any_other_stays_text() {
+        for method in Method::ALL {
+            assert_eq!(RequestedMethod::parse(method.name().into()), RequestedMethod::Known(method));
+            assert_eq!(Method::label(Some(method)), method.name());
+        }
+        let other = RequestedMethod::parse("tools/call ".into());
+        assert_eq!(other, RequestedMethod::Unknown("tools/call ".into()));
+        assert_eq!((other.name(), Method::label(other.known())), ("tools/call ", "other"));
+        for notification in Notification::ALL {
+            assert_eq!(Notification::parse(notification.name()), Some(notification));
+        }
+        assert_eq!(Notification::parse("notifications/roots/list_changed"), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! The contract's `asking`: what a guest may ask of whoever is behind its caller, and what asking may cost. Must not hold:
+//! how anybody is asked.
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+use toolcell_policy::{Limit, Limits};
+
+pub use crate::bindings::toolcell::mcp::asking::{Answer, Form, Inquiry, Kind, Page, Question, Refusal, Root};
+
+use crate::engine::epoch::{Resting, Running, RunningAt};
+use crate::failure::Failure;
+use crate::secrets::Redactor;
+
+/// What asking came to.
+#[derive(Debug)]
+pub enum Asked {
+    /// The answers in the order of the questions, or why there are none.
+    Answered(Result<Vec<Answer>, Refusal>),
+    /// The call ends here: its caller has the questions, and calls again with the answers; or is refused, and this is why.
+    Ended(Option<String>),
+}
+
+/// Ends a guest that has asked where its call ends.
+#[derive(Debug, thiserror::Error)]
+#[error("the call ended where the guest asked")]
+pub(crate) struct Ended {
+    pub(crate) refused: Option<String>,
+}
+
+impl From<&Ended> for Failure {
+    fn from(ended: &Ended) -> Self {
+        Self::Asked { refused: ended.refused.clone() }
+    }
+}
+
+impl Question {
+    /// What is asked.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Form(_) => Kind::Form,
+            Self::Page(_) => Kind::Page,
+            Self::Sampling(_) => Kind::Sampling,
+            Self::Roots => Kind::Roots,
+        }
+    }
+
+    fn texts(&self) -> [&str; 2] {
+        match self {
+            Self::Form(form) => [&form.message, &form.schema_json],
+            Self::Page(page) => [&page.message, &page.url],
+            Self::Sampling(params) => [params, ""],
+            Self::Roots => ["", ""],
+        }
+    }
+
+    /// Without the values of secrets: what is asked leaves the host.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
+        let clean = |text: String| redactor.text(&text).into_owned();
+        match self {
+            Self::Form(form) => Self::Form(Form { message: clean(form.message), schema_json: clean(form.schema_json) }),
+            Self::Page(page) => Self::Page(Page { message: clean(page.message), url: clean(page.url) }),
+            Self::Sampling(params) => Self::Sampling(clean(params)),
+            Self::Roots => Self::Roots,
+        }
+    }
+}
+
+/// What is left of what one call may ask.
+pub(crate) struct AskBudget {
+    asks: u64,
+    asked: u64,
+    ask_bytes: u64,
+    /// How long the call may still wait.
+    wait_left: Duration,
+    waits: Option<Arc<Waits>>,
+}
+
+impl AskBudget {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        let (asks, ask_bytes) = (limits.get(Limit::Asks), limits.get(Limit::AskBytes));
+        Self { asks, asked: 0, ask_bytes, wait_left: limits.ask_wait(), waits: None }
+    }
+
+    /// The times in which the call waits for somebody, for whoever watches its deadline.
+    pub(crate) fn waits(&mut self, running: &Running) -> Arc<Waits> {
+        let waits = Arc::new(Waits {
+            running: running.place(),
+            began: Instant::now(),
+            state: Mutex::default(),
+            ended: Notify::new(),
+        });
+        self.waits = Some(Arc::clone(&waits));
+        waits
+    }
+
+    /// True if the call may ask at all.
+    pub(crate) fn may_ask(&self) -> bool {
+        self.asks > 0
+    }
+
+    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time left to wait.
+    pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
+        let began = Instant::now();
+        let waiting = self.waits.as_ref().map(Waits::wait);
+        let asked = tokio::time::timeout(self.wait_left, answers).await;
+        drop(waiting);
+        self.wait_left = self.wait_left.saturating_sub(began.elapsed());
+        asked.ok()
+    }
+
+    /// Takes these questions from the budget.
+    pub(crate) fn charge(&mut self, asks: &[Inquiry]) -> Result<(), Refusal> {
+        let over = |limit: Limit, value: u64, what: &str| {
+            let spec = limit.spec();
+            Refusal::OverLimit(format!("{what} {} (limit \"{}\")", spec.show(value), spec.key))
+        };
+        let asked = self.asked.saturating_add(asks.len() as u64);
+        if asked > self.asks {
+            return Err(over(Limit::Asks, self.asks, "the call asks more questions than"));
+        }
+        let bytes = |ask: &Inquiry| ask.key.len() + ask.question.texts().iter().map(|text| text.len()).sum::<usize>();
+        if asks.iter().any(|ask| bytes(ask) as u64 > self.ask_bytes) {
+            return Err(over(Limit::AskBytes, self.ask_bytes, "a question is larger than"));
+        }
+        self.asked = asked;
+        Ok(())
+    }
+}
+
+/// When a call waits for somebody: its deadline stands still meanwhile.
+pub(crate) struct Waits {
+    running: RunningAt,
+    began: Instant,
+    state: Mutex<WaitState>,
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct WaitState {
+    waits: bool,
+    waited: Duration,
+}
+
+impl Waits {
+    /// For how long the call has run, the times in which it waited not counted.
+    pub(crate) fn ran(&self) -> Duration {
+        let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
+        self.began.elapsed().saturating_sub(waited)
+    }
+
+    /// Returns once the call has run for so long, the times in which it waited not counted.
+    pub(crate) async fn deadline(&self, deadline: Duration) {
+        loop {
+            // Made before the state is read: a wait that ends in between wakes it.
+            let ended = self.ended.notified();
+            let (waits, waited) = {
+                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                (state.waits, state.waited)
+            };
+            if waits {
+                ended.await;
+                continue;
+            }
+            let ran = self.began.elapsed().saturating_sub(waited);
+            if ran >= deadline {
+                return;
+            }
+            tokio::time::sleep(deadline - ran).await;
+        }
+    }
+
+    fn wait(self: &Arc<Self>) -> Waiting {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).waits = true;
+        Waiting { waits: Arc::clone(self), began: Instant::now(), _resting: self.running.rest() }
+    }
+}
+
+/// One wait.
+struct Waiting {
+    waits: Arc<Waits>,
+    began: Instant,
+    _resting: Resting,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        {
+            let mut state = self.waits.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.waits = false;
+            state.waited += self.began.elapsed();
+        }
+        self.waits.ended.notify_waiters();
+    }
+}

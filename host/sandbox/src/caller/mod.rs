@@ -1,0 +1,108 @@
+//! What the sandbox asks of whoever sent a call. No protocol: the composition root puts MCP behind it.
+pub(crate) mod asking;
+pub(crate) mod denials;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::SystemTime;
+
+use toolcell_policy::{Denial, HttpAsk};
+
+use crate::caller::asking::{Asked, Inquiry, Kind, Refusal};
+
+pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
+
+/// The caller's trace context (W3C Trace Context and Baggage).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// `traceparent`, such as `00-<trace id>-<span id>-01`.
+    pub traceparent: String,
+    /// `tracestate`, where the caller sent one.
+    pub tracestate: Option<String>,
+    /// `baggage`, where the caller sent one.
+    pub baggage: Option<String>,
+}
+
+/// An HTTP request of a guest that was permitted, up to the head of its response.
+#[derive(Debug)]
+pub struct Requested<'a> {
+    /// What was asked for, in its normal form.
+    pub ask: &'a HttpAsk,
+    /// When it began, waiting for its turn and connecting included.
+    pub began: SystemTime,
+    /// The status of the response, or the name of the error that the guest has instead.
+    pub came: Result<u16, &'a str>,
+}
+
+/// Whoever sent the call: takes what the guest tells while it runs, and says whether it still wants an answer.
+///
+/// Every method is called from the guest's worker thread and must not block.
+pub trait Caller: Send + Sync + 'static {
+    /// The guest told how far it has come.
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
+    /// The guest's instance is there, and begins to run: for whoever wants to know what took how long.
+    fn instantiated(&self) {}
+    /// Whether it wants to be told of HTTP requests.
+    fn notes_requests(&self) -> bool {
+        false
+    }
+    /// The guest made an HTTP request, whose response has begun or will not come.
+    fn requested(&self, request: &Requested<'_>) {
+        let _ = request;
+    }
+    /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
+    fn log(&self, level: LogLevel, message: &str);
+    /// Whether a line of this level would reach anybody.
+    fn log_enabled(&self, level: LogLevel) -> bool;
+    /// The guest asked for something that its tool is not granted.
+    fn denied(&self, denial: &Denial);
+    /// Who it is, such as `local`: keeps what one caller's calls leave behind apart from another's.
+    fn name(&self) -> &str;
+    /// Whether the caller has given up.
+    fn is_cancelled(&self) -> bool;
+    /// Resolves once the caller has given up; never, where it cannot.
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Whether it can be asked this.
+    fn supports(&self, kind: Kind) -> bool;
+    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the future takes them back.
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
+    /// The trace context that came with the request.
+    fn trace(&self) -> Option<Trace>;
+    /// The request's own `_meta` as a JSON object.
+    fn meta_json(&self) -> String;
+}
+
+/// A caller that wants nothing but the answer: used while loading and by one-shot commands.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCaller;
+
+impl Caller for NoCaller {
+    fn progress(&self, _: f64, _: Option<f64>, _: Option<&str>) {}
+    fn log(&self, _: LogLevel, _: &str) {}
+    fn log_enabled(&self, _: LogLevel) -> bool {
+        false
+    }
+    fn denied(&self, _: &Denial) {}
+    fn name(&self) -> &str {
+        ""
+    }
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+    fn supports(&self, _: Kind) -> bool {
+        false
+    }
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        let kind = asks.first().map_or(Kind::Form, |ask| ask.question.kind());
+        Box::pin(std::future::ready(Asked::Answered(Err(Refusal::Unsupported(kind)))))
+    }
+    fn trace(&self) -> Option<Trace> {
+        None
+    }
+    fn meta_json(&self) -> String {
+        "{}".to_owned()
+    }
+}

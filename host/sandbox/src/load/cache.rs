@@ -1,0 +1,393 @@
+//! The folder of precompiled code: names, integrity, size. Must not hold: how code is mapped (that is `precompiled`).
+//!
+//! Precompiled code is native code: whoever can put a file here that is accepted runs code outside any sandbox. So an
+//! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this user can read, and the
+//! MAC is checked on the very file that is mapped. Whatever is wrong with an entry, the component is compiled again.
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::OFlags;
+
+use crate::load::drafts;
+
+/// Bytes that all entries have together, where nobody says otherwise. Precompiled Rust tools have about half a
+/// megabyte, Python and JavaScript ones about 35.
+pub const CACHE_BYTES_MAX: u64 = 2 << 30;
+
+/// Bytes of a key, and of a MAC (BLAKE3).
+const KEY_BYTES: usize = 32;
+/// How an entry's file ends.
+const SUFFIX: &str = ".cwasm";
+/// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to eight times as large.
+const ENTRY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of an entry that are read at once.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on some file systems.
+const HOLES_BYTES_MIN: u64 = 1 << 20;
+/// How many times as large a file may be as its blocks. File systems compress: code by two to four.
+const HOLES_FACTOR: u64 = 16;
+/// An entry that was used is marked so at most once in this time: what is oldest goes first, to the day.
+const USED_AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Why there is no cache. The host runs without one.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The folder or the key file cannot be made or read.
+    #[error("{} cannot be used: {source}", path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else could change what is in it.
+    #[error("{} belongs to somebody else, or others may write to it", path.display())]
+    Exposed {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// The key file holds something else than a key.
+    #[error("{} holds no key; remove it to have a new one made", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A folder of precompiled code.
+#[derive(Debug)]
+pub struct CodeCache {
+    folder: PathBuf,
+    key: [u8; KEY_BYTES],
+    bytes_max: u64,
+    /// Tells this process's temporary files apart.
+    written: AtomicU64,
+    drafts_removed: usize,
+}
+
+impl CodeCache {
+    /// Opens a cache, and makes the folder (0700) and the key (0600) where they are missing.
+    ///
+    /// `key_file` must lie outside of `folder`, in a folder that only this user can write to.
+    ///
+    /// # Errors
+    /// [`CacheError`], also where others than this user could change folder or key.
+    pub fn open(folder: &Path, key_file: &Path, bytes_max: u64) -> Result<Self, CacheError> {
+        make_folder(folder)?;
+        if let Some(parent) = key_file.parent() {
+            make_folder(parent)?;
+        }
+        let key = match read_key(key_file) {
+            Err(CacheError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => make_key(key_file)?,
+            read => read?,
+        };
+        // Those of the key are beside it, under its name.
+        let of_key = key_file.parent().zip(key_file.file_stem().and_then(|stem| stem.to_str()));
+        let of_key = of_key.map_or(0, |(folder, stem)| drafts::remove_abandoned(folder, stem));
+        let drafts_removed = drafts::remove_abandoned(folder, "") + of_key;
+        Ok(Self { folder: folder.to_owned(), key, bytes_max, written: AtomicU64::new(0), drafts_removed })
+    }
+
+    /// Drafts of entries or of the key that were left by processes stopped half-way, and removed when this was opened.
+    #[must_use]
+    pub const fn drafts_removed(&self) -> usize {
+        self.drafts_removed
+    }
+
+    /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is none. An entry that is
+    /// wrong is removed.
+    pub(crate) fn find(&self, name: &str) -> Option<File> {
+        let path = self.path(name);
+        let file = open(&path).ok()?;
+        if self.verify(name, &file).is_none() {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        mark_used(&file);
+        Some(file)
+    }
+
+    /// Keeps an entry. Written beside its place and renamed into it: nobody sees half of it, and should the machine
+    /// stop half-way, the MAC does not fit. Failing to keep is no failure: the next start compiles again.
+    pub(crate) fn keep(&self, name: &str, code: &[u8]) {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let draft = self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX));
+        let written = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft).and_then(|mut file| {
+            file.write_all(code)?;
+            file.write_all(self.mac(name, code).as_bytes())
+        });
+        if written.and_then(|()| fs::rename(&draft, self.path(name))).is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        self.trim();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}{SUFFIX}"))
+    }
+
+    /// The MAC of an entry: over its name too, so that one entry cannot stand in for another.
+    fn mac(&self, name: &str, code: &[u8]) -> blake3::Hash {
+        self.hasher(name).update(code).finalize()
+    }
+
+    fn hasher(&self, name: &str) -> blake3::Hasher {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(name.as_bytes()).update(b"\0");
+        hasher
+    }
+
+    /// Whether the entry in this open file is one of ours. Only this user could change the file after that.
+    fn verify(&self, name: &str, file: &File) -> Option<()> {
+        let fits = |metadata: &fs::Metadata| {
+            metadata.is_file() && is_ours(metadata) && metadata.len() <= ENTRY_BYTES_MAX && !has_holes(metadata)
+        };
+        let code_bytes = file.metadata().ok().filter(fits)?.len().checked_sub(KEY_BYTES as u64)?;
+        let mut hasher = self.hasher(name);
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut code = file.take(code_bytes);
+        loop {
+            match code.read(&mut piece).ok()? {
+                0 => break,
+                read => hasher.update(piece.get(..read)?),
+            };
+        }
+        let (mut file, mut mac) = (file, [0; KEY_BYTES]);
+        file.read_exact(&mut mac).ok()?;
+        // Comparing two `Hash`es takes the same time wherever they differ.
+        (hasher.finalize() == blake3::Hash::from_bytes(mac)).then_some(())
+    }
+
+    /// Removes the entries that were not used for longest, until the rest fits.
+    fn trim(&self) {
+        let Ok(listing) = fs::read_dir(&self.folder) else { return };
+        let mut entries: Vec<(SystemTime, u64, PathBuf)> = listing
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "cwasm"))
+            .filter_map(|entry| {
+                let metadata = entry.metadata().ok()?;
+                Some((metadata.modified().ok()?, metadata.len(), entry.path()))
+            })
+            .collect();
+        entries.sort_unstable();
+        let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, entry_bytes, path) in entries {
+            if bytes <= self.bytes_max {
+                return;
+            }
+            let _ = fs::remove_file(path);
+            bytes = bytes.saturating_sub(entry_bytes);
+        }
+    }
+}
+
+/// Opens a file to be read, without following a link and without waiting: a FIFO has nobody at its other end.
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
+}
+
+/// True if parts of a file are not there on the disk. Entries are written whole.
+fn has_holes(metadata: &fs::Metadata) -> bool {
+    const BLOCK_BYTES: u64 = 512;
+    metadata.len() > HOLES_BYTES_MIN && metadata.blocks().saturating_mul(BLOCK_BYTES) < metadata.len() / HOLES_FACTOR
+}
+
+fn flags(flags: OFlags) -> i32 {
+    i32::try_from(flags.bits()).unwrap_or_default()
+}
+
+/// Best effort: an entry that is not marked only goes earlier.
+fn mark_used(file: &File) {
+    let now = SystemTime::now();
+    let marked = file.metadata().and_then(|metadata| metadata.modified());
+    if marked.is_ok_and(|marked| now.duration_since(marked).is_ok_and(|age| age > USED_AGAIN_AFTER)) {
+        let _ = file.set_modified(now);
+    }
+}
+
+/// Whether this user owns it and nobody else may write to it.
+fn is_ours(metadata: &fs::Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
+}
+
+fn make_folder(path: &Path) -> Result<(), CacheError> {
+    let failed = |source| CacheError::Io { path: path.to_owned(), source };
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    let metadata = fs::metadata(path).map_err(failed)?;
+    if !metadata.is_dir() || !is_ours(&metadata) {
+        return Err(CacheError::Exposed { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+fn read_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
+    let failed = |source| CacheError::Io { path: path.to_owned(), source };
+    let mut file = open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(CacheError::NoKey { path: path.to_owned() });
+    }
+    if !is_ours(&metadata) || metadata.mode() & 0o077 != 0 {
+        return Err(CacheError::Exposed { path: path.to_owned() });
+    }
+    let mut key = [0; KEY_BYTES];
+    if metadata.len() != KEY_BYTES as u64 || file.read_exact(&mut key).is_err() {
+        return Err(CacheError::NoKey { path: path.to_owned() });
+    }
+    Ok(key)
+}
+
+/// Makes a key. Of several processes that do so at once, all end with the one that was first.
+fn make_key(path: &Path) -> Result<[u8; KEY_BYTES], CacheError> {
+    let failed = |source| CacheError::Io { path: path.to_owned(), source };
+    let mut key = [0; KEY_BYTES];
+    getrandom::fill(&mut key).map_err(|error| failed(io::Error::other(error)))?;
+    let draft = path.with_extension(format!("{}{}", std::process::id(), drafts::SUFFIX));
+    let _ = fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(failed)?;
+    let linked = file.write_all(&key).and_then(|()| file.sync_all()).and_then(|()| fs::hard_link(&draft, path));
+    let _ = fs::remove_file(&draft);
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => read_key(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn cache(root: &Path, bytes_max: u64) -> CodeCache {
+        CodeCache::open(&root.join("code"), &root.join("state/key"), bytes_max).unwrap()
+    }
+
+    fn entry(cache: &CodeCache, name: &str) -> PathBuf {
+        cache.path(name)
+    }
+
+    fn rewrite(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = fs::read(path).unwrap();
+        change(&mut bytes);
+        fs::remove_file(path).unwrap();
+        fs::write(path, bytes).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o400)).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again_by_another_process_of_the_same_user() {
+        let root = tempfile::tempdir().unwrap();
+        cache(root.path(), 1 << 20).keep("a", b"code");
+        assert!(cache(root.path(), 1 << 20).find("a").is_some());
+        assert!(cache(root.path(), 1 << 20).find("b").is_none());
+    }
+
+    #[test]
+    fn an_entry_that_anything_is_wrong_with_is_not_used_and_goes() {
+        let flip = |bytes: &mut Vec<u8>| bytes[0] ^= 1;
+        let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1);
+        let empty = |bytes: &mut Vec<u8>| bytes.clear();
+        let longer = |bytes: &mut Vec<u8>| bytes.push(0);
+        for change in [flip, cut, empty, longer] as [fn(&mut Vec<u8>); 4] {
+            let root = tempfile::tempdir().unwrap();
+            let cache = cache(root.path(), 1 << 20);
+            cache.keep("a", b"code");
+            rewrite(&entry(&cache, "a"), change);
+            assert!(cache.find("a").is_none());
+            assert!(!entry(&cache, "a").exists());
+        }
+    }
+
+    #[test]
+    fn an_entry_cannot_stand_in_for_another() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        cache.keep("a", b"code");
+        fs::rename(entry(&cache, "a"), entry(&cache, "b")).unwrap();
+        assert!(cache.find("b").is_none());
+    }
+
+    #[test]
+    fn an_entry_made_under_another_key_is_not_used() {
+        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (cache, forger) = (cache(root.path(), 1 << 20), cache(other.path(), 1 << 20));
+        forger.keep("a", b"evil");
+        fs::copy(entry(&forger, "a"), entry(&cache, "a")).unwrap();
+        assert!(cache.find("a").is_none());
+    }
+
+    #[test]
+    fn an_entry_that_others_may_write_or_that_is_a_link_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        cache.keep("a", b"code");
+        fs::set_permissions(entry(&cache, "a"), fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(cache.find("a").is_none());
+        cache.keep("b", b"code");
+        fs::rename(entry(&cache, "b"), root.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("elsewhere"), entry(&cache, "b")).unwrap();
+        assert!(cache.find("b").is_none());
+    }
+
+    #[test]
+    fn a_folder_or_key_that_others_may_change_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let open = || CodeCache::open(&root.path().join("code"), &root.path().join("state/key"), 1);
+        drop(open().unwrap());
+        fs::set_permissions(root.path().join("state/key"), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(open().unwrap_err(), CacheError::Exposed { .. }));
+        fs::remove_file(root.path().join("state/key")).unwrap();
+        fs::set_permissions(root.path().join("code"), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(open().unwrap_err(), CacheError::Exposed { .. }));
+    }
+
+    #[test]
+    fn a_fifo_and_a_file_of_holes_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 1 << 20);
+        for make in [fifo as fn(&Path), |path| File::create(path).unwrap().set_len(1 << 40).unwrap()] {
+            make(&entry(&cache, "a"));
+            assert!(cache.find("a").is_none());
+            assert!(!entry(&cache, "a").exists());
+        }
+        let key = root.path().join("state/key");
+        fs::remove_file(&key).unwrap();
+        fifo(&key);
+        let opened = CodeCache::open(&root.path().join("code"), &key, 1);
+        assert!(matches!(opened.unwrap_err(), CacheError::NoKey { .. }));
+    }
+
+    fn fifo(path: &Path) {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    }
+
+    #[test]
+    fn a_key_file_that_is_none_is_said_so() {
+        let root = tempfile::tempdir().unwrap();
+        drop(cache(root.path(), 1));
+        let key = root.path().join("state/key");
+        fs::write(&key, "short").unwrap();
+        let opened = CodeCache::open(&root.path().join("code"), &key, 1);
+        assert!(matches!(opened.unwrap_err(), CacheError::NoKey { .. }));
+    }
+
+    #[test]
+    fn past_its_size_the_oldest_entries_go() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path(), 250);
+        for (name, age_s) in [("old", 3_000), ("older", 4_000), ("new", 0)] {
+            cache.keep(name, &[0; 68]);
+            let file = File::open(entry(&cache, name)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
+        }
+        cache.trim();
+        let left: Vec<bool> = ["old", "older", "new"].map(|name| entry(&cache, name).exists()).into();
+        assert_eq!(left, [true, false, true]);
+    }
+}

@@ -1,0 +1,48 @@
+//! From a file's bytes to a compiled component, counted before. Must not hold: linking, or what its exports are.
+use wasmtime::component::Component;
+
+use super::error::{LoadError, invalid};
+use super::precompiled::{self, CodeOrigin};
+use super::preview1;
+use super::sandbox::{Lane, Sandbox};
+use super::survey::{COMPONENT_BYTES_MAX, Survey};
+use crate::failure::one_line;
+
+/// The first eight bytes of a component: magic, version 13, layer 1.
+const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
+/// The first four bytes of anything WebAssembly.
+const WASM_MAGIC: [u8; 4] = *b"\0asm";
+
+/// What became of a component's bytes.
+pub(crate) struct Compiled<'s> {
+    pub(crate) component: Component,
+    pub(crate) origin: CodeOrigin,
+    pub(crate) lane: &'s Lane,
+    pub(crate) survey: Survey,
+}
+
+/// Tells what is no component apart, counts what it is made of, then compiles: for the pool where it fits, else to run on demand.
+pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled<'s>, LoadError> {
+    if bytes.len() as u64 > COMPONENT_BYTES_MAX {
+        return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
+    }
+    if !bytes.starts_with(&WASM_MAGIC) {
+        return Err(LoadError::NotWasm);
+    }
+    let survey = if preview1::is_module(bytes) {
+        let survey = Survey::of_program(bytes)?;
+        preview1::check(bytes).map_err(LoadError::CoreModule)?;
+        survey
+    } else if bytes.starts_with(&COMPONENT_PREAMBLE) {
+        Survey::of(bytes)?
+    } else {
+        return Err(LoadError::NotWasm);
+    };
+    let lane = if survey.fits_pool() {
+        sandbox.pooled()
+    } else {
+        sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
+    };
+    let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
+    Ok(Compiled { component, origin, lane, survey })
+}

@@ -1,0 +1,140 @@
+//! Loading a component: bytes in, something that can be called out, or an error that names what is wrong.
+use wasmtime::component::InstancePre;
+
+use super::compile::{Compiled, compile};
+use super::digest::Digest;
+use super::error::LoadError;
+use super::inspect::Inspection;
+use super::precompiled::CodeOrigin;
+use super::sandbox::Sandbox;
+use super::start_code::Start;
+use super::survey::Survey;
+use crate::failure::one_line;
+use crate::shape::typed::LeftOut;
+use crate::shape::{Shape, ShapeName};
+use crate::wasi::state::CallState;
+
+/// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`; calls borrow it.
+pub struct ToolComponent {
+    sandbox: Sandbox,
+    pre: InstancePre<CallState>,
+    shape: Shape,
+    slot_units: u32,
+    pooled: bool,
+    inspection: Inspection,
+    origin: CodeOrigin,
+    survey: Survey,
+    start: Start,
+}
+
+impl ToolComponent {
+    /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off the hot path.
+    ///
+    /// # Errors
+    /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
+    pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
+        let Compiled { component, origin, lane, survey } = compile(sandbox, bytes)?;
+        let inspection = Inspection::of(&component, bytes);
+        if !inspection.not_offered().is_empty() {
+            return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
+        }
+        let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
+        let pre = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
+        let shape = Shape::of(&pre, bytes, inspection.exports())?;
+        let pooled = std::ptr::eq(lane, sandbox.pooled());
+        Ok(Self {
+            sandbox: sandbox.clone(),
+            pre,
+            shape,
+            slot_units: sandbox.slots().units(&component),
+            pooled,
+            inspection,
+            origin,
+            survey,
+            start: Start::default(),
+        })
+    }
+
+    /// What it is, exports and imports.
+    #[must_use]
+    pub fn inspection(&self) -> &Inspection {
+        &self.inspection
+    }
+
+    /// Whether its calls run in slots of the pool. One that does not fit a slot (a table of more than 32,768 elements)
+    /// has its memory mapped for each call, which costs more.
+    #[must_use]
+    pub fn is_pooled(&self) -> bool {
+        self.pooled
+    }
+
+    /// Where its code came from.
+    #[must_use]
+    pub fn code_origin(&self) -> CodeOrigin {
+        self.origin
+    }
+
+    /// The digest of the bytes it was compiled from.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.inspection.digest()
+    }
+
+    /// What makes tools of it.
+    #[must_use]
+    pub fn shape(&self) -> ShapeName {
+        self.shape.name()
+    }
+
+    /// Functions of a typed component that are no tools, as no JSON stands for what they take or give.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        match &self.shape {
+            Shape::Typed(functions) => functions.left_out(),
+            Shape::Contract(_) | Shape::Program(_) => &[],
+        }
+    }
+
+    /// How many tools a typed component makes, before any of them is described; `None` of any other.
+    #[must_use]
+    pub fn functions(&self) -> Option<usize> {
+        match &self.shape {
+            Shape::Typed(functions) => Some(functions.len()),
+            Shape::Contract(_) | Shape::Program(_) => None,
+        }
+    }
+
+    /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any other.
+    #[must_use]
+    pub fn describable(&self) -> Option<Vec<String>> {
+        match &self.shape {
+            Shape::Typed(functions) => Some(functions.describable()),
+            Shape::Contract(_) | Shape::Program(_) => None,
+        }
+    }
+
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    pub(crate) fn pre(&self) -> &InstancePre<CallState> {
+        &self.pre
+    }
+
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
+    }
+
+    pub(crate) fn tools(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What one instance of it takes of the host.
+    pub(crate) fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    pub(crate) fn slot_units(&self) -> u32 {
+        self.slot_units
+    }
+}

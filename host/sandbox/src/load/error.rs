@@ -1,0 +1,163 @@
+//! Why a file is no tool component: one variant per cause, with a hint. Must not hold: how a cause is found.
+use toolcell_policy::quantity::show_bytes;
+
+use super::precompiled::NotCompiled;
+use super::preview1::NotAProgram;
+use super::survey::{COMPONENT_BYTES_MAX, Excess, Refusal};
+use crate::failure::one_line;
+use crate::shape::{CONTRACT_EXPORT, ShapeError};
+
+/// Why a file is no tool component.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// Larger than [`COMPONENT_BYTES_MAX`].
+    #[error("the file has {bytes} bytes; a component may have {COMPONENT_BYTES_MAX}")]
+    TooLarge {
+        /// The file's size.
+        bytes: u64,
+    },
+    /// Not WebAssembly at all.
+    #[error("not a WebAssembly component: the file does not begin like one")]
+    NotWasm,
+    /// A core module that is no program for WASI preview 1.
+    #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
+    CoreModule(NotAProgram),
+    /// Made of more than one call may have.
+    #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]
+    Parts(Excess),
+    /// Made of more than this host reads or compiles. Nothing of it was handed to the engine.
+    #[error("made of too much: {0}")]
+    TooMuch(Excess),
+    /// WebAssembly that does not validate or compile, or needs a feature that is off.
+    #[error("not a valid component: {reason}")]
+    Invalid {
+        /// What the engine says.
+        reason: String,
+    },
+    /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
+    #[error("uses async functions, streams or futures of components, which are off: {reason}")]
+    Async {
+        /// What the engine says.
+        reason: String,
+    },
+    /// Imports the host does not offer.
+    #[error("imports what this host does not offer: {}", .names.join(", "))]
+    Imports {
+        /// Every such import.
+        names: Vec<String>,
+    },
+    /// An import or export has the right name and another type.
+    #[error("does not fit what this host offers: {reason}")]
+    Mismatch {
+        /// What the engine says.
+        reason: String,
+    },
+    /// Exports no tools.
+    #[error("exports no tools: neither \"toolcell:mcp/tools\" nor functions; it exports {}", listed(.exports))]
+    NotATool {
+        /// What it does export.
+        exports: Vec<String>,
+    },
+    /// Two functions would be tools of the same name.
+    #[error("\"{}\" and \"{}\" would both be the tool \"{tool}\"", .functions[0], .functions[1])]
+    SameName {
+        /// The tool's name.
+        tool: String,
+        /// Both functions, as in WIT.
+        functions: [String; 2],
+    },
+    /// The names of its functions, of their parameters and types take more memory, once for each use, than they may.
+    #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
+    Names {
+        /// What they may take, in bytes.
+        bytes_max: u64,
+    },
+    /// Built against a contract that this host does not speak.
+    #[error("built against \"{found}\"; this host speaks {}", contract_name())]
+    Contract {
+        /// The export it has.
+        found: String,
+    },
+}
+
+impl LoadError {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "build it with optimizations and without debug information",
+            Self::Parts(_) | Self::TooMuch(_) => {
+                "what tools are made with stays far below this: a generator that multiplies is at work, or the file was made to harm"
+            }
+            Self::NotWasm => "`source` must name a built .wasm component",
+            Self::CoreModule(why) => why.hint(),
+            // The parser's own words; a fixture has each.
+            Self::Invalid { reason } if reason.contains("component model map feature") => {
+                "maps are no part of WIT's released versions: write list<tuple<KEY, VALUE>>"
+            }
+            Self::Invalid { reason } if reason.contains("fixed-length lists feature") => {
+                "lists of fixed length are no part of WIT's released versions: write a list, or a tuple"
+            }
+            Self::Invalid { .. } => {
+                "threads, 64-bit memories, several memories in a module and garbage collection are off"
+            }
+            Self::Async { .. } => "build it for WASI 0.2, with functions that are not async",
+            Self::Imports { .. } => {
+                "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
+            }
+            Self::Mismatch { .. } => "build it again against the WIT packages in wit/",
+            Self::NotATool { .. } => {
+                "export functions over WIT values, or build it against the world \"tool-component\" in wit/"
+            }
+            Self::SameName { .. } => "rename one of them in its WIT",
+            Self::Names { .. } => "export fewer functions, or give them shorter names",
+            Self::Contract { .. } => "build it again against the WIT packages in wit/",
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+fn contract_name() -> String {
+    format!("{}1.x", CONTRACT_EXPORT)
+}
+
+impl From<Refusal> for LoadError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Excess(excess) if excess.bound.is_of_calls() => Self::Parts(excess),
+            Refusal::Excess(excess) => Self::TooMuch(excess),
+            Refusal::Broken(reason) => invalid(reason),
+        }
+    }
+}
+
+impl From<NotCompiled> for LoadError {
+    fn from(error: NotCompiled) -> Self {
+        match error {
+            NotCompiled::Refused(refusal) => refusal.into(),
+            NotCompiled::Engine(error) => invalid(one_line(&error)),
+        }
+    }
+}
+
+/// Sorts what the engine says of a component that it does not take.
+pub(super) fn invalid(reason: String) -> LoadError {
+    // The engine names each of its features so; one test trips this one.
+    if reason.contains("component model async") { LoadError::Async { reason } } else { LoadError::Invalid { reason } }
+}
+
+impl From<ShapeError> for LoadError {
+    fn from(error: ShapeError) -> Self {
+        match error {
+            ShapeError::NotATool { exports } => Self::NotATool { exports },
+            ShapeError::Mismatch { reason } => Self::Mismatch { reason },
+            ShapeError::Contract { found } => Self::Contract { found },
+            ShapeError::SameName { tool, functions } => Self::SameName { tool, functions },
+            ShapeError::Names { bytes_max } => Self::Names { bytes_max },
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a component says of itself: digest, size, exports, imports. Nothing of it runs.
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use super::compile::compile;
+use super::digest::Digest;
+use super::error::LoadError;
+use super::preview1;
+use super::sandbox::Sandbox;
+use crate::shape::CONTRACT_EXPORT;
+
+/// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
+const OFFERED: [&str; 13] = [
+    "wasi:cli/",
+    "wasi:clocks/",
+    "wasi:filesystem/",
+    "wasi:io/",
+    "wasi:random/",
+    "wasi:sockets/",
+    "wasi:http/types@",
+    "wasi:http/outgoing-handler@",
+    "wasi:config/store@",
+    "wasi:keyvalue/store@",
+    "wasi:keyvalue/atomics@",
+    "wasi:keyvalue/batch@",
+    "toolcell:mcp/",
+];
+
+/// Interfaces of WASI are offered in these versions alone.
+const WASI: &str = "wasi:";
+const WASI_VERSIONS: &str = "0.2.";
+/// The contract's interface for asking, up to its version.
+const ASKING: &str = "toolcell:mcp/asking@";
+
+/// What a component is.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    digest: Digest,
+    size_bytes: u64,
+    adapted: bool,
+    exports: Vec<String>,
+    imports: Vec<String>,
+    not_offered: Vec<String>,
+}
+
+impl Inspection {
+    /// Compiles these bytes and reads their types.
+    ///
+    /// # Errors
+    /// [`LoadError`] where they are no component at all. One that this host could not run is inspected all the same.
+    pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
+        compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
+    }
+
+    pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {
+        let ty = component.component_type();
+        let engine = component.engine();
+        let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
+        let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
+        let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
+        let adapted = preview1::is_module(bytes);
+        Self { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted, exports, imports, not_offered }
+    }
+
+    /// The digest of its bytes.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// Whether it is a program for WASI preview 1, which the official adapter made a component of: exports and imports are
+    /// the component's.
+    #[must_use]
+    pub fn is_adapted(&self) -> bool {
+        self.adapted
+    }
+
+    /// The names of its exports.
+    #[must_use]
+    pub fn exports(&self) -> &[String] {
+        &self.exports
+    }
+
+    /// The names of its imports: the capabilities it asks for.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// The imports that this host does not offer.
+    #[must_use]
+    pub fn not_offered(&self) -> &[String] {
+        &self.not_offered
+    }
+
+    /// Whether it may ask whoever is behind its caller: it imports what it takes.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.imports.iter().any(|name| name.starts_with(ASKING))
+    }
+
+    /// The version of the tool contract it exports; `None` where it exports none.
+    #[must_use]
+    pub fn contract_version(&self) -> Option<&str> {
+        self.exports.iter().find_map(|name| name.strip_prefix(CONTRACT_EXPORT))
+    }
+}
+
+fn offered(name: &str) -> bool {
+    let of_wasi = name.starts_with(WASI);
+    let version = name.rsplit_once('@').map(|(_, version)| version);
+    OFFERED.iter().any(|package| name.starts_with(package))
+        && (!of_wasi || version.is_none_or(|version| version.starts_with(WASI_VERSIONS)))
+}
+
+/// Functions exported without an interface show that they are functions; interfaces are shown by name.
+fn describe(name: &str, item: &ComponentItem) -> String {
+    match item {
+        ComponentItem::ComponentFunc(_) => format!("{name}()"),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,163 @@
+//! From a component's bytes to machine code: out of the cache where it is there, else compiled and kept.
+//!
+//! The only file of the project with `unsafe` in it.
+use std::fs::File;
+use std::hash::{Hash as _, Hasher};
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::load::cache::CodeCache;
+use crate::load::digest::Digest;
+use crate::load::preview1;
+use crate::load::survey::{Refusal, Survey};
+
+/// Bump when a change of this crate makes code that was compiled before unusable in a way wasmtime cannot see, or when code
+/// that was compiled before would not be compiled any more.
+const FORMAT: u8 = 2;
+
+/// Where a component's code came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeOrigin {
+    /// Compiled now.
+    Compiled,
+    /// Compiled before.
+    Cache,
+}
+
+/// Why there is no code.
+#[derive(Debug)]
+pub(crate) enum NotCompiled {
+    /// It would cost too much.
+    Refused(Refusal),
+    /// The engine does not take it.
+    Engine(wasmtime::Error),
+}
+
+impl From<wasmtime::Error> for NotCompiled {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Refusal> for NotCompiled {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Compiles a component whose parts are counted, or finds it compiled.
+pub(crate) fn component(
+    engine: &Engine,
+    cache: Option<&CodeCache>,
+    bytes: &[u8],
+) -> Result<(Component, CodeOrigin), NotCompiled> {
+    let Some(cache) = cache else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
+    let name = name(engine, bytes);
+    if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
+        return Ok((component, CodeOrigin::Cache));
+    }
+    let component = compile(engine, bytes)?;
+    if let Ok(code) = component.serialize() {
+        cache.keep(&name, &code);
+    }
+    Ok((component, CodeOrigin::Compiled))
+}
+
+/// Compiles a component, or the one that a program for WASI preview 1 becomes.
+fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
+    // What was compiled before was counted before.
+    Survey::check_code(bytes)?;
+    if preview1::is_module(bytes) {
+        return Ok(Component::from_binary(engine, &preview1::component(bytes)?)?);
+    }
+    Ok(Component::from_binary(engine, bytes)?)
+}
+
+/// The name of an entry: everything that the code depends on. wasmtime's hash covers its full version, the target, the
+/// processor's features in use, and every setting that code is compiled for.
+fn name(engine: &Engine, bytes: &[u8]) -> String {
+    let mut settings = Settings(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut settings);
+    settings.write_u8(FORMAT);
+    settings.write(Digest::of(bytes).as_bytes());
+    if preview1::is_module(bytes) {
+        let (format, adapter) = preview1::adapter();
+        settings.write_u8(format);
+        settings.write(adapter);
+    }
+    settings.0.finalize().to_hex().to_string()
+}
+
+/// A hasher that keeps all it is told, not 64 bits of it.
+struct Settings(blake3::Hasher);
+
+impl Hasher for Settings {
+    fn finish(&self) -> u64 {
+        0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+    }
+}
+
+/// Maps the code of an entry that [`CodeCache::find`] has verified.
+#[allow(unsafe_code)]
+fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    use std::os::fd::AsRawFd as _;
+    // The file is opened by its descriptor, so it is the very file that was verified, whatever stands at its path now.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // SAFETY: the bytes must be what `Component::serialize` gave for an engine of the same settings, and must not change
+    // while mapped. The MAC, made under a key that only this user can read, shows that this host wrote them for an
+    // engine whose settings are in the entry's name. The file belongs to this user and nobody else may write to it, so
+    // only who could replace this program anyway can change it now; this program never writes to an entry again.
+    unsafe { Component::deserialize_file(engine, path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TINY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    fn cache(root: &std::path::Path) -> CodeCache {
+        CodeCache::open(&root.join("code"), &root.join("state/key"), 1 << 30).unwrap()
+    }
+
+    #[test]
+    fn a_component_is_compiled_once() {
+        let root = tempfile::tempdir().unwrap();
+        let (engine, cache) = (Engine::default(), cache(root.path()));
+        let origin = || component(&engine, Some(&cache), TINY).unwrap().1;
+        assert_eq!([origin(), origin()], [CodeOrigin::Compiled, CodeOrigin::Cache]);
+        assert_eq!(component(&engine, None, TINY).unwrap().1, CodeOrigin::Compiled);
+    }
+
+    #[test]
+    fn another_engine_s_code_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = cache(root.path());
+        component(&Engine::default(), Some(&cache), TINY).unwrap();
+        let mut config = wasmtime::Config::new();
+        config.consume_fuel(true);
+        let metered = Engine::new(&config).unwrap();
+        assert_eq!(component(&metered, Some(&cache), TINY).unwrap().1, CodeOrigin::Compiled);
+    }
+
+    #[test]
+    fn a_tampered_entry_is_compiled_again_and_replaced() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let (engine, cache) = (Engine::default(), cache(root.path()));
+        let origin = || component(&engine, Some(&cache), TINY).unwrap().1;
+        origin();
+        let entry = std::fs::read_dir(root.path().join("code")).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = std::fs::read(&entry).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        std::fs::set_permissions(&entry, std::fs::Permissions::from_mode(0o600)).unwrap();
+        std::fs::write(&entry, bytes).unwrap();
+        assert_eq!([origin(), origin()], [CodeOrigin::Compiled, CodeOrigin::Cache]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Programs built for WASI preview 1: core modules, made into components by the official adapter. Must not hold: running.
+mod exit;
+mod room;
+mod sections;
+
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME as PREVIEW1, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER as ADAPTER,
+};
+use wasmparser::{ExternalKind, Parser, Payload};
+use wit_component::ComponentEncoder;
+
+/// The first eight bytes of a core module: magic, version 1.
+const MODULE_PREAMBLE: [u8; 8] = *b"\0asm\x01\0\0\0";
+
+/// Where a program begins.
+const START: &str = "_start";
+
+/// Modules that a refusal names: enough to tell what the module was built for.
+const MODULES_SHOWN_MAX: usize = 5;
+
+/// Why a core module is no program.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAProgram {
+    /// It imports from elsewhere than WASI preview 1: no host but the one it was built for has that.
+    #[error("it imports from {}", .0.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "))]
+    Imports(Vec<String>),
+    /// It has no entry point.
+    #[error("it exports no \"_start\"")]
+    NoStart,
+    /// It does not read as a module, or does not fit the adapter.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl NotAProgram {
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        let from = |wanted: &[&str]| match self {
+            Self::Imports(modules) => modules.iter().any(|module| wanted.contains(&module.as_str())),
+            _ => false,
+        };
+        if from(&["gojs", "go"]) {
+            "build it with GOOS=wasip1 GOARCH=wasm: GOOS=js is for browsers"
+        } else if from(&["wbg", "__wbindgen_placeholder__", "__wbindgen_externref_xform__"]) {
+            "build it for wasm32-wasip1 or wasm32-wasip2 without wasm-bindgen, which is for browsers"
+        } else if from(&["wasi_unstable"]) {
+            "build it with a newer toolchain: it was built for what came before WASI preview 1"
+        } else if from(&["env", "a"]) {
+            "build it for wasm32-wasi (wasi-libc, or emcc -sSTANDALONE_WASM); \"env\" is left where something is not linked"
+        } else {
+            "a program is built for wasm32-wasip1 or wasm32-wasip2, as a command with a main function"
+        }
+    }
+}
+
+/// Whether these bytes are a core module.
+pub(crate) fn is_module(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MODULE_PREAMBLE)
+}
+
+/// Bump when what is made of a module changes otherwise than with the adapter.
+const FORMAT: u8 = 2;
+
+/// What code of adapted modules depends on beside the module.
+pub(crate) const fn adapter() -> (u8, &'static [u8]) {
+    (FORMAT, ADAPTER)
+}
+
+/// Checks that a core module is a program, without making a component of it.
+///
+/// # Errors
+/// Why it is none.
+pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
+    let invalid = |error: wasmparser::BinaryReaderError| NotAProgram::Invalid(error.message().to_owned());
+    let mut foreign: Vec<String> = Vec::new();
+    let mut starts = false;
+    for payload in Parser::new(0).parse_all(module) {
+        match payload.map_err(invalid)? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let name = import.map_err(invalid)?.module;
+                    if name != PREVIEW1 && !foreign.iter().any(|other| other == name) {
+                        foreign.push(name.to_owned());
+                    }
+                }
+            }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    let export = export.map_err(invalid)?;
+                    starts |= export.name == START && export.kind == ExternalKind::Func;
+                }
+            }
+            // What follows is code and data, which nobody has to look at here.
+            Payload::CodeSectionStart { .. } => break,
+            _ => {}
+        }
+    }
+    if !foreign.is_empty() {
+        foreign.truncate(MODULES_SHOWN_MAX);
+        return Err(NotAProgram::Imports(foreign));
+    }
+    if starts { Ok(()) } else { Err(NotAProgram::NoStart) }
+}
+
+/// The component that a program's module becomes.
+///
+/// # Errors
+/// Why the module does not fit the adapter.
+pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
+    let widened = room::with_room(module);
+    let module = widened.as_deref().unwrap_or(module);
+    let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
+    let module = with_codes.as_deref().unwrap_or(module);
+    // Validated where it is compiled.
+    let encoder = ComponentEncoder::default().validate(false).module(module);
+    let ready = encoder.and_then(|encoder| encoder.adapter(PREVIEW1, ADAPTER));
+    let component = ready.and_then(|mut encoder| encoder.encode());
+    component.map_err(|error| wasmtime::Error::msg(format!("{error:#}")))
+}

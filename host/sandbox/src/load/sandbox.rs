@@ -1,0 +1,128 @@
+//! The engines, their linkers and the epoch clock: one set per process, shared by all components.
+use std::sync::{Arc, OnceLock};
+
+use wasmtime::component::Linker;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy};
+
+use crate::engine::config;
+use crate::engine::epoch::EpochClock;
+use crate::engine::slots::Slots;
+use crate::load::cache::CodeCache;
+use crate::load::link;
+use crate::wasi::state::CallState;
+
+/// The host could not set up its engine.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// wasmtime refused the configuration, or the machine lacks what it needs (address space, for instance).
+    #[error("the WebAssembly engine does not start on this machine")]
+    Engine(#[source] wasmtime::Error),
+    /// The thread that keeps time for guests did not start.
+    #[error("the thread that keeps time for guests does not start")]
+    Clock(#[source] std::io::Error),
+}
+
+/// How a sandbox is set up.
+#[derive(Debug)]
+pub struct SandboxOptions {
+    /// Where compiled code is kept from one start to the next; nowhere by default.
+    pub cache: Option<CodeCache>,
+    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it is a trap of its own.
+    pub stack_bytes: usize,
+    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools. Each has a stack and at
+    /// least one memory's share of address space reserved.
+    pub calls_max: usize,
+}
+
+impl Default for SandboxOptions {
+    fn default() -> Self {
+        Self { cache: None, stack_bytes: 512 * 1024, calls_max: 256 }
+    }
+}
+
+/// The engine that runs guests. Cheap to clone; one per process.
+#[derive(Clone)]
+pub struct Sandbox(Arc<Shared>);
+
+struct Shared {
+    // First: its thread ticks the engines and is joined on drop.
+    clock: EpochClock,
+    pooled: Lane,
+    on_demand: Arc<OnceLock<Lane>>,
+    stack_bytes: usize,
+    slots: Slots,
+    cache: Option<CodeCache>,
+}
+
+/// An engine with what its components link to.
+pub(crate) struct Lane {
+    engine: Engine,
+    linker: Linker<CallState>,
+}
+
+impl Lane {
+    fn new(config: &Config) -> wasmtime::Result<Self> {
+        let engine = Engine::new(config)?;
+        let mut linker = Linker::new(&engine);
+        link::add_all(&mut linker)?;
+        Ok(Self { engine, linker })
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn linker(&self) -> &Linker<CallState> {
+        &self.linker
+    }
+}
+
+impl Sandbox {
+    /// Starts the engine.
+    ///
+    /// # Errors
+    /// [`SandboxError`] where the machine lacks what the engine needs; nothing is left running then.
+    pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
+        let SandboxOptions { cache, stack_bytes, calls_max } = options;
+        let slots = Slots::new(calls_max);
+        let mut pooling = config::guest(stack_bytes);
+        pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
+        let pooled = Lane::new(&pooling).map_err(SandboxError::Engine)?;
+        let on_demand: Arc<OnceLock<Lane>> = Arc::default();
+        let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
+        let tick = move || {
+            engine.increment_epoch();
+            if let Some(lane) = other.get() {
+                lane.engine.increment_epoch();
+            }
+        };
+        let clock = EpochClock::start(tick).map_err(SandboxError::Clock)?;
+        Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots, cache })))
+    }
+
+    /// Where components run: in slots of the pool.
+    pub(crate) fn pooled(&self) -> &Lane {
+        &self.0.pooled
+    }
+
+    /// Where components run that do not fit a slot: their memory is mapped for each call, which costs more.
+    pub(crate) fn on_demand(&self) -> wasmtime::Result<&Lane> {
+        if let Some(lane) = self.0.on_demand.get() {
+            return Ok(lane);
+        }
+        let lane = Lane::new(&config::guest(self.0.stack_bytes))?;
+        Ok(self.0.on_demand.get_or_init(|| lane))
+    }
+
+    pub(crate) fn slots(&self) -> &Slots {
+        &self.0.slots
+    }
+
+    pub(crate) fn cache(&self) -> Option<&CodeCache> {
+        self.0.cache.as_ref()
+    }
+
+    pub(crate) fn clock(&self) -> &EpochClock {
+        &self.0.clock
+    }
+}

@@ -1,0 +1,49 @@
+//! Start code: what a component does when it is instantiated, before any function of it is called. Must not hold: running
+//! it.
+use std::sync::OnceLock;
+
+/// The host function that start code calls.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("its start code calls {function}, which reaches nothing before a call is recorded and approved")]
+pub struct StartCall {
+    function: String,
+}
+
+impl StartCall {
+    pub(crate) fn of(function: &str) -> Self {
+        Self { function: function.to_owned() }
+    }
+
+    /// Start code that called the host, though not when it was tried: it does so now and then.
+    pub(crate) fn of_the_host() -> Self {
+        Self { function: "the host".to_owned() }
+    }
+}
+
+/// What is known of a component's start code.
+#[derive(Debug, Default)]
+pub(crate) struct Start {
+    /// It was tried, and called nothing.
+    alone: OnceLock<()>,
+    /// What it called, once it was tried or later.
+    call: OnceLock<StartCall>,
+}
+
+impl Start {
+    /// Whether it may run before there is a call; `None` where that was not tried yet.
+    pub(crate) fn is_alone(&self) -> Option<bool> {
+        if self.call.get().is_some() { Some(false) } else { self.alone.get().map(|()| true) }
+    }
+
+    /// Notes what was found. Gives it back where it is a call, and the first.
+    pub(crate) fn found(&self, found: Result<(), StartCall>) -> Option<&StartCall> {
+        match found {
+            Ok(()) => {
+                // Others may have tried it as well, and found the same.
+                let _ = self.alone.set(());
+                None
+            }
+            Err(call) => self.call.set(call).is_ok().then(|| self.call.get()).flatten(),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The bounds of what a component may be made of, and the sums that are held to them.
+use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
+use wasmparser::BinaryReaderError;
+
+use crate::engine::INSTANCE_BYTES_MAX;
+
+/// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes memory and time in
+/// proportion.
+pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
+
+/// A bound on what a component is made of. None can be set: each is far above what language runtimes come to, and what is
+/// past it costs the host memory or time that its bytes do not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LoadBound {
+    /// Components, and types of components and instances, inside each other. The parser recurses for each.
+    Nesting,
+    /// Types that hold one another. The engine recurses for each.
+    TypeDepth,
+    /// Entries of the component model's sections.
+    Items,
+    /// Parts of types and of instances, counted wherever they stand: each is copied there.
+    Expansion,
+    /// Steps of instantiation, counted as often as they are taken.
+    Steps,
+    /// Component instances inside each other.
+    InstanceDepth,
+    /// Component instances.
+    ComponentInstances,
+    /// Core instances of one call.
+    Instances,
+    /// Memories of one call.
+    Memories,
+    /// Tables of one call.
+    Tables,
+    /// Functions between components and the host, each compiled.
+    Trampolines,
+    /// Bytes of the host's own records of one instance.
+    HostBytes,
+    /// Bytes that one instantiation copies.
+    CopiedBytes,
+    /// Core modules.
+    Modules,
+    /// Types of core modules.
+    CoreTypes,
+    /// Imports of core modules, counted for each instance.
+    CoreImports,
+    /// Functions of core modules.
+    Functions,
+    /// Globals of core modules.
+    Globals,
+    /// Exports of core modules.
+    CoreExports,
+    /// Element segments.
+    ElementSegments,
+    /// Elements of all element segments.
+    Elements,
+    /// Data segments.
+    DataSegments,
+    /// Blocks inside each other in one function.
+    BlockDepth,
+    /// Work that one function gives the compiler.
+    FunctionWork,
+    /// Work that all functions give the compiler.
+    Work,
+}
+
+/// Units of work that a component of any size may give the compiler: some four seconds.
+const WORK_MAX: u64 = 20_000_000;
+/// Units more for each byte. Tools in Rust come to five.
+const WORK_PER_BYTE: u64 = 64;
+
+/// How many bounds there are.
+const BOUNDS: usize = LoadBound::Work as usize + 1;
+
+impl LoadBound {
+    /// The most there may be; of [`Self::Work`], in a file of no bytes.
+    #[must_use]
+    pub const fn max(self) -> u64 {
+        match self {
+            // Composed components have three or four.
+            Self::Nesting => 32,
+            // The engine's own bound, which it comes to after it has recursed.
+            Self::TypeDepth => 100,
+            // Tools in Rust have some 700; runtimes that are linked of many modules name each symbol.
+            Self::Items => 300_000,
+            // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
+            Self::Expansion => 1_000_000,
+            Self::Steps => 600_000,
+            // Each is a frame of the thread's stack here.
+            Self::InstanceDepth => 32,
+            // Each has tables of handles of its own.
+            Self::ComponentInstances => 500,
+            Self::Instances => INSTANCES_MAX as u64,
+            Self::Memories => MEMORIES_MAX as u64,
+            Self::Tables => TABLES_MAX as u64,
+            // All of WASI has some 300. Compiling one takes about 0.1 ms.
+            Self::Trampolines => 10_000,
+            // The pool holds an instance to half of it, by the byte; what is counted here is rounded up. The same holds
+            // outside of the pool.
+            Self::HostBytes => 2 * INSTANCE_BYTES_MAX as u64,
+            // As much as a file may hold once: some 50 ms.
+            Self::CopiedBytes => COMPONENT_BYTES_MAX,
+            // The engine's own bound in one component; this is in all of them.
+            Self::Modules => 1_000,
+            // The largest runtimes have some thousand.
+            Self::CoreTypes => 100_000,
+            Self::CoreImports => 200_000,
+            // CPython has 15,000, Clang made WebAssembly some 120,000. Each takes memory until all are compiled.
+            Self::Functions => 200_000,
+            // More than a slot of the pool has room for.
+            Self::Globals => 100_000,
+            Self::CoreExports => 200_000,
+            Self::ElementSegments => 20_000,
+            Self::Elements => 2_000_000,
+            // The engine's own bound in one module; this is in all of them.
+            Self::DataSegments => 100_000,
+            // Compilers of C make one block for each case of a `switch`, that of Go one for each place to go on from.
+            Self::BlockDepth => 20_000,
+            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler some 50 bytes and 0.2 µs.
+            Self::FunctionWork => 8_000_000,
+            Self::Work => WORK_MAX,
+        }
+    }
+
+    /// What is counted, in the plural.
+    #[must_use]
+    pub const fn counted(self) -> &'static str {
+        match self {
+            Self::Nesting => "components and types inside each other",
+            Self::TypeDepth => "types inside each other",
+            Self::Items => "entries in its component sections",
+            Self::Expansion => "parts of types and instances, counted wherever they are used",
+            Self::Steps => "steps of instantiation",
+            Self::InstanceDepth => "component instances inside each other",
+            Self::ComponentInstances => "component instances",
+            Self::Instances => "core instances",
+            Self::Memories => "memories",
+            Self::Tables => "tables",
+            Self::Trampolines => "functions between components and the host",
+            Self::HostBytes => "bytes of the host's memory for one instance (globals, imports, function references)",
+            Self::CopiedBytes => "bytes copied for one instance (data and element segments)",
+            Self::Modules => "core modules",
+            Self::CoreTypes => "core types",
+            Self::CoreImports => "core imports",
+            Self::Functions => "functions",
+            Self::Globals => "globals",
+            Self::CoreExports => "core exports",
+            Self::ElementSegments => "element segments",
+            Self::Elements => "elements of segments",
+            Self::DataSegments => "data segments",
+            Self::BlockDepth => "blocks inside each other in one function",
+            Self::FunctionWork => {
+                "units of work for the compiler in one function (its blocks, times the values that live in them)"
+            }
+            Self::Work => "units of work for the compiler",
+        }
+    }
+
+    /// True if it is one of the counts that every call is held to as well.
+    pub(crate) const fn is_of_calls(self) -> bool {
+        matches!(self, Self::Instances | Self::Memories | Self::Tables)
+    }
+}
+
+/// A bound that a component does not keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("at least {found} {}, and {max} may be (found at byte {offset})", .bound.counted())]
+pub struct Excess {
+    /// Which.
+    pub bound: LoadBound,
+    /// How many were counted until it was clear: there may be more.
+    pub found: u64,
+    /// How many there may be.
+    pub max: u64,
+    /// Where in the file that was.
+    pub offset: usize,
+}
+
+/// Why a component is not handed to the engine.
+#[derive(Clone, Debug)]
+pub(crate) enum Refusal {
+    /// It is made of too much.
+    Excess(Excess),
+    /// Its bytes are none of a component.
+    Broken(String),
+}
+
+impl From<Excess> for Refusal {
+    fn from(excess: Excess) -> Self {
+        Self::Excess(excess)
+    }
+}
+
+impl From<BinaryReaderError> for Refusal {
+    fn from(error: BinaryReaderError) -> Self {
+        Self::Broken(error.to_string())
+    }
+}
+
+/// What is referred to is not there.
+pub(crate) fn missing(what: &str, offset: usize) -> Refusal {
+    Refusal::Broken(format!("{what} (at offset {offset:#x})"))
+}
+
+/// Sums, one for each bound.
+pub(crate) struct Ledger {
+    sums: [u64; BOUNDS],
+    /// Where in the file the reading is.
+    pub(crate) offset: usize,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self { sums: [0; BOUNDS], offset: 0 }
+    }
+}
+
+impl Ledger {
+    /// Adds to a sum.
+    pub(crate) fn add(&mut self, bound: LoadBound, count: u64) -> Result<(), Excess> {
+        let Some(sum) = self.sums.get_mut(bound as usize) else { return Ok(()) };
+        *sum = sum.saturating_add(count);
+        let found = *sum;
+        self.holds(bound, found)
+    }
+
+    /// Adds work for the compiler, of a component of this size.
+    pub(crate) fn work(&mut self, units: u64, bytes: usize) -> Result<(), Excess> {
+        let Some(found) = self.sums.get_mut(LoadBound::Work as usize) else { return Ok(()) };
+        *found = found.saturating_add(units);
+        let max = WORK_MAX.saturating_add(WORK_PER_BYTE.saturating_mul(bytes as u64));
+        if *found > max {
+            Err(Excess { bound: LoadBound::Work, found: *found, max, offset: self.offset })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Holds a number to a bound without adding it to anything.
+    pub(crate) fn holds(&self, bound: LoadBound, found: u64) -> Result<(), Excess> {
+        let max = bound.max();
+        if found > max { Err(Excess { bound, found, max, offset: self.offset }) } else { Ok(()) }
+    }
+
+    /// Begins a sum anew.
+    pub(crate) fn begin(&mut self, bound: LoadBound) {
+        if let Some(sum) = self.sums.get_mut(bound as usize) {
+            *sum = 0;
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One instance with its store: made for a tool's limits, used for a call, given up or kept.
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use toolcell_audit::Usage;
+use toolcell_policy::Limits;
+use wasmtime::Store;
+
+use crate::caller::asking::AskBudget;
+use crate::caller::{Caller, NoCaller};
+use crate::engine::slots::{CallPermit, Slot};
+use crate::load::component::ToolComponent;
+use crate::run::store::{self, Terms};
+use crate::shape::Exports;
+use crate::wasi::state::CallState;
+
+/// Bytes of memories and tables up to which a used instance may be dropped later than its call ends. Most guests that did not grow
+/// have little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
+const SMALL_BYTES_MAX: u64 = 2 << 20;
+
+/// A store with its share of the pool, and the instance in it once there is one.
+pub(crate) struct Instance {
+    pub(crate) store: Store<CallState>,
+    pub(crate) exports: Option<Exports>,
+    slot: Slot,
+}
+
+impl Instance {
+    /// An empty store with every limit set.
+    pub(crate) fn empty(component: &ToolComponent, terms: &Terms<'_>, slot: Slot) -> wasmtime::Result<Self> {
+        let store = store::fresh(component.pre().engine(), terms)?;
+        Ok(Self { store, exports: None, slot })
+    }
+
+    /// Instantiates the component, where that was not done before. What is not light is never made on the thread that brings
+    /// it, which may have other duties.
+    pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
+        if self.exports.is_none() {
+            let survey = component.survey();
+            if !survey.is_light() {
+                elsewhere().await;
+            }
+            if !self.store.data_mut().limiter.hold(survey.host_bytes()) {
+                return Err(wasmtime::Error::msg("the host's records of the instance are past the memory limit"));
+            }
+            let instance = component.pre().instantiate_async(&mut self.store).await?;
+            self.exports = Some(component.tools().exports(&mut self.store, instance)?);
+        }
+        Ok(())
+    }
+
+    /// What was used since the fuel was last filled up.
+    pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
+        let state = self.store.data();
+        let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
+        let (egress_bytes, ingress_bytes) = state.traffic_bytes();
+        Usage {
+            fuel: computed.saturating_add(state.fuel.spent()),
+            memory_peak_bytes: state.limiter.peak_bytes(),
+            duration,
+            log_bytes: state.log.charged_bytes(),
+            egress_bytes,
+            ingress_bytes,
+            ..Usage::default()
+        }
+    }
+
+    /// Bytes of memories and tables it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.store.data().limiter.peak_bytes()
+    }
+
+    /// Whether it may be dropped later than its call ends.
+    pub(crate) fn is_small(&self) -> bool {
+        self.held_bytes() <= SMALL_BYTES_MAX
+    }
+
+    /// True if earlier calls left open files, buckets or streams in it: what is done with them may take long.
+    pub(crate) fn holds_resources(&mut self) -> bool {
+        !self.store.data_mut().table().is_empty()
+    }
+
+    /// Readies an instance that was made ahead, with these very limits, for its one call.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>, call: CallPermit) {
+        self.slot.run(call);
+        self.store.data_mut().hand_to(caller);
+        self.store.set_epoch_deadline(1);
+    }
+
+    /// Its call has ended: it is in no call's way until it is used again or dropped.
+    pub(crate) fn rest(&mut self) {
+        self.slot.rest();
+        self.store.data_mut().hand_to(Arc::new(NoCaller));
+    }
+
+    /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
+    pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
+        let limits = terms.limits;
+        self.hand_to(Arc::clone(&terms.caller), call);
+        let state = self.store.data_mut();
+        state.set_reach(terms.reach);
+        state.limiter.set_limit(limits.memory_bytes());
+        state.set_net_limits(limits);
+        state.log.refill(limits.log_bytes());
+        state.asking = AskBudget::of(limits);
+        store::fill_budgets(&mut self.store, limits)
+    }
+}
+
+/// Gives the thread back once, and is woken at once: whoever drives this hands it to a thread that runs guests.
+async fn elsewhere() {
+    let mut given = false;
+    std::future::poll_fn(move |context| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::wasi::reach::Reach;
+
+    /// A component of so many core instances.
+    fn component(sandbox: &Sandbox, instances: usize) -> Arc<ToolComponent> {
+        let more = "(core instance (instantiate $module))".repeat(instances - 1);
+        let text = format!(
+            r#"(component
+                (core module $module (func (export "run")))
+                {more}
+                (core instance $instance (instantiate $module))
+                (func (export "run") (canon lift (core func $instance "run"))))"#
+        );
+        Arc::new(ToolComponent::load(sandbox, &wat::parse_str(text).unwrap()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_takes_long_to_make_is_not_begun_on_the_thread_that_brings_it() {
+        let sandbox = Sandbox::new(SandboxOptions::default()).unwrap();
+        for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
+            let component = component(&sandbox, instances);
+            let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
+            let (limits, reach) = (Limits::default(), Reach::sealed("tool"));
+            let terms = Terms { limits: &limits, reach: &reach, caller: Arc::new(NoCaller) };
+            let mut instance = Instance::empty(&component, &terms, slot).unwrap();
+            {
+                let mut making = pin!(instance.instantiate(&component));
+                // One poll is what a thread with other duties gives a call.
+                let polled = making.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                assert_eq!(polled.is_ready(), at_once, "{instances} core instances");
+                if !at_once {
+                    making.await.unwrap();
+                }
+            }
+            assert!(instance.exports.is_some());
+        }
+    }
+}

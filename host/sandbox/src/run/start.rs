@@ -1,0 +1,179 @@
+//! Start code: what a component does when it is instantiated, before any function of it is called. For an instance made ahead that
+//! is before there is a call, so none is recorded or approved: host functions are errors there that name them.
+use std::sync::Arc;
+
+use toolcell_policy::Limits;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{InstancePre, Linker, LinkerInstance, ResourceType};
+
+use crate::caller::NoCaller;
+use crate::load::start_code::StartCall;
+use crate::run::store::{self, Terms};
+use crate::wasi::reach::Reach;
+use crate::wasi::state::CallState;
+
+/// Runs the start code of one instance, whose every import is an error. Code that ends without one always does the same: it has
+/// nothing to learn anything from.
+///
+/// # Errors
+/// It did not end well for another reason.
+pub(crate) async fn try_alone(
+    pre: &InstancePre<CallState>,
+    limits: &Limits,
+) -> wasmtime::Result<Result<(), StartCall>> {
+    let component = pre.component();
+    let mut linker = Linker::new(pre.engine());
+    let ty = component.component_type();
+    for (name, item) in ty.imports(pre.engine()) {
+        refuse(&mut linker.root(), (name, name), &item.ty, pre)?;
+    }
+    let mut store =
+        store::fresh(pre.engine(), &Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller) })?;
+    match linker.instantiate_async(&mut store, component).await {
+        Ok(_) => Ok(Ok(())),
+        Err(error) => error.downcast::<StartCall>().map(Err),
+    }
+}
+
+/// Defines one import, and all that is in it: functions as errors that have their full name.
+fn refuse(
+    linker: &mut LinkerInstance<'_, CallState>,
+    (name, full): (&str, &str),
+    item: &ComponentItem,
+    pre: &InstancePre<CallState>,
+) -> wasmtime::Result<()> {
+    match item {
+        ComponentItem::ComponentFunc(_) => {
+            let call = StartCall::of(full);
+            linker.func_new(name, move |_, _, _, _| Err(call.clone().into()))
+        }
+        ComponentItem::ComponentInstance(instance) => {
+            let mut inner = linker.instance(name)?;
+            for (function, item) in instance.exports(pre.engine()) {
+                refuse(&mut inner, (function, &format!("{full}#{function}")), &item.ty, pre)?;
+            }
+            Ok(())
+        }
+        ComponentItem::Resource(_) => linker.resource(name, ResourceType::host::<()>(), |_, _| Ok(())),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, LazyLock, Mutex};
+
+    use super::*;
+    use crate::load::component::ToolComponent;
+    use crate::load::sandbox::{Sandbox, SandboxOptions};
+    use crate::run::instance::Instance;
+    use crate::run::warm::{Ahead, Warm, WarmBudget};
+
+    static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
+
+    /// A component whose start code calls `call`, made of one import.
+    fn component((interface, function, ty, call): (&str, &str, &str, &str)) -> Arc<ToolComponent> {
+        let result = if ty.contains("u64") { "(result i64)" } else { "" };
+        let text = format!(
+            r#"(component
+                (import "{interface}" (instance $host (export "{function}" (func {ty}))))
+                (alias export $host "{function}" (func $lifted))
+                (core func $lowered (canon lower (func $lifted)))
+                (core module $module
+                    (import "host" "call" (func $call {result}))
+                    (func $start {call})
+                    (start $start)
+                    (func (export "run")))
+                (core instance $instance (instantiate $module (with "host" (instance (export "call" (func $lowered))))))
+                (func (export "run") (canon lift (core func $instance "run"))))"#
+        );
+        Arc::new(ToolComponent::load(&SANDBOX, &wat::parse_str(text).unwrap()).unwrap())
+    }
+
+    const CLOCK: &str = "wasi:clocks/monotonic-clock@0.2.12";
+    const NOW: (&str, &str, &str, &str) = (CLOCK, "now", "(result u64)", "(drop (call $call))");
+    const ALONE: (&str, &str, &str, &str) = (CLOCK, "now", "(result u64)", "");
+
+    #[tokio::test]
+    async fn each_host_function_is_an_error_that_names_it() {
+        let table = [
+            (NOW, "wasi:clocks/monotonic-clock@0.2.12#now"),
+            (
+                ("wasi:random/random@0.2.12", "get-random-u64", "(result u64)", "(drop (call $call))"),
+                "wasi:random/random@0.2.12#get-random-u64",
+            ),
+            (
+                ("wasi:random/insecure@0.2.12", "get-insecure-random-u64", "(result u64)", "(drop (call $call))"),
+                "wasi:random/insecure@0.2.12#get-insecure-random-u64",
+            ),
+        ];
+        for (parts, name) in table {
+            let found = try_alone(component(parts).pre(), &Limits::default()).await.unwrap();
+            let text =
+                format!("its start code calls {name}, which reaches nothing before a call is recorded and approved");
+            assert_eq!(found.unwrap_err().to_string(), text);
+        }
+        assert_eq!(try_alone(component(ALONE).pre(), &Limits::default()).await.unwrap(), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_instance_whose_start_code_calls_the_host_all_the_same_has_nothing_and_serves_no_call() {
+        let limits = Limits::default();
+        for (parts, alone) in [(NOW, false), (ALONE, true)] {
+            let component = component(parts);
+            let granted = Reach::sealed("granted");
+            let terms = Terms { limits: &limits, reach: &granted, caller: Arc::new(NoCaller) };
+            let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
+            let mut instance = Instance::empty(&component, &terms, slot).unwrap();
+            instance.store.data_mut().starting();
+            instance.instantiate(&component).await.unwrap();
+            assert_eq!(instance.store.data_mut().started(), alone);
+            assert_eq!(
+                Arc::ptr_eq(instance.store.data().reach(), &granted),
+                alone,
+                "its rights are gone at the first call"
+            );
+        }
+    }
+
+    /// How many instances are made ahead, and what is told.
+    async fn made((interface, function, ty, call): (&str, &str, &str, &str)) -> (bool, Vec<String>) {
+        let component = component((interface, function, ty, call));
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let made = Arc::new(AtomicUsize::new(0));
+        let (hears, counts) = (Arc::clone(&said), Arc::clone(&made));
+        let ahead = Ahead {
+            budget: WarmBudget::new(1 << 30),
+            spawn: Arc::new(move |work| {
+                counts.fetch_add(1, Ordering::SeqCst);
+                drop(tokio::spawn(work));
+            }),
+            tell: Arc::new(move |name, call| hears.lock().unwrap().push(format!("{name}: {call}"))),
+        };
+        let budget = Arc::clone(&ahead.budget);
+        let warm = Warm::new(component, (Limits::default(), Reach::sealed("tool")), 2, ahead);
+        for _ in 0..100 {
+            drop(warm.take());
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let said = said.lock().unwrap().clone();
+        assert_eq!(said.is_empty(), made.load(Ordering::SeqCst) > 3, "what is known is not tried again");
+        drop(budget);
+        (warm.take().is_some(), said)
+    }
+
+    #[tokio::test]
+    async fn nothing_is_made_ahead_of_a_component_whose_start_code_calls_the_host() {
+        let (some, said) = made(NOW).await;
+        assert!(!some);
+        let text = "tool: its start code calls wasi:clocks/monotonic-clock@0.2.12#now, which reaches nothing before a call is \
+                    recorded and approved";
+        assert_eq!(said, [text]);
+        let (some, said) = made(ALONE).await;
+        assert!(some && said.is_empty(), "{said:?}");
+    }
+}

@@ -1,0 +1,115 @@
+//! Values that a guest must not see, or not show. Where they come from is the composition root's business.
+//!
+//! A value leaves this room in three ways only: into the requests that the manifest names (`http`), to the guest where the
+//! manifest exposes it, and as its name in the marks of a [`Redactor`].
+mod entities;
+mod escapes;
+mod forms;
+mod lanes;
+mod patterns;
+mod redact;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use toolcell_policy::{Delivery, Secret};
+use zeroize::Zeroizing;
+
+pub use redact::Redactor;
+
+pub(crate) use forms::percent_query;
+pub(crate) use redact::RedactedStream;
+
+/// Bytes from which a value and its encodings can be told from other text. Shorter ones are worth a warning: they are
+/// looked for only as they are, and below four bytes not at all.
+pub const SECRET_BYTES_SAFE: usize = 8;
+
+/// Bytes of a secret's value: as much as a header may carry by default.
+pub const SECRET_BYTES_MAX: usize = 32 << 10;
+
+/// A secret's value. Wiped from memory when dropped; shown by no formatter.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretValue(Zeroizing<String>);
+
+impl SecretValue {
+    /// A value of 1 to [`SECRET_BYTES_MAX`] bytes without control characters.
+    ///
+    /// # Errors
+    /// What is wrong with it, to stand behind the secret's name; the value is no part of the text.
+    pub fn new(value: Zeroizing<String>) -> Result<Self, &'static str> {
+        if value.is_empty() {
+            return Err("is empty");
+        }
+        if value.len() > SECRET_BYTES_MAX {
+            return Err("is longer than 32 KiB");
+        }
+        if value.chars().any(char::is_control) {
+            return Err("has control characters");
+        }
+        Ok(Self(value))
+    }
+
+    /// Whether it is too short to be told from other text, wherever it appears.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.0.len() < SECRET_BYTES_SAFE
+    }
+
+    /// The value itself, for the place it was made for.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretValue(…)")
+    }
+}
+
+/// The secrets of one tool, with their values.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    held: Vec<(Secret, SecretValue)>,
+    all: Redactor,
+    injected: Redactor,
+}
+
+impl Secrets {
+    pub(crate) fn new(held: Vec<(Secret, SecretValue)>) -> Self {
+        let is_exposed = |secret: &Secret| matches!(secret.delivery(), Delivery::Expose);
+        let values = || held.iter().map(|(secret, value)| (secret, value.reveal().as_bytes()));
+        let all = Redactor::new(values().map(|(secret, value)| (secret.name(), value)));
+        let injected = values().filter(|(secret, _)| !is_exposed(secret));
+        let injected = Redactor::new(injected.map(|(secret, value)| (secret.name(), value)));
+        Self { held, all, injected }
+    }
+
+    /// Each with its value.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Secret, &SecretValue)> {
+        self.held.iter().map(|(secret, value)| (secret, value))
+    }
+
+    /// Those that the guest gets, by name.
+    pub(crate) fn exposed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let exposed = self.iter().filter(|(secret, _)| matches!(secret.delivery(), Delivery::Expose));
+        exposed.map(|(secret, value)| (secret.name(), value.reveal()))
+    }
+
+    /// Those that cannot be told from other text wherever they appear.
+    pub(crate) fn short(&self) -> impl Iterator<Item = &Secret> {
+        self.iter().filter(|(_, value)| value.is_short()).map(|(secret, _)| secret)
+    }
+
+    /// Finds every value.
+    pub(crate) const fn redactor(&self) -> &Redactor {
+        &self.all
+    }
+
+    /// Finds the values that guests never hold.
+    pub(crate) const fn injected(&self) -> &Redactor {
+        &self.injected
+    }
+}

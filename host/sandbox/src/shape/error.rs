@@ -1,0 +1,33 @@
+//! The reasons why a component has no shape that is served.
+
+/// The component is no tool, or not the tool that its exports promise.
+#[derive(Debug)]
+pub(crate) enum ShapeError {
+    /// It exports no tools.
+    NotATool {
+        /// Its exports.
+        exports: Vec<String>,
+    },
+    /// An export has the right name and another type.
+    Mismatch {
+        /// The difference.
+        reason: String,
+    },
+    /// It was built against a contract that this host does not speak.
+    Contract {
+        /// The export it has.
+        found: String,
+    },
+    /// Two of its functions would be tools of one name.
+    SameName {
+        /// The tool's name.
+        tool: String,
+        /// Both functions, as in WIT.
+        functions: [String; 2],
+    },
+    /// The names of its functions take more memory than they may.
+    Names {
+        /// The memory that they may take.
+        bytes_max: u64,
+    },
+}

@@ -1,0 +1,122 @@
+//! What makes tools of a component: one shape per way of being one, told by the component's own exports. Must not hold:
+//! what a shape's tools are, or how they are called; that is in a file for each.
+mod contract;
+mod error;
+pub(crate) mod program;
+mod tool_call;
+pub(crate) mod typed;
+
+#[cfg(test)]
+mod tests;
+
+use wasmtime::Store;
+use wasmtime::component::{ComponentExportIndex, Instance, InstancePre};
+
+use program::Run;
+use typed::Functions;
+
+use crate::bindings::{self, ToolComponent as Bindings};
+use crate::wasi::state::CallState;
+
+pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
+pub(crate) use error::ShapeError;
+pub(crate) use tool_call::{Answer, Ask};
+
+/// How a component's exports become tools.
+#[allow(clippy::large_enum_variant, reason = "there is one of each component")]
+pub(crate) enum Shape {
+    /// It exports the tool contract, and lists its tools itself.
+    Contract(bindings::ToolComponentIndices),
+    /// It is a command-line program, which the manifest makes tools of.
+    Program(ComponentExportIndex),
+    /// It exports functions over WIT values: each is a tool.
+    Typed(Functions),
+}
+
+/// A shape by its name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShapeName {
+    /// Exports the tool contract.
+    Contract,
+    /// Exports functions over WIT values.
+    Typed,
+    /// Exports `wasi:cli/run`, or is a program for WASI preview 1.
+    Program,
+}
+
+impl ShapeName {
+    /// As texts and files name it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Typed => "typed",
+            Self::Program => "program",
+        }
+    }
+}
+
+/// The exports of one instance, as its shape calls them.
+pub(crate) enum Exports {
+    Contract(Bindings),
+    Typed(Instance),
+    Program(Run),
+}
+
+impl Shape {
+    /// Tells the shape of a component that is linked already.
+    ///
+    /// # Errors
+    /// [`ShapeError`] where it has none, or where it is not what its exports promise.
+    pub(crate) fn of(pre: &InstancePre<CallState>, bytes: &[u8], exports: &[String]) -> Result<Self, ShapeError> {
+        if let Some(indices) = contract::detect(pre, exports)? {
+            return Ok(Self::Contract(indices));
+        }
+        if let Some(run) = program::detect(pre.component(), exports)? {
+            return Ok(Self::Program(run));
+        }
+        if let Some(functions) = typed::detect(pre.component(), bytes)? {
+            return Ok(Self::Typed(functions));
+        }
+        Err(ShapeError::NotATool { exports: exports.to_vec() })
+    }
+
+    pub(crate) const fn name(&self) -> ShapeName {
+        match self {
+            Self::Contract(_) => ShapeName::Contract,
+            Self::Typed(_) => ShapeName::Typed,
+            Self::Program(_) => ShapeName::Program,
+        }
+    }
+
+    /// Finds the exports in an instance of the component.
+    pub(crate) fn exports(&self, store: &mut Store<CallState>, instance: Instance) -> wasmtime::Result<Exports> {
+        Ok(match self {
+            Self::Contract(indices) => Exports::Contract(indices.load(store, &instance)?),
+            Self::Typed(_) => Exports::Typed(instance),
+            Self::Program(run) => Exports::Program(instance.get_typed_func(store, run)?),
+        })
+    }
+
+    /// Calls a tool of an instance.
+    ///
+    /// # Errors
+    /// The engine's: a trap, or a limit. What the guest itself reports is an answer.
+    pub(crate) async fn call(
+        &self,
+        store: &mut Store<CallState>,
+        exports: &Exports,
+        ask: Ask<'_>,
+    ) -> wasmtime::Result<Answer> {
+        match (self, exports) {
+            (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
+            (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,
+            (Self::Program(_), Exports::Program(run)) => match ask.program {
+                Some(program) => program::run(store, run, program, ask).await,
+                None => Err(wasmtime::Error::msg("the manifest does not say how the program is run")),
+            },
+            _ => Err(wasmtime::Error::msg("the instance is of another shape than its component")),
+        }
+    }
+}

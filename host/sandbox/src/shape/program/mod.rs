@@ -1,0 +1,125 @@
+//! One run of a command-line program: what it is run with, what it prints, how it ends, and what of that is the tool's
+//! answer. Must not hold: templates (that is policy).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `answer.rs` | a run that ended → what the caller gets |
+mod answer;
+
+use toolcell_policy::{Invocation, Limits, Output, Program};
+use wasmtime::Store;
+use wasmtime::component::types::{ComponentItem, Type};
+use wasmtime::component::{Component, ComponentExportIndex, TypedFunc};
+use wasmtime_wasi::I32Exit;
+
+use super::error::ShapeError;
+use super::tool_call::{Answer, Ask};
+use crate::bindings::contract;
+use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::state::CallState;
+pub(crate) use answer::plain;
+
+/// The export of a program, up to its version; every minor of 0.2 has the same.
+const EXPORT: &str = "wasi:cli/run@0.2.";
+
+/// What `wasi:cli/run` exports: ends in success or in failure, or the guest exits before.
+pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
+
+/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as well: the longest argument or variable,
+/// and a pair of pointers for each.
+const AT_ONCE_BYTES_MAX: usize = 48 << 10;
+
+/// What a call is told whose arguments the adapter has no room for.
+const TOO_MUCH: &str =
+    "the arguments are larger than the program can be given: 48 KiB for the longest and eight bytes for each";
+
+/// A run that ended by itself.
+pub(crate) struct Ended {
+    exit_code: u8,
+    /// Standard output, where that is the answer; else nothing.
+    stdout: Vec<u8>,
+    /// The end of standard error; of standard output as well, where that is not the answer.
+    last_words: String,
+    /// The bytes of the file that is the answer, or why there are none.
+    file: Option<Result<Vec<u8>, String>>,
+}
+
+/// Runs the program once, in an instance that ran nothing before.
+///
+/// # Errors
+/// The engine's: a trap, or a limit.
+pub(crate) async fn run(
+    store: &mut Store<CallState>,
+    run: &Run,
+    program: &Program,
+    Ask { arguments_json, adapted, limits, .. }: Ask<'_>,
+) -> wasmtime::Result<Answer> {
+    let invocation = match program.expand(arguments_json) {
+        Ok(invocation) if adapted && is_too_much(&invocation) => {
+            return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
+        }
+        Ok(invocation) => invocation,
+        Err(error) => return Ok(Err(contract::Failure::InvalidInput(error.to_string()))),
+    };
+    for (path, text) in &invocation.files {
+        if let Err(why) = store.data_mut().write_own_file(path, text.as_bytes()) {
+            return Ok(Err(contract::Failure::Failed(why)));
+        }
+    }
+    let printed = set_up(store.data_mut(), invocation, program, limits);
+    let exit_code = match run.call_async(&mut *store, ()).await {
+        Ok((Ok(()),)) => 0,
+        Ok((Err(()),)) => 1,
+        // Exit codes that WASI hands over have eight bits.
+        Err(error) => match error.downcast_ref::<I32Exit>() {
+            Some(exit) => u8::try_from(exit.0).unwrap_or(u8::MAX),
+            None => return Err(error),
+        },
+    };
+    let file = match program.output() {
+        Output::Media { file: Some(path), .. } if program.is_fine(exit_code) => {
+            Some(store.data_mut().read_own_file(path, limits.output_bytes()))
+        }
+        _ => None,
+    };
+    let ended = Ended { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
+    Ok(answer::of(program, ended))
+}
+
+fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limits: &Limits) -> Printed {
+    let answers = !matches!(program.output(), Output::Media { file: Some(_), .. });
+    let printed = Printed::new(state.log.clone(), answers.then(|| limits.output_bytes()));
+    state.begin_run(limits, Standard { invocation, printed: printed.clone() });
+    printed
+}
+
+/// Where a program begins, in a component that is one.
+///
+/// # Errors
+/// It exports something else under that name.
+pub(super) fn detect(component: &Component, exports: &[String]) -> Result<Option<ComponentExportIndex>, ShapeError> {
+    let Some(name) = exports.iter().find(|name| name.starts_with(EXPORT)) else { return Ok(None) };
+    let run = || {
+        let (_, interface) = component.get_export(None, name)?;
+        let (item, index) = component.get_export(Some(&interface), "run")?;
+        is_run(&item).then_some(index)
+    };
+    match run() {
+        Some(index) => Ok(Some(index)),
+        None => Err(ShapeError::Mismatch { reason: format!("\"{name}\" has no function run: func() -> result") }),
+    }
+}
+
+fn is_run(item: &ComponentItem) -> bool {
+    let ComponentItem::ComponentFunc(run) = item else { return false };
+    let mut results = run.results();
+    let plain = |ty: &Type| matches!(ty, Type::Result(result) if result.ok().is_none() && result.err().is_none());
+    run.params().len() == 0 && results.next().is_some_and(|ty| plain(&ty)) && results.next().is_none()
+}
+
+/// Whether a run is given more than the adapter can hand over. It would trap.
+fn is_too_much(invocation: &Invocation) -> bool {
+    let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
+    let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();
+    args > AT_ONCE_BYTES_MAX || env + 16 * invocation.env.len() > AT_ONCE_BYTES_MAX
+}

@@ -1,0 +1,106 @@
+//! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a terminal or the wire.
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::wasi::cli::printing::Print;
+
+/// What a guest printed and logged during one call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// Standard output and standard error in the order written, as far as the limit reached.
+    pub text: String,
+    /// Bytes printed or logged past the limit, and dropped.
+    pub dropped_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    limit_bytes: u64,
+    kept: Vec<u8>,
+    charged_bytes: u64,
+    dropped_bytes: u64,
+}
+
+/// The call's log budget, shared by standard output, standard error and the contract's `log`.
+#[derive(Clone, Debug)]
+pub(crate) struct LogBudget {
+    log: Arc<Mutex<Log>>,
+}
+
+impl LogBudget {
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self { log: Arc::new(Mutex::new(Log { limit_bytes, ..Log::default() })) }
+    }
+
+    /// Charges one log line that goes elsewhere; false where the budget is used up and the line must be dropped.
+    pub(crate) fn charge(&self, bytes: usize) -> bool {
+        let bytes = bytes as u64;
+        let mut log = self.lock();
+        if bytes > log.limit_bytes.saturating_sub(log.charged_bytes) {
+            log.dropped_bytes = log.dropped_bytes.saturating_add(bytes);
+            return false;
+        }
+        log.charged_bytes += bytes;
+        true
+    }
+
+    /// Begins anew for the next call of the same instance.
+    pub(crate) fn refill(&self, limit_bytes: u64) {
+        *self.lock() = Log { limit_bytes, ..Log::default() };
+    }
+
+    /// Bytes kept so far.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.lock().charged_bytes
+    }
+
+    /// Takes what was printed.
+    pub(crate) fn take(&self) -> Captured {
+        let mut log = self.lock();
+        let kept = std::mem::take(&mut log.kept);
+        Captured { text: String::from_utf8_lossy(&kept).into_owned(), dropped_bytes: log.dropped_bytes }
+    }
+
+    pub(crate) fn keep(&self, bytes: &[u8]) {
+        let mut log = self.lock();
+        let room = usize::try_from(log.limit_bytes.saturating_sub(log.charged_bytes)).unwrap_or(usize::MAX);
+        let (kept, dropped) = bytes.split_at(room.min(bytes.len()));
+        log.kept.extend_from_slice(kept);
+        log.charged_bytes += kept.len() as u64;
+        log.dropped_bytes = log.dropped_bytes.saturating_add(dropped.len() as u64);
+    }
+
+    /// A panic while printing leaves the log as it was: what is kept is still text.
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps what fits and lets the guest go on: a tool that prints too much is noisy, not broken.
+impl Print for LogBudget {
+    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
+        self.keep(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Captured, LogBudget};
+
+    #[test]
+    fn what_fits_is_kept_and_the_rest_is_counted() {
+        let budget = LogBudget::new(5);
+        budget.keep(b"abc");
+        budget.keep(b"defg");
+        assert_eq!(budget.charged_bytes(), 5);
+        assert_eq!(budget.take(), Captured { text: "abcde".into(), dropped_bytes: 2 });
+    }
+
+    #[test]
+    fn a_log_line_is_dropped_whole() {
+        let budget = LogBudget::new(5);
+        assert!(budget.charge(5));
+        assert!(!budget.charge(1));
+        assert_eq!(budget.take().dropped_bytes, 1);
+    }
+}

@@ -1,0 +1,140 @@
+//! Standard input, output and error of one run. Must not hold: what becomes of what was printed.
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use toolcell_policy::{Invocation, Limit};
+
+use crate::failure::LimitReached;
+use crate::wasi::cli::capture::LogBudget;
+use crate::wasi::cli::printing::Print;
+
+/// Bytes kept of the end of standard error: enough for the message that a program ends with, and no more than a model
+/// has use for.
+const LAST_WORDS_BYTES: usize = 4 << 10;
+
+/// What one run has for standard streams, arguments and variables.
+pub(crate) struct Standard {
+    pub(crate) invocation: Invocation,
+    pub(crate) printed: Printed,
+}
+
+/// What a program prints.
+#[derive(Clone, Debug)]
+pub(crate) struct Printed {
+    kept: Arc<Mutex<Kept>>,
+    log: LogBudget,
+    /// Bytes that standard output may have where it is the answer; `None` where it goes the way of standard error.
+    stdout_bytes_max: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    stdout: Vec<u8>,
+    end: VecDeque<u8>,
+}
+
+impl Printed {
+    pub(crate) fn new(log: LogBudget, stdout_bytes_max: Option<u64>) -> Self {
+        Self { kept: Arc::default(), log, stdout_bytes_max }
+    }
+
+    /// Takes standard output as far as it is the answer.
+    pub(crate) fn stdout(&self) -> Vec<u8> {
+        std::mem::take(&mut self.lock().stdout)
+    }
+
+    /// The last that was printed beside the answer.
+    pub(crate) fn last_words(&self) -> String {
+        let mut kept = self.lock();
+        let bytes = kept.end.make_contiguous();
+        // A character cut in two at the start is no character.
+        let start = bytes.iter().take(3).take_while(|byte| (**byte & 0xc0) == 0x80).count();
+        String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).trim_end().to_owned()
+    }
+
+    /// The stream of standard output.
+    pub(crate) fn out(&self) -> Stream {
+        Stream { printed: self.clone(), is_answer: self.stdout_bytes_max.is_some() }
+    }
+
+    /// The stream of standard error.
+    pub(crate) fn error(&self) -> Stream {
+        Stream { printed: self.clone(), is_answer: false }
+    }
+
+    fn answer(&self, bytes: &[u8]) -> Result<(), LimitReached> {
+        let mut kept = self.lock();
+        let length = kept.stdout.len().saturating_add(bytes.len()) as u64;
+        if self.stdout_bytes_max.is_some_and(|max| length > max) {
+            // Ends the run at once: nothing that it prints after can be used.
+            return Err(LimitReached(Limit::Output));
+        }
+        kept.stdout.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn tell(&self, bytes: &[u8]) {
+        self.log.keep(bytes);
+        let mut kept = self.lock();
+        let new = bytes.get(bytes.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
+        let over = kept.end.len().saturating_add(new.len()).saturating_sub(LAST_WORDS_BYTES);
+        kept.end.drain(..over);
+        kept.end.extend(new);
+    }
+
+    /// A panic while printing leaves what was kept as it was.
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Standard output or standard error.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    printed: Printed,
+    is_answer: bool,
+}
+
+impl Print for Stream {
+    fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
+        if self.is_answer {
+            return self.printed.answer(bytes).map_err(wasmtime::Error::new);
+        }
+        self.printed.tell(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn printed(max: Option<u64>) -> Printed {
+        Printed::new(LogBudget::new(8), max)
+    }
+
+    #[test]
+    fn standard_output_is_the_answer_up_to_its_limit() {
+        let printed = printed(Some(5));
+        printed.out().print(b"abcde").unwrap();
+        assert!(printed.out().print(b"f").is_err());
+        printed.error().print(b"why").unwrap();
+        assert_eq!((printed.stdout(), printed.last_words()), (b"abcde".to_vec(), "why".to_owned()));
+        assert_eq!(printed.log.take().text, "why");
+    }
+
+    #[test]
+    fn what_is_not_the_answer_goes_to_the_log_and_its_end_is_kept() {
+        let printed = printed(None);
+        printed.out().print(&[b'a'; LAST_WORDS_BYTES]).unwrap();
+        printed.error().print("é and the end\n".as_bytes()).unwrap();
+        let words = printed.last_words();
+        assert!(words.starts_with("aaa") && words.ends_with("aé and the end"), "{words}");
+        assert_eq!(words.len(), LAST_WORDS_BYTES - 1);
+        printed.error().print(&"é".repeat(LAST_WORDS_BYTES).into_bytes()[1..]).unwrap();
+        assert!(printed.last_words().chars().all(|c| c == 'é'), "no half characters");
+        assert_eq!((printed.stdout(), printed.log.take().text), (Vec::new(), "a".repeat(8)));
+    }
+}

@@ -1,0 +1,375 @@
+//! The functions of `wasi:filesystem`, over what the rest of this folder does. Each does a bounded piece of work; on which thread,
+//! and what is done aside, `interface.rs` says.
+use std::sync::Arc;
+
+use toolcell_policy::FileAccess;
+use wasmtime::component::{HasData, Resource, ResourceTable};
+
+use super::bindings::preopens;
+use super::bindings::types::{
+    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use super::call::{Descriptor, Files, Folder, Opened};
+use super::entries;
+use super::facts::{self, Facts};
+use super::handle::{PIECE_BYTES_MAX, Position};
+use super::listing::{self, Listing, Step};
+use super::mount::{Place, Spot};
+use super::open::Asked;
+use super::refused::{Refused, code};
+use crate::caller::denials::Denials;
+
+/// The files of a call with what else of its store the interface needs.
+pub(crate) struct FilesView<'a> {
+    pub(crate) files: &'a mut Files,
+    pub(crate) table: &'a mut ResourceTable,
+    pub(crate) denials: &'a Denials,
+}
+
+/// Marks [`FilesView`] for the linker.
+pub(crate) struct WasiFiles;
+
+impl HasData for WasiFiles {
+    type Data<'a> = FilesView<'a>;
+}
+
+type Result<T> = std::result::Result<T, Refused>;
+
+impl FilesView<'_> {
+    fn folder(&self, descriptor: &Resource<Descriptor>) -> Result<Folder> {
+        match self.table.get(descriptor)? {
+            Descriptor::Folder(folder) => Ok(folder.clone()),
+            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    pub(super) fn file(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+        match self.table.get(descriptor)? {
+            Descriptor::File(file) => Ok(file),
+            Descriptor::Folder(_) => Err(ErrorCode::BadDescriptor.into()),
+        }
+    }
+
+    /// A file that may be written: by the manifest, and by how it was opened.
+    pub(super) fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+        let file = self.file(descriptor)?;
+        self.files.permit(file.mount, FileAccess::Write, &file.at)?;
+        if file.writes { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
+    }
+
+    pub(super) fn file_to_read(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
+        let file = match self.table.get(descriptor)? {
+            Descriptor::File(file) => file,
+            Descriptor::Folder(_) => return Err(ErrorCode::IsDirectory.into()),
+        };
+        self.files.permit(file.mount, FileAccess::Read, &file.at)?;
+        if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
+    }
+
+    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Place> {
+        let folder = self.folder(descriptor)?;
+        self.files.place(&folder, path)
+    }
+
+    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Spot> {
+        self.place(descriptor, path)?.spot()
+    }
+
+    /// What a path leads to; nothing, for a folder on no disk.
+    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<Looked> {
+        match self.place(descriptor, path)? {
+            Place::Virtual(mount, at) => Ok(Looked::Virtual(mount, at)),
+            Place::Spot(spot) => {
+                self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
+                Ok(Looked::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
+            }
+        }
+    }
+
+    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<Looked> {
+        if let Descriptor::File(file) = self.table.get(descriptor)? {
+            return Ok(Looked::Real(file.handle.facts()?));
+        }
+        self.facts_at(descriptor, PathFlags::empty(), ".")
+    }
+
+    pub(super) async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
+        let folder = match self.table.get(descriptor)? {
+            // What is not written needs no waiting for.
+            Descriptor::File(file) if !file.writes => return Ok(()),
+            Descriptor::File(file) => {
+                let handle = Arc::clone(&file.handle);
+                return aside(move || if data_only { handle.file().sync_data() } else { handle.file().sync_all() })
+                    .await;
+            }
+            Descriptor::Folder(folder) => folder.clone(),
+        };
+        let Place::Spot(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
+        if spot.account.is_none() {
+            return Ok(());
+        }
+        let permit = self.files.permits().take(1)?;
+        aside(move || {
+            let _permit = permit;
+            spot.dir.open(&spot.path)?.sync_all()
+        })
+        .await
+    }
+}
+
+/// What was looked at.
+enum Looked {
+    Real(Facts),
+    Virtual(usize, Vec<String>),
+}
+
+impl Looked {
+    fn stat(&self) -> DescriptorStat {
+        match self {
+            Self::Real(facts) => facts.stat(),
+            Self::Virtual(..) => facts::stat_of_virtual(),
+        }
+    }
+
+    fn hash(&self) -> MetadataHashValue {
+        match self {
+            Self::Real(facts) => facts.hash(),
+            Self::Virtual(mount, at) => facts::hash(&(mount, at)),
+        }
+    }
+}
+
+/// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's deadline.
+pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(wait).await {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(ErrorCode::Io.into()),
+    }
+}
+
+impl preopens::Host for FilesView<'_> {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let prepared = Arc::clone(self.files.prepared());
+        let folders = prepared.preopens().iter().map(|(mount, path)| {
+            let folder = Descriptor::Folder(Folder { mount: *mount, at: Vec::new(), open: None });
+            Ok((self.table.push(folder)?, path.clone()))
+        });
+        folders.collect()
+    }
+}
+
+impl types::Host for FilesView<'_> {
+    fn convert_error_code(&mut self, refused: Refused) -> wasmtime::Result<ErrorCode> {
+        match refused {
+            Refused::Code(code) => Ok(code),
+            Refused::Denied(code, denial) => {
+                self.denials.add(*denial);
+                Ok(code)
+            }
+            Refused::Trap(error) => Err(error),
+        }
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        let error = self.table.get(&error)?;
+        let own = error.downcast_ref::<ErrorCode>().copied();
+        Ok(own.or_else(|| error.downcast_ref::<std::io::Error>().map(code)))
+    }
+}
+
+impl FilesView<'_> {
+    pub(super) fn set_size(&mut self, fd: &Resource<Descriptor>, size: Filesize) -> Result<()> {
+        Ok(self.file_to_write(fd)?.handle.set_size(size)?)
+    }
+
+    pub(super) fn set_times(
+        &mut self,
+        fd: Resource<Descriptor>,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<()> {
+        if let Descriptor::File(file) = self.table.get(&fd)? {
+            self.files.permit(file.mount, FileAccess::Write, &file.at)?;
+            return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
+        }
+        self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), accessed, modified)
+    }
+
+    pub(super) fn read(
+        &mut self,
+        fd: Resource<Descriptor>,
+        length: Filesize,
+        offset: Filesize,
+    ) -> Result<(Vec<u8>, bool)> {
+        let bytes = self.file_to_read(&fd)?.handle.read(length, offset)?;
+        let ended = bytes.is_empty() && length > 0;
+        Ok((bytes, ended))
+    }
+
+    pub(super) fn write(&mut self, fd: &Resource<Descriptor>, bytes: &[u8], offset: Filesize) -> Result<Filesize> {
+        let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(bytes);
+        self.file_to_write(fd)?.handle.write(piece, Position::At(offset))?;
+        Ok(piece.len() as u64)
+    }
+
+    pub(super) fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
+        let folder = match self.table.get(&fd)? {
+            Descriptor::Folder(folder) => folder.clone(),
+            Descriptor::File(_) => return Err(ErrorCode::NotDirectory.into()),
+        };
+        self.files.permit_to_look(folder.mount, &folder.at)?;
+        let entries = match self.files.place(&folder, ".")? {
+            Place::Virtual(..) => None,
+            Place::Spot(spot) => {
+                spot.check()?;
+                let permit = self.files.permits().take(2)?;
+                Some((spot.dir.read_dir(&spot.path)?, permit))
+            }
+        };
+        let mounts = self.files.prepared().mounts();
+        let inner = listing::inner(mounts, self.files.mount(folder.mount)?, &folder.at);
+        Ok(self.table.push(Listing::new(entries, inner))?)
+    }
+
+    pub(super) fn create_directory_at(&mut self, fd: &Resource<Descriptor>, path: &str) -> Result<()> {
+        let spot = self.spot(fd, path)?;
+        let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
+        Ok(entries::create_folder(&spot, permit)?)
+    }
+
+    pub(super) fn stat(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorStat> {
+        Ok(self.facts(&fd)?.stat())
+    }
+
+    pub(super) fn stat_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<DescriptorStat> {
+        Ok(self.facts_at(&fd, flags, &path)?.stat())
+    }
+
+    pub(super) fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<()> {
+        let spot = self.spot(&fd, &path)?;
+        let permit = self.files.permit(spot.mount, FileAccess::Write, &spot.at)?;
+        let times = facts::times(accessed, modified)?;
+        Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
+    }
+
+    pub(super) fn link_at(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        flags: PathFlags,
+        old: &str,
+        to: &Resource<Descriptor>,
+        new: &str,
+    ) -> Result<()> {
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        let (old, new) = (self.spot(fd, old)?, self.spot(to, new)?);
+        let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
+        let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
+        if old.mount != new.mount {
+            return Err(ErrorCode::CrossDevice.into());
+        }
+        Ok(entries::link(&old, &new, (source, name))?)
+    }
+
+    pub(super) fn open_at(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: &str,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> Result<Resource<Descriptor>> {
+        let asked = Asked::new(path_flags, open_flags, flags)?;
+        let folder = self.folder(fd)?;
+        let opened = self.files.open(&folder, path, asked)?;
+        Ok(self.table.push(opened)?)
+    }
+
+    pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
+        let Place::Spot(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
+        self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
+        spot.check()?;
+        // Refuses what leads to an absolute path: that is the host's own text.
+        let target = spot.dir.read_link(&spot.path)?;
+        target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
+    }
+
+    pub(super) fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+        let spot = self.spot(&fd, &path)?;
+        let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
+        Ok(entries::remove_folder(&spot, permit)?)
+    }
+
+    pub(super) fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        old: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> Result<()> {
+        let (old, new) = (self.spot(&fd, &old)?, self.spot(&to, &new)?);
+        let gone = self.files.permit(old.mount, FileAccess::Remove, &old.at)?;
+        let made = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
+        if old.mount != new.mount {
+            return Err(ErrorCode::CrossDevice.into());
+        }
+        Ok(entries::rename(&old, &new, (gone, made))?)
+    }
+
+    pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
+        let spot = self.spot(fd, path)?;
+        let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
+        Ok(entries::create_link(&spot, target, permit)?)
+    }
+
+    pub(super) fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
+        let spot = self.spot(&fd, &path)?;
+        let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
+        Ok(entries::remove_file(&spot, permit)?)
+    }
+
+    pub(super) fn is_same_object(
+        &mut self,
+        one: Resource<Descriptor>,
+        other: Resource<Descriptor>,
+    ) -> wasmtime::Result<bool> {
+        // What cannot be looked at any more is nothing else's.
+        Ok(match (self.facts(&one), self.facts(&other)) {
+            (Ok(Looked::Real(one)), Ok(Looked::Real(other))) => one.identity == other.identity,
+            (Ok(Looked::Virtual(one, at)), Ok(Looked::Virtual(other, other_at))) => (one, at) == (other, other_at),
+            (Err(Refused::Trap(error)), _) | (_, Err(Refused::Trap(error))) => return Err(error),
+            _ => false,
+        })
+    }
+
+    pub(super) fn metadata_hash(&mut self, fd: Resource<Descriptor>) -> Result<MetadataHashValue> {
+        Ok(self.facts(&fd)?.hash())
+    }
+
+    pub(super) fn metadata_hash_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+    ) -> Result<MetadataHashValue> {
+        Ok(self.facts_at(&fd, flags, &path)?.hash())
+    }
+
+    /// The next entry, or [`Step::More`] after a bounded number of looks.
+    pub(super) fn step(&mut self, listing: &Resource<Listing>) -> Result<Step> {
+        Ok(self.table.get_mut(listing)?.step()?)
+    }
+}

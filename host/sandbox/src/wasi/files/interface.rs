@@ -1,0 +1,231 @@
+//! `wasi:filesystem` itself: on which thread each of its functions runs. What asks the disk leaves the protocol's threads first;
+//! what waits for it, or counts a folder, is done aside.
+use std::sync::Arc;
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
+
+use super::bindings::types::{
+    Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, ErrorCode, Filesize, HostDescriptor,
+    HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use super::call::Descriptor;
+use super::handle::Position;
+use super::host::{FilesView, aside};
+use super::ledger::Account;
+use super::listing::{Listing, Step};
+use super::mount::Source;
+use super::prepared::Prepared;
+use super::refused::Refused;
+use super::streams::{Reader, Writer};
+use crate::engine::duties;
+
+type Result<T> = std::result::Result<T, Refused>;
+type Fd = Resource<Descriptor>;
+
+impl FilesView<'_> {
+    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being counted that it may ask about.
+    async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        duties::leave().await;
+        let prepared = Arc::clone(self.files.prepared());
+        for account in prepared.accounts().filter(|account| account.is_counted()) {
+            let account = account.clone();
+            let waits = aside(move || {
+                account.wait();
+                Ok(())
+            });
+            // It only waits, so there is nothing that could fail.
+            let _ = waits.await;
+        }
+        work(self)
+    }
+
+    /// Does something that may need room; where there is none, has what is there counted again, and tries once more.
+    async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
+        let done = self.away(&mut attempt).await;
+        let full = matches!(done, Err(Refused::Code(ErrorCode::InsufficientSpace)));
+        if full && recounted(Arc::clone(self.files.prepared())).await { self.away(attempt).await } else { done }
+    }
+}
+
+/// Counts the folders in which somebody was refused room. False where that changed nothing.
+async fn recounted(prepared: Arc<Prepared>) -> bool {
+    let refused: Vec<Account> = prepared.accounts().filter(|account| account.was_refused()).cloned().collect();
+    if refused.is_empty() {
+        return false;
+    }
+    // Every one of them, as any may be the one that had no room.
+    let counted = aside(move || Ok(refused.iter().filter(|account| account.recount()).count())).await;
+    counted.is_ok_and(|counted| counted > 0)
+}
+
+impl HostDescriptor for FilesView<'_> {
+    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynInputStream>> {
+        let reader = Reader::new(Arc::clone(&self.file_to_read(&fd)?.handle), offset);
+        let reader: DynInputStream = Box::new(reader);
+        Ok(self.table.push(reader)?)
+    }
+
+    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynOutputStream>> {
+        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::At(offset));
+        let writer: DynOutputStream = Box::new(writer);
+        Ok(self.table.push(writer)?)
+    }
+
+    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> Result<Resource<DynOutputStream>> {
+        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::End);
+        let writer: DynOutputStream = Box::new(writer);
+        Ok(self.table.push(writer)?)
+    }
+
+    /// Advice is taken and not followed: what is read ahead or forgotten is other programs' memory too.
+    fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
+        self.file(&fd)?;
+        Ok(())
+    }
+
+    /// What can be done with a folder is what its mount allows, however it was opened: the C library opens folders to read
+    /// and then changes what is in them, as POSIX lets it.
+    fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
+        let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
+        Ok(match self.table.get(&fd)? {
+            Descriptor::File(file) => {
+                given(file.reads, DescriptorFlags::READ) | given(file.writes, DescriptorFlags::WRITE)
+            }
+            Descriptor::Folder(folder) => {
+                let mount = self.files.mount(folder.mount)?;
+                let changes = mount.account.is_some() || matches!(mount.source, Source::Scratch(_));
+                DescriptorFlags::READ | given(changes, DescriptorFlags::MUTATE_DIRECTORY)
+            }
+        })
+    }
+
+    fn get_type(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorType> {
+        Ok(match self.table.get(&fd)? {
+            Descriptor::File(_) => DescriptorType::RegularFile,
+            Descriptor::Folder(_) => DescriptorType::Directory,
+        })
+    }
+
+    async fn sync_data(&mut self, fd: Fd) -> Result<()> {
+        self.synced(&fd, true).await
+    }
+
+    async fn sync(&mut self, fd: Fd) -> Result<()> {
+        self.synced(&fd, false).await
+    }
+
+    async fn set_size(&mut self, fd: Fd, size: Filesize) -> Result<()> {
+        self.with_room(|view| view.set_size(&fd, size)).await
+    }
+
+    async fn set_times(&mut self, fd: Fd, accessed: NewTimestamp, modified: NewTimestamp) -> Result<()> {
+        self.away(|view| view.set_times(fd, accessed, modified)).await
+    }
+
+    async fn read(&mut self, fd: Fd, length: Filesize, offset: Filesize) -> Result<(Vec<u8>, bool)> {
+        self.away(|view| view.read(fd, length, offset)).await
+    }
+
+    async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> Result<Filesize> {
+        self.with_room(|view| view.write(&fd, &bytes, offset)).await
+    }
+
+    async fn read_directory(&mut self, fd: Fd) -> Result<Resource<Listing>> {
+        self.away(|view| view.read_directory(fd)).await
+    }
+
+    async fn create_directory_at(&mut self, fd: Fd, path: String) -> Result<()> {
+        self.with_room(|view| view.create_directory_at(&fd, &path)).await
+    }
+
+    async fn stat(&mut self, fd: Fd) -> Result<DescriptorStat> {
+        self.away(|view| view.stat(fd)).await
+    }
+
+    async fn stat_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<DescriptorStat> {
+        self.away(|view| view.stat_at(fd, flags, path)).await
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Fd,
+        flags: PathFlags,
+        path: String,
+        accessed: NewTimestamp,
+        modified: NewTimestamp,
+    ) -> Result<()> {
+        self.away(|view| view.set_times_at(fd, flags, path, accessed, modified)).await
+    }
+
+    async fn link_at(&mut self, fd: Fd, flags: PathFlags, old: String, to: Fd, new: String) -> Result<()> {
+        self.with_room(|view| view.link_at(&fd, flags, &old, &to, &new)).await
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Fd,
+        path_flags: PathFlags,
+        path: String,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> Result<Fd> {
+        self.with_room(|view| view.open_at(&fd, path_flags, &path, open_flags, flags)).await
+    }
+
+    async fn readlink_at(&mut self, fd: Fd, path: String) -> Result<String> {
+        self.away(|view| view.readlink_at(fd, path)).await
+    }
+
+    async fn remove_directory_at(&mut self, fd: Fd, path: String) -> Result<()> {
+        self.away(|view| view.remove_directory_at(fd, path)).await
+    }
+
+    async fn rename_at(&mut self, fd: Fd, old: String, to: Fd, new: String) -> Result<()> {
+        self.away(|view| view.rename_at(fd, old, to, new)).await
+    }
+
+    async fn symlink_at(&mut self, fd: Fd, target: String, path: String) -> Result<()> {
+        self.with_room(|view| view.symlink_at(&fd, &target, &path)).await
+    }
+
+    async fn unlink_file_at(&mut self, fd: Fd, path: String) -> Result<()> {
+        self.away(|view| view.unlink_file_at(fd, path)).await
+    }
+
+    async fn is_same_object(&mut self, one: Fd, other: Fd) -> wasmtime::Result<bool> {
+        self.away(|view| view.is_same_object(one, other)).await
+    }
+
+    async fn metadata_hash(&mut self, fd: Fd) -> Result<MetadataHashValue> {
+        self.away(|view| view.metadata_hash(fd)).await
+    }
+
+    async fn metadata_hash_at(&mut self, fd: Fd, flags: PathFlags, path: String) -> Result<MetadataHashValue> {
+        self.away(|view| view.metadata_hash_at(fd, flags, path)).await
+    }
+
+    /// Closing the last handle of a file without a name gives its room back, on the disk and in the book.
+    async fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
+        self.away(|view| view.table.delete(fd).map(drop)).await?;
+        Ok(())
+    }
+}
+
+impl HostDirectoryEntryStream for FilesView<'_> {
+    /// A folder may hold any number of names that no guest can see: others get their turn in between.
+    async fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
+        loop {
+            match self.away(|view| view.step(&listing)).await? {
+                Step::Entry(entry) => return Ok(Some(entry)),
+                Step::End => return Ok(None),
+                Step::More => tokio::task::yield_now().await,
+            }
+        }
+    }
+
+    async fn drop(&mut self, listing: Resource<Listing>) -> wasmtime::Result<()> {
+        self.table.delete(listing)?;
+        Ok(())
+    }
+}

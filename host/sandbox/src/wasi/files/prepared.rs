@@ -1,0 +1,316 @@
+//! Mounts made ready at load: host paths resolved and opened, quotas counted, and who lies inside whom.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::Access as Rights;
+use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
+
+use super::facts::{Facts, Identity};
+use super::ledger::{Account, Counted};
+use super::mount::{Inner, Mount, Source, What};
+use super::scratch::{self, Home};
+use crate::wasi::problem::{Note, ReachProblem};
+
+/// What mounts are prepared beside.
+pub(crate) struct Surroundings<'a> {
+    /// The manifest's folder: paths are relative to it, and a tool must not write there.
+    pub(crate) folder: &'a Path,
+    /// Folders of the host's own that no mount shows.
+    pub(crate) hidden: &'a [&'a Path],
+}
+
+/// The mounts of one tool.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    mounts: Vec<Mount>,
+    /// Folders that the guest starts with, by mount and path.
+    preopens: Vec<(usize, String)>,
+    home: Option<Arc<Home>>,
+    notes: Vec<Note>,
+}
+
+impl Prepared {
+    /// What is written to the mounts is charged to these, scratch space apart.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.mounts.iter().filter_map(|mount| mount.account.as_ref())
+    }
+
+    /// Opens what the grants name.
+    ///
+    /// # Errors
+    /// Every mount that cannot be given.
+    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+        let mut prepared = Self::default();
+        let mut problems = Vec::new();
+        let mut hidden = Vec::new();
+        for grant in grants {
+            let made = prepared.mount(grant, around);
+            let (source, account, below) = made.unwrap_or_else(|problem| {
+                problems.push(*problem);
+                (Source::Virtual, None, Vec::new())
+            });
+            hidden.push(below);
+            prepared.mounts.push(Mount { grant: Some(grant.clone()), source, account, inner: Vec::new() });
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        prepared.arrange(grants, hidden);
+        Ok(Arc::new(prepared))
+    }
+
+    pub(crate) fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+
+    pub(crate) fn preopens(&self) -> &[(usize, String)] {
+        &self.preopens
+    }
+
+    pub(crate) fn home(&self) -> Option<&Arc<Home>> {
+        self.home.as_ref()
+    }
+
+    /// Which file or folder each mount of the host is, as it was opened.
+    pub(crate) fn mounted(&self) -> impl Iterator<Item = (&Grant, Identity)> {
+        self.mounts.iter().filter_map(|mount| {
+            let data = match &mount.source {
+                Source::Folder(dir) => dir.dir_metadata(),
+                Source::File { folder, name } => folder.metadata(name),
+                Source::Scratch(_) | Source::Virtual => return None,
+            };
+            Some((mount.grant.as_ref()?, Facts::from(&data.ok()?).identity))
+        })
+    }
+
+    /// What the manifest's author may want to know.
+    pub(crate) fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<ReachProblem>> {
+        match grant.kind() {
+            MountKind::Scratch { quota } => {
+                let failed = |error: std::io::Error| {
+                    let hint = "set TMPDIR to a folder that the host may write to".to_owned();
+                    problem(grant, format!("there is no room for scratch space: {}", plain(&error)), hint)
+                };
+                self.home = Some(Home::obtain().map_err(failed)?);
+                Ok((Source::Scratch(*quota), None, Vec::new()))
+            }
+            MountKind::Host { path, access, create, quota } => {
+                let site = Site { grant, shown: path, access: *access };
+                self.host(&site, &around.folder.join(path), *create, *quota, around)
+            }
+        }
+    }
+
+    fn host(
+        &mut self,
+        site: &Site<'_>,
+        path: &Path,
+        create: bool,
+        quota: Option<Quota>,
+        around: &Surroundings<'_>,
+    ) -> Result<Made, Box<ReachProblem>> {
+        let real = site.resolve(path, create)?;
+        if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
+            let message =
+                format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
+            self.notes.push(Note { span: site.grant.span(), message });
+        }
+        site.rights(&real)?;
+        let data = std::fs::metadata(&real).map_err(|error| site.unusable(&error))?;
+        let source = if data.is_dir() {
+            site.apart(&real, around)?;
+            let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(|error| site.unusable(&error))?;
+            Source::Folder(Arc::new(dir))
+        } else if data.is_file() {
+            site.file(&real, &data)?
+        } else {
+            let message = format!("{:?} is neither a folder nor a regular file", site.shown);
+            return Err(problem(site.grant, message, "pipes, sockets and devices cannot be mounted".to_owned()));
+        };
+        let counted = match &source {
+            Source::File { folder, name } => Counted::File(Arc::clone(folder), name.clone()),
+            Source::Folder(dir) => Counted::Folder(Arc::clone(dir)),
+            Source::Scratch(_) | Source::Virtual => Counted::Never,
+        };
+        let account = match quota {
+            Some(quota) => Some(self.account(site, &real, quota, counted)?),
+            None => None,
+        };
+        let below = if data.is_dir() { below(&real, around) } else { Vec::new() };
+        Ok((source, account, below))
+    }
+
+    fn account(
+        &mut self,
+        site: &Site<'_>,
+        real: &Path,
+        quota: Quota,
+        counted: Counted,
+    ) -> Result<Account, Box<ReachProblem>> {
+        let account = Account::shared(real, quota, counted).map_err(|error| site.unusable(&error))?;
+        let full = account.used().is_none_or(|used| used.bytes > quota.bytes || used.files > quota.files);
+        if full {
+            let message = format!("{:?} already holds more than its quota, so nothing can be added to it", site.shown);
+            self.notes.push(Note { span: site.grant.span(), message });
+        }
+        Ok(account)
+    }
+
+    /// Says who lies inside whom, and what the guest starts with.
+    fn arrange(&mut self, grants: &[Grant], hidden: Vec<Vec<Vec<String>>>) {
+        let mut paths: Vec<Vec<String>> = grants.iter().map(|grant| names(grant.guest())).collect();
+        let files: Vec<Vec<String>> = self
+            .mounts
+            .iter()
+            .zip(&paths)
+            .filter(|(mount, _)| matches!(mount.source, Source::File { .. }))
+            .map(|(_, path)| path.clone())
+            .collect();
+        for file in files {
+            let covers = |mount: &Mount, path: &[String]| {
+                !matches!(mount.source, Source::File { .. }) && file.starts_with(path) && file != path
+            };
+            if !self.mounts.iter().zip(&paths).any(|(mount, path)| covers(mount, path)) {
+                let parent = file.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default();
+                self.mounts.push(Mount { grant: None, source: Source::Virtual, account: None, inner: Vec::new() });
+                paths.push(parent);
+            }
+        }
+        for (number, (mount, path)) in self.mounts.iter_mut().zip(&paths).enumerate() {
+            mount.inner = paths
+                .iter()
+                .take(grants.len())
+                .enumerate()
+                .filter(|(other, _)| *other != number)
+                .filter_map(|(other, inner)| {
+                    let at = inner.strip_prefix(path.as_slice()).filter(|rest| !rest.is_empty())?;
+                    Some(Inner { at: at.to_vec(), what: What::Mount(other) })
+                })
+                .collect();
+            let hidden = hidden.get(number).into_iter().flatten();
+            mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: What::Hidden }));
+            mount.inner.sort_by(|one, other| other.at.len().cmp(&one.at.len()).then_with(|| one.cmp(other)));
+            if !matches!(mount.source, Source::File { .. }) {
+                self.preopens.push((number, format!("/{}", path.join("/"))));
+            }
+        }
+    }
+}
+
+/// What is mounted, its account, and where below it the host's own lies.
+type Made = (Source, Option<Account>, Vec<Vec<String>>);
+
+/// A mount of the host while it is looked at.
+struct Site<'a> {
+    grant: &'a Grant,
+    /// The path as the manifest has it.
+    shown: &'a str,
+    access: Access,
+}
+
+impl Site<'_> {
+    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<ReachProblem>> {
+        match path.canonicalize() {
+            Ok(real) => return Ok(real),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(self.unusable(&error)),
+        }
+        if !create {
+            let hint = "make it, or let the host make it as a folder with `create = true`".to_owned();
+            return Err(problem(self.grant, format!("there is no {:?}", self.shown), hint));
+        }
+        std::fs::create_dir_all(path).and_then(|()| path.canonicalize()).map_err(|error| {
+            let message = format!("{:?} cannot be made: {}", self.shown, plain(&error));
+            problem(self.grant, message, "make the folder by hand, or change the path".to_owned())
+        })
+    }
+
+    fn rights(&self, real: &Path) -> Result<(), Box<ReachProblem>> {
+        let mut rights = Rights::READ_OK;
+        if self.access == Access::Write {
+            rights |= Rights::WRITE_OK;
+        }
+        rustix::fs::access(real, rights).map_err(|error| self.unusable(&error.into()))
+    }
+
+    /// Keeps tools from what the host itself relies on.
+    fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<ReachProblem>> {
+        let manifest = around.folder.canonicalize().unwrap_or_else(|_| around.folder.to_owned());
+        if self.access == Access::Write && manifest.starts_with(real) {
+            let message =
+                format!("{:?} holds the manifest: a tool that writes there grants itself anything", self.shown);
+            return Err(problem(self.grant, message, "mount a folder beside or below the manifest".to_owned()));
+        }
+        if hidden(around).iter().any(|own| real.starts_with(own)) {
+            let message = format!("{:?} is the host's own: what tools keep lies there", self.shown);
+            return Err(problem(self.grant, message, "mount another folder".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn file(&self, real: &Path, data: &std::fs::Metadata) -> Result<Source, Box<ReachProblem>> {
+        use std::os::unix::fs::MetadataExt as _;
+        if self.access == Access::Write && data.nlink() > 1 {
+            let message = format!("{:?} has several names (hard links), so it would never be written", self.shown);
+            return Err(problem(self.grant, message, "mount a copy, or grant it to be read".to_owned()));
+        }
+        let (Some(folder), Some(name)) = (real.parent(), real.file_name()) else {
+            return Err(problem(
+                self.grant,
+                format!("{:?} has no folder", self.shown),
+                "mount another file".to_owned(),
+            ));
+        };
+        let dir = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| self.unusable(&error))?;
+        Ok(Source::File { folder: Arc::new(dir), name: name.to_owned() })
+    }
+
+    fn unusable(&self, error: &std::io::Error) -> Box<ReachProblem> {
+        let what = match self.access {
+            Access::Read => "read",
+            Access::Write => "written",
+        };
+        let message = format!("{:?} cannot be {what}: {}", self.shown, plain(error));
+        problem(self.grant, message, "give the host the right to it, or change the path".to_owned())
+    }
+}
+
+fn problem(grant: &Grant, message: String, hint: String) -> Box<ReachProblem> {
+    Box::new(ReachProblem { span: grant.span(), message, hint })
+}
+
+/// The operating system's words without its number.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// The host's own folders, resolved as far as they exist.
+fn hidden(around: &Surroundings<'_>) -> Vec<PathBuf> {
+    let own = around.hidden.iter().map(|path| path.to_path_buf()).chain([scratch::place()]);
+    own.map(|path| {
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        path.canonicalize().ok().or_else(|| Some(parent?.join(path.file_name()?))).unwrap_or(path)
+    })
+    .collect()
+}
+
+/// Where below a folder the host's own lies.
+fn below(real: &Path, around: &Surroundings<'_>) -> Vec<Vec<String>> {
+    let rest = |own: &PathBuf| {
+        let rest = own.strip_prefix(real).ok()?;
+        let names: Option<Vec<String>> = rest.iter().map(|name| Some(name.to_str()?.to_owned())).collect();
+        names.filter(|names| !names.is_empty())
+    };
+    hidden(around).iter().filter_map(rest).collect()
+}
+
+fn names(guest: &str) -> Vec<String> {
+    guest.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}

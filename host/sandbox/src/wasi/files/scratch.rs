@@ -1,0 +1,241 @@
+//! Scratch space: a folder of the call's own among the host's temporary files, made when the guest first uses it and removed
+//! with the call, however it ends.
+//!
+//! On the disk and not in memory, so that one implementation of files, quotas and refusals serves both it and the mounts.
+//! All of it lies in one folder per user, `toolcell-UID`, which only this user may enter and which no mount shows. In it,
+//! each process has a home that it keeps locked; homes whose process is gone are removed by the next one that makes its own.
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, MetadataExt, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use toolcell_policy::Quota;
+
+use super::ledger::Account;
+use crate::engine::duties;
+
+/// The file whose lock says that a folder is in use.
+const LOCK: &str = ".lock";
+
+/// Homes of processes that are gone, removed at once by one that starts; the next one goes on.
+const STALE_HOMES_MAX: usize = 64;
+
+/// The folder of all scratch space of this user.
+pub(crate) fn place() -> PathBuf {
+    let folder = std::env::temp_dir();
+    let folder = folder.canonicalize().unwrap_or(folder);
+    folder.join(format!("toolcell-{}", rustix::process::geteuid().as_raw()))
+}
+
+/// Where this process has its scratch space.
+#[derive(Debug)]
+pub(crate) struct Home {
+    users: Dir,
+    dir: Dir,
+    name: String,
+    /// Held as long as the home is.
+    _lock: File,
+    next: AtomicU64,
+}
+
+impl Home {
+    /// The home of this process, made where there is none yet.
+    pub(crate) fn obtain() -> Result<Arc<Self>> {
+        static HOME: Mutex<Weak<Home>> = Mutex::new(Weak::new());
+        let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(home) = home.upgrade() {
+            return Ok(home);
+        }
+        let made = Arc::new(Self::make(&place())?);
+        *home = Arc::downgrade(&made);
+        Ok(made)
+    }
+
+    fn make(place: &Path) -> Result<Self> {
+        let users = users_folder(place)?;
+        // Nobody sweeps between making a home and locking it.
+        let turn = open_lock(&users)?;
+        turn.lock()?;
+        sweep(&users);
+        let name = format!("{:016x}", getrandom::u64().map_err(Error::other)?);
+        users.create_dir_with(&name, &private())?;
+        let dir = users.open_dir(&name)?;
+        let lock = open_lock(&dir)?;
+        lock.try_lock()?;
+        Ok(Self { users, dir, name, _lock: lock, next: AtomicU64::new(0) })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // Calls hold the home, so it is empty but for the lock. What cannot be removed is swept by a later process.
+        let _ = self.dir.remove_file(LOCK);
+        let _ = self.users.remove_dir(&self.name);
+    }
+}
+
+/// One call's space in one mount.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) dir: Arc<Dir>,
+    pub(crate) account: Account,
+    home: Arc<Home>,
+    name: String,
+}
+
+impl Scratch {
+    /// Empty space with this quota.
+    pub(crate) fn make(home: &Arc<Home>, quota: Quota) -> Result<Self> {
+        let name = home.next.fetch_add(1, Ordering::Relaxed).to_string();
+        home.dir.create_dir_with(&name, &private())?;
+        let dir = Arc::new(home.dir.open_dir(&name)?);
+        Ok(Self { dir, account: Account::private(quota), home: Arc::clone(home), name })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let (home, name) = (Arc::clone(&self.home), std::mem::take(&mut self.name));
+        // What stays, such as on a disk that fails, is swept by a later process.
+        let remove = move || drop(remove(&home.dir, name));
+        match tokio::runtime::Handle::try_current() {
+            // There may be thousands of files in it.
+            Ok(runtime) if duties::is_here() => drop(runtime.spawn_blocking(remove)),
+            _ => remove(),
+        }
+    }
+}
+
+fn private() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    builder
+}
+
+/// Opens the folder of this user's scratch space. It lies where everybody may make one, so its owner and rights are looked at.
+fn users_folder(place: &Path) -> Result<Dir> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    match std::fs::DirBuilder::new().mode(0o700).create(place) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits()).unwrap_or_default();
+    let dir = Dir::from_std_file(std::fs::OpenOptions::new().read(true).custom_flags(flags).open(place)?);
+    let data = dir.dir_metadata()?;
+    if data.uid() != rustix::process::geteuid().as_raw() || data.mode() & 0o077 != 0 {
+        let text = format!("{} is not a folder that only this user may enter", place.display());
+        return Err(Error::new(ErrorKind::PermissionDenied, text));
+    }
+    Ok(dir)
+}
+
+fn open_lock(dir: &Dir) -> Result<File> {
+    let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).mode(0o600).custom_flags(flags);
+    Ok(dir.open_with(LOCK, &options)?.into_std())
+}
+
+/// Removes homes that nobody holds. Whatever fails is left for another time.
+fn sweep(users: &Dir) {
+    let Ok(entries) = users.entries() else { return };
+    for entry in
+        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).take(STALE_HOMES_MAX)
+    {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(home) = users.open_dir(&name) else { continue };
+        if open_lock(&home).is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = remove(users, name);
+        }
+    }
+}
+
+/// Removes a folder with all that is in it. Folders inside it are first moved out beside it, so that their depth, which
+/// guests choose, costs neither stack nor open files.
+fn remove(home: &Dir, name: String) -> Result<()> {
+    let mut moved = 0_u64;
+    let mut left = vec![name.clone()];
+    while let Some(current) = left.pop() {
+        let dir = home.open_dir(&current)?;
+        let entries: Vec<(OsString, bool)> = dir
+            .entries()?
+            .map(|entry| entry.and_then(|entry| Ok((entry.file_name(), entry.file_type()?.is_dir()))))
+            .collect::<Result<_>>()?;
+        for (entry, is_folder) in entries {
+            if is_folder {
+                let aside = format!("{name}.{moved}");
+                moved += 1;
+                dir.rename(&entry, home, &aside)?;
+                left.push(aside);
+            } else {
+                dir.remove_file(&entry)?;
+            }
+        }
+        home.remove_dir(&current)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn quota() -> Quota {
+        Quota { bytes: 1 << 20, files: 10_000 }
+    }
+
+    #[test]
+    fn what_a_call_leaves_is_gone_with_it_however_deep() {
+        let base = tempfile::tempdir().unwrap();
+        let place = base.path().join("toolcell-test");
+        let home = Arc::new(Home::make(&place).unwrap());
+        let scratch = Scratch::make(&home, quota()).unwrap();
+        let mut dir = scratch.dir.try_clone().unwrap();
+        for depth in 0..2_000 {
+            dir.write("file", b"x").unwrap();
+            dir.symlink("file", "link").unwrap();
+            dir.create_dir("sub").unwrap();
+            dir.create_dir(format!("other-{depth}")).unwrap();
+            dir = dir.open_dir("sub").unwrap();
+        }
+        drop(scratch);
+        let left: Vec<_> = home.dir.entries().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [LOCK]);
+        drop(home);
+        assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "nothing but the lock of the place stays");
+    }
+
+    #[test]
+    fn a_home_whose_process_is_gone_is_swept_and_one_in_use_is_not() {
+        let base = tempfile::tempdir().unwrap();
+        let place = base.path().join("toolcell-test");
+        let used = Home::make(&place).unwrap();
+        let users = users_folder(&place).unwrap();
+        users.create_dir_with("stale", &private()).unwrap();
+        users.create_dir("stale/7").unwrap();
+        users.write("stale/7/data", b"left behind").unwrap();
+        let _next = Home::make(&place).unwrap();
+        assert!(!users.exists("stale"));
+        assert!(users.exists(&used.name));
+    }
+
+    #[test]
+    fn a_place_that_others_may_enter_is_not_used() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let base = tempfile::tempdir().unwrap();
+        let place = base.path().join("toolcell-test");
+        std::fs::create_dir(&place).unwrap();
+        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(Home::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        let link = base.path().join("toolcell-link");
+        std::os::unix::fs::symlink(base.path(), &link).unwrap();
+        assert!(Home::make(&link).is_err());
+    }
+}

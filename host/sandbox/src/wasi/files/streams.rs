@@ -1,0 +1,163 @@
+//! A file as a stream of `wasi:io`: every piece is read or written by the time the call returns, so a stream is always
+//! ready and holds nothing back. Only a piece that found no room is held until what is there has been counted again.
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+use super::bindings::types::ErrorCode;
+use super::handle::{self, PIECE_BYTES_MAX, Position};
+use crate::engine::duties;
+
+/// Reads on from a position.
+pub(crate) struct Reader {
+    handle: Arc<handle::Handle>,
+    offset: u64,
+    closed: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(handle: Arc<handle::Handle>, offset: u64) -> Self {
+        Self { handle, offset, closed: false }
+    }
+}
+
+impl InputStream for Reader {
+    fn read(&mut self, size: usize) -> StreamResult<Bytes> {
+        if self.closed {
+            return Err(StreamError::Closed);
+        }
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        match self.handle.read(size as u64, self.offset) {
+            Ok(bytes) if bytes.is_empty() => {
+                self.closed = true;
+                Err(StreamError::Closed)
+            }
+            Ok(bytes) => {
+                self.offset = self.offset.saturating_add(bytes.len() as u64);
+                Ok(bytes.into())
+            }
+            Err(code) => {
+                self.closed = true;
+                Err(failed(code))
+            }
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Reader {
+    async fn ready(&mut self) {
+        duties::leave().await;
+    }
+}
+
+/// Writes on from a position, or always at the end.
+pub(crate) struct Writer {
+    handle: Arc<handle::Handle>,
+    position: Position,
+    state: State,
+}
+
+enum State {
+    Open,
+    /// A piece of so many bytes waits for the count.
+    Held(JoinHandle<Result<(), ErrorCode>>, u64),
+    /// That went wrong, and nobody was told.
+    Failed(ErrorCode),
+    Closed,
+}
+
+impl Writer {
+    pub(crate) fn new(handle: Arc<handle::Handle>, position: Position) -> Self {
+        Self { handle, position, state: State::Open }
+    }
+
+    /// How much may be written.
+    fn permitted(&mut self) -> StreamResult<usize> {
+        match self.state {
+            State::Open => Ok(PIECE_BYTES_MAX),
+            State::Held(..) => Ok(0),
+            State::Failed(code) => {
+                self.state = State::Closed;
+                Err(failed(code))
+            }
+            State::Closed => Err(StreamError::Closed),
+        }
+    }
+
+    fn advance(&mut self, written: u64) {
+        if let Position::At(offset) = &mut self.position {
+            *offset = offset.saturating_add(written);
+        }
+    }
+
+    /// Writes it once more after a count, aside. Nothing where that would change nothing.
+    fn hold(&self, bytes: Bytes) -> Option<State> {
+        let account = self.handle.account().filter(|account| account.was_refused())?.clone();
+        let runtime = Handle::try_current().ok()?;
+        let (handle, position, length) = (Arc::clone(&self.handle), self.position, bytes.len() as u64);
+        let writing = runtime.spawn_blocking(move || {
+            if account.recount() { handle.write(&bytes, position) } else { Err(ErrorCode::InsufficientSpace) }
+        });
+        Some(State::Held(writing, length))
+    }
+}
+
+impl OutputStream for Writer {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        if bytes.len() > self.permitted()? {
+            return Err(StreamError::trap("more is written than check-write allowed"));
+        }
+        match self.handle.write(&bytes, self.position) {
+            Ok(()) => self.advance(bytes.len() as u64),
+            Err(ErrorCode::InsufficientSpace) => match self.hold(bytes) {
+                Some(held) => self.state = held,
+                None => return Err(self.fail(ErrorCode::InsufficientSpace)),
+            },
+            Err(code) => return Err(self.fail(code)),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.permitted().map(drop)
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        self.permitted()
+    }
+}
+
+impl Writer {
+    fn fail(&mut self, code: ErrorCode) -> StreamError {
+        self.state = State::Closed;
+        failed(code)
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Writer {
+    async fn ready(&mut self) {
+        duties::leave().await;
+        let State::Held(writing, length) = &mut self.state else { return };
+        let length = *length;
+        let written = writing.await.unwrap_or(Err(ErrorCode::Io));
+        self.state = match written {
+            Ok(()) => State::Open,
+            Err(code) => State::Failed(code),
+        };
+        if written.is_ok() {
+            self.advance(length);
+        }
+    }
+}
+
+/// `filesystem-error-code` finds the code in it again.
+fn failed(code: ErrorCode) -> StreamError {
+    StreamError::LastOperationFailed(code.into())
+}

@@ -1,0 +1,284 @@
+//! One request and its response, from the permit to the response's body. Must not hold: what is permitted, or how
+//! connections are made.
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::header::{self, HeaderMap, HeaderValue};
+use http::response::Parts;
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming as HyperBody;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
+use toolcell_policy::{HttpAsk, HttpPermit};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+use super::connect::Connector;
+use super::incoming::{self, Incoming, Terms};
+use super::links::{Lease, Link, Links, Sender, Server};
+use super::outgoing::{Outgoing, Sent};
+use super::{fault, fields, framing};
+use crate::caller::Requested;
+use crate::caller::denials::Denials;
+use crate::secrets::Redactor;
+use crate::wasi::net::{CallNet, NetLimits};
+
+/// How long the parts of a request may take: the limits, or less where the guest wants less.
+#[derive(Clone, Copy)]
+pub(super) struct Waits {
+    connect: Duration,
+    first_byte: Duration,
+    between_bytes: Option<Duration>,
+    deadline: Instant,
+}
+
+/// A permitted request.
+pub(super) struct Exchange {
+    pub(super) connector: Connector,
+    pub(super) links: Arc<Links>,
+    pub(super) permit: HttpPermit,
+    pub(super) waits: Waits,
+}
+
+/// What runs beside a response until its body is dropped.
+pub(super) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+
+/// A request that the caller is told of.
+struct Noted {
+    denials: Denials,
+    ask: HttpAsk,
+    began: SystemTime,
+}
+
+impl Noted {
+    fn tell(self, came: Result<StatusCode, &Error>) {
+        let failed = came.err().map(|error| format!("{error:?}"));
+        // Without what an error holds: its kind is enough to count by.
+        let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
+        let came = came.map(|status| status.as_u16()).map_err(|_| kind);
+        self.denials.requested(&Requested { ask: &self.ask, began: self.began, came });
+    }
+}
+
+/// A request as it goes out, but for how the connection wants it.
+struct Head {
+    method: Method,
+    target: String,
+    fields: HeaderMap,
+    /// Whether it carries a secret.
+    confidential: bool,
+}
+
+impl Waits {
+    pub(super) fn new(limits: &NetLimits, options: Option<RequestOptions>) -> Self {
+        let options = options.unwrap_or_default();
+        Self {
+            connect: options.connect_timeout.map_or(limits.connect, |wait| wait.min(limits.connect)),
+            first_byte: options.first_byte_timeout.map_or(limits.first_byte, |wait| wait.min(limits.first_byte)),
+            between_bytes: options.between_bytes_timeout.filter(|wait| *wait < limits.total),
+            deadline: Instant::now() + limits.total,
+        }
+    }
+}
+
+impl Exchange {
+    /// Makes the request. Ends when the call does.
+    pub(super) async fn run(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
+        let (net, deadline) = (Arc::clone(&self.connector.net), self.waits.deadline);
+        let noted = self.noted();
+        let answer = tokio::select! {
+            biased;
+            () = net.ended() => Err(Error::ConnectionTerminated),
+            answer = timeout_at(deadline, self.answer(request)) => answer.unwrap_or(Err(Error::HttpResponseTimeout)),
+        };
+        if let Some(noted) = noted {
+            noted.tell(answer.as_ref().map(|(response, _)| response.status()));
+        }
+        answer
+    }
+
+    /// What is told of the request, where somebody wants to know.
+    fn noted(&self) -> Option<Noted> {
+        let denials = &self.connector.denials;
+        let noted = || Noted { denials: denials.clone(), ask: self.permit.ask().clone(), began: SystemTime::now() };
+        denials.notes_requests().then(noted)
+    }
+
+    async fn answer(self, request: Request<WasiBody>) -> Result<(Response<WasiBody>, Worker), Error> {
+        let net = &self.connector.net;
+        let limits = *net.limits();
+        let (parts, body) = request.into_parts();
+        let head = self.head(parts.method, parts.headers)?;
+        let body = Outgoing::new(body, declared_bytes(&head.fields), (limits.headers, limits.header_bytes));
+        let connected_by = Instant::now() + self.waits.connect;
+        let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
+        let turn = turn.ok_or(Error::ConnectionTerminated)?;
+        let (link, response, sent) = self.send(&head, body, connected_by).await?;
+        self.receive(&head, response, Carried { link, sent, turn }).await
+    }
+
+    /// The request's head, with the secrets that go with it.
+    fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
+        let mut target = self.permit.ask().target();
+        let confidential = self.connector.reach.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
+        Ok(Head { method, target, fields, confidential })
+    }
+
+    /// Sends the request over a waiting connection or a new one. A server may close a connection while it waits: a request
+    /// of which nothing went out is sent again over a new one, and so is one without a body that may be repeated (RFC 9110,
+    /// section 9.2.2).
+    async fn send(
+        &self,
+        head: &Head,
+        mut body: Outgoing,
+        connected_by: Instant,
+    ) -> Result<(Link, Response<HyperBody>, Sent), Error> {
+        let server = self.server();
+        let waiting = timeout_at(connected_by, self.links.take(&server)).await;
+        if let Some(mut link) = waiting.map_err(|_| Error::ConnectionTimeout)? {
+            let sent = body.sent();
+            let repeatable = sent.is_whole() && head.method.is_idempotent();
+            let request = self.request(head, body, &link)?;
+            match self.in_time(link.send(request)).await? {
+                Ok(response) => return Ok((link, response, sent)),
+                Err(mut error) => match (error.take_message(), fault::of_hyper(error.error(), &self.connector.net)) {
+                    (Some(request), _) => body = request.into_body(),
+                    (None, Error::ConnectionTerminated | Error::HttpResponseIncomplete) if repeatable => {
+                        body = Outgoing::none();
+                    }
+                    (None, error) => return Err(error),
+                },
+            }
+        }
+        let link = timeout_at(connected_by, self.connector.link(&self.permit)).await;
+        let mut link = link.map_err(|_| Error::ConnectionTimeout)??;
+        self.links.share(&server, &link);
+        let sent = body.sent();
+        let request = self.request(head, body, &link)?;
+        let response = self.in_time(link.send(request)).await?;
+        let response = response.map_err(|error| fault::of_hyper(error.error(), &self.connector.net))?;
+        Ok((link, response, sent))
+    }
+
+    async fn in_time<T>(&self, sending: impl Future<Output = T>) -> Result<T, Error> {
+        timeout(self.waits.first_byte, sending).await.map_err(|_| Error::HttpResponseTimeout)
+    }
+
+    fn server(&self) -> Server {
+        let ask = self.permit.ask();
+        Server { scheme: ask.scheme(), host: ask.host().clone(), port: ask.port() }
+    }
+
+    /// The request as this connection wants it. Host and path are those that were decided on, whatever the guest wrote.
+    fn request(&self, head: &Head, body: Outgoing, link: &Link) -> Result<Request<Outgoing>, Error> {
+        let ask = self.permit.ask();
+        let many = matches!(link.sender, Sender::Many(_));
+        let authority = ask.authority();
+        let uri = if many || link.proxied {
+            Uri::builder()
+                .scheme(ask.scheme().name())
+                .authority(authority.as_str())
+                .path_and_query(head.target.as_str())
+                .build()
+        } else {
+            Uri::builder().path_and_query(head.target.as_str()).build()
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = head.method.clone();
+        *request.uri_mut() = uri.map_err(|_| Error::HttpRequestUriInvalid)?;
+        *request.headers_mut() = head.fields.clone();
+        if many {
+            *request.version_mut() = Version::HTTP_2;
+        } else {
+            let host = HeaderValue::try_from(authority).map_err(|_| Error::HttpRequestUriInvalid)?;
+            request.headers_mut().insert(header::HOST, host);
+        }
+        Ok(request)
+    }
+
+    /// The response as the guest gets it.
+    async fn receive(
+        &self,
+        head: &Head,
+        response: Response<HyperBody>,
+        Carried { link, sent, turn }: Carried,
+    ) -> Result<(Response<WasiBody>, Worker), Error> {
+        let net = &self.connector.net;
+        let (mut parts, body) = response.into_parts();
+        let lease = Lease { links: Arc::clone(&self.links), server: self.server(), link, sent };
+        let redactor = self.connector.reach.injector().redactor().clone();
+        let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
+        if let Err(error) = checked {
+            lease.close();
+            return Err(error);
+        }
+        incoming::redact_fields(&redactor, &mut parts.headers);
+        if !redactor.is_empty() {
+            // It may not be true any more.
+            parts.headers.remove(header::CONTENT_LENGTH);
+        }
+        let Waits { deadline, between_bytes, .. } = self.waits;
+        let closes = worker(&lease.link, deadline);
+        let terms = Terms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
+        let body = Incoming::new(body, terms).with_ahead().await;
+        // What was received whole has given its connection back, which others may use by then.
+        let worker = if body.is_received() { Box::new(std::future::ready(Ok(()))) } else { closes };
+        Ok((Response::from_parts(parts, body.boxed_unsync()), worker))
+    }
+}
+
+/// What a request was sent with.
+struct Carried {
+    link: Link,
+    sent: Sent,
+    turn: OwnedSemaphorePermit,
+}
+
+/// Closes a connection whose response the guest leaves lying until its time is over. A response of HTTP/2 that nobody
+/// reads holds no more than its window, and others may be on the same connection.
+fn worker(link: &Link, deadline: Instant) -> Worker {
+    match &link.sender {
+        Sender::One(..) => {
+            let driver = link.driver.clone();
+            Box::new(async move {
+                tokio::time::sleep_until(deadline).await;
+                driver.abort();
+                Ok(())
+            })
+        }
+        Sender::Many(_) => Box::new(std::future::ready(Ok(()))),
+    }
+}
+
+/// Whether a response may go to the guest.
+fn check(parts: &Parts, net: &CallNet) -> Result<(), Error> {
+    if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+        return Err(Error::HttpUpgradeFailed);
+    }
+    let limits = net.limits();
+    fields::check(&parts.headers, limits.headers, limits.header_bytes)
+        .map_err(|bytes| Error::HttpResponseHeaderSectionSize(Some(fault::clamped(bytes))))?;
+    framing::check(&parts.headers, parts.version, parts.status)
+}
+
+/// A secret within a compressed answer would not be found; the request asked for none. Each field says something of it, and
+/// each word in a field.
+fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Error> {
+    if !head.confidential {
+        return Ok(());
+    }
+    let words =
+        fields.get_all(header::CONTENT_ENCODING).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let mut words = words.map(<[u8]>::trim_ascii);
+    match words.find(|word| !word.is_empty() && !word.eq_ignore_ascii_case(b"identity")) {
+        // The word is the server's own, and the guest gets to read it.
+        Some(word) => {
+            Err(Error::HttpResponseContentCoding(Some(redactor.text(&String::from_utf8_lossy(word)).into_owned())))
+        }
+        None => Ok(()),
+    }
+}
+
+fn declared_bytes(fields: &HeaderMap) -> Option<u64> {
+    fields.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

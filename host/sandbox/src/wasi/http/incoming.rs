@@ -1,0 +1,279 @@
+//! A server's body on its way to the guest. Must not hold: headers, or how connections are made.
+use std::collections::VecDeque;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep};
+use wasmtime_wasi_http::Error;
+
+use super::fault;
+use super::fields;
+use super::framing;
+use super::links::Lease;
+use crate::secrets::{RedactedStream, Redactor};
+use crate::wasi::net::CallNet;
+
+/// Frames that are received before the guest asks: a short body, or the first part of a long one, and its end. Each holds no
+/// more than the connection would hold otherwise.
+const AHEAD_MAX: usize = 2;
+
+/// The name of a field whose own name held a secret value.
+const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
+
+/// A server's body, held to its time and to the limits of trailers, with secret values replaced. Bytes are charged to the
+/// call where they are read from the connection. It holds the request's turn, and its connection, until it ends or is
+/// dropped.
+pub(super) struct Incoming {
+    body: hyper::body::Incoming,
+    /// What came with the head, in order.
+    ahead: VecDeque<Result<Frame<Bytes>, Error>>,
+    net: Arc<CallNet>,
+    redactor: Redactor,
+    redacted: Option<RedactedStream>,
+    /// Trailers that wait for what was kept back.
+    trailers: Option<HeaderMap>,
+    deadline: Pin<Box<Sleep>>,
+    between: Option<(Duration, Pin<Box<Sleep>>)>,
+    lease: Option<Lease>,
+    _turn: OwnedSemaphorePermit,
+}
+
+/// What a response's body is read under.
+pub(super) struct Terms {
+    pub(super) net: Arc<CallNet>,
+    /// Replaces the values that a server may send back.
+    pub(super) redactor: Redactor,
+    /// When the request must be over.
+    pub(super) deadline: Instant,
+    /// The longest silence that the guest wants to wait through.
+    pub(super) between_bytes: Option<Duration>,
+    pub(super) lease: Lease,
+    pub(super) turn: OwnedSemaphorePermit,
+}
+
+impl Incoming {
+    pub(super) fn new(body: hyper::body::Incoming, terms: Terms) -> Self {
+        let Terms { net, redactor, deadline, between_bytes, lease, turn } = terms;
+        let redacted = (!redactor.is_empty()).then(|| redactor.stream());
+        let between = between_bytes.map(|wait| (wait, Box::pin(tokio::time::sleep(wait))));
+        let mut incoming = Self {
+            body,
+            ahead: VecDeque::new(),
+            net,
+            redactor,
+            redacted,
+            trailers: None,
+            deadline: Box::pin(tokio::time::sleep_until(deadline)),
+            between,
+            lease: Some(lease),
+            _turn: turn,
+        };
+        if incoming.body.is_end_stream() {
+            incoming.ended();
+        }
+        incoming
+    }
+
+    /// Takes what came with the head, and waits for nothing. Here it costs a turn of the thread that drives the connection,
+    /// which the caller is on; once the guest has the body, every frame costs a message to that thread and one back.
+    pub(super) async fn with_ahead(mut self) -> Self {
+        while self.ahead.len() < AHEAD_MAX && !self.is_received() {
+            // The first look tells the connection that somebody reads.
+            let mut polled = self.poll_once().await;
+            if polled.is_pending() {
+                tokio::task::yield_now().await;
+                polled = self.poll_once().await;
+            }
+            match polled {
+                Poll::Ready(Some(frame)) => self.ahead.push_back(frame),
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        self
+    }
+
+    /// A silence begins.
+    fn heard(&mut self) {
+        if let Some((wait, silence)) = &mut self.between {
+            silence.as_mut().reset(Instant::now() + *wait);
+        }
+    }
+
+    async fn poll_once(&mut self) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        poll_fn(|context| Poll::Ready(self.poll_next(context))).await
+    }
+
+    /// Whether the server has nothing more to do with it.
+    pub(super) const fn is_received(&self) -> bool {
+        self.lease.is_none()
+    }
+
+    /// The body was received whole: its connection can carry another request.
+    fn ended(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.give_back();
+        }
+    }
+
+    fn failed(&mut self, error: Error) -> Error {
+        if let Some(lease) = self.lease.take() {
+            lease.close();
+        }
+        error
+    }
+
+    /// The next frame from the server, while there is time.
+    fn poll_received(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.heard();
+            return Poll::Ready(match frame {
+                Some(Ok(frame)) => Some(Ok(frame)),
+                Some(Err(error)) => {
+                    let error = if self.deadline.deadline() <= Instant::now() {
+                        Error::HttpResponseTimeout
+                    } else {
+                        fault::of_hyper(&error, &self.net)
+                    };
+                    Some(Err(self.failed(error)))
+                }
+                None => None,
+            });
+        }
+        if self.deadline.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Some(Err(self.failed(Error::HttpResponseTimeout))));
+        }
+        let silence = self.between.as_mut().map(|(_, silence)| silence.as_mut().poll(context));
+        if silence.is_some_and(|silence| silence.is_ready()) {
+            return Poll::Ready(Some(Err(self.failed(Error::ConnectionReadTimeout))));
+        }
+        Poll::Pending
+    }
+
+    /// The frame without secret values. `None`: all of it is kept back until more comes.
+    fn redact(&mut self, frame: Frame<Bytes>) -> Option<Frame<Bytes>> {
+        let Some(redacted) = &mut self.redacted else { return Some(frame) };
+        match frame.into_data() {
+            Ok(data) => {
+                let clean = redacted.push(&data);
+                (!clean.is_empty()).then(|| Frame::data(clean.into()))
+            }
+            Err(frame) => {
+                let mut trailers = frame.into_trailers().unwrap_or_default();
+                redact_fields(&self.redactor, &mut trailers);
+                let kept_back = redacted.finish();
+                self.redacted = None;
+                if kept_back.is_empty() {
+                    return Some(Frame::trailers(trailers));
+                }
+                self.trailers = Some(trailers);
+                Some(Frame::data(kept_back.into()))
+            }
+        }
+    }
+
+    fn check(&self, frame: &Frame<Bytes>) -> Result<(), Error> {
+        let limits = self.net.limits();
+        let Some(trailers) = frame.trailers_ref() else { return Ok(()) };
+        let over = |bytes| Error::HttpResponseTrailerSectionSize(Some(fault::clamped(bytes)));
+        fields::check(trailers, limits.headers, limits.header_bytes).map_err(over)?;
+        framing::check_trailers(trailers)
+    }
+
+    /// The next frame as the guest gets it, but for those ahead.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        loop {
+            if let Some(trailers) = self.trailers.take() {
+                return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+            }
+            if self.lease.is_none() && self.redacted.is_none() {
+                return Poll::Ready(None);
+            }
+            let received = ready!(self.poll_received(context));
+            let frame = match received {
+                Some(Ok(frame)) => frame,
+                Some(Err(error)) => {
+                    self.redacted = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {
+                    self.ended();
+                    let kept_back = self.redacted.take().map(|mut redacted| redacted.finish()).unwrap_or_default();
+                    if kept_back.is_empty() {
+                        return Poll::Ready(None);
+                    }
+                    return Poll::Ready(Some(Ok(Frame::data(kept_back.into()))));
+                }
+            };
+            if let Err(error) = self.check(&frame) {
+                self.redacted = None;
+                return Poll::Ready(Some(Err(self.failed(error))));
+            }
+            let frame = self.redact(frame);
+            if self.body.is_end_stream() {
+                self.ended();
+            }
+            if let Some(frame) = frame {
+                return Poll::Ready(Some(Ok(frame)));
+            }
+        }
+    }
+}
+
+impl Body for Incoming {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match self.ahead.pop_front() {
+            Some(frame) => {
+                // The guest begins to wait now, however long this lay here.
+                self.heard();
+                Poll::Ready(Some(frame))
+            }
+            None => self.poll_next(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_empty() && self.is_received() && self.redacted.is_none() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // Redacting changes lengths, and what is ahead is not counted any more.
+        if self.redacted.is_some() || !self.ahead.is_empty() { SizeHint::default() } else { self.body.size_hint() }
+    }
+}
+
+impl Drop for Incoming {
+    /// What the guest did not read to its end is not received any further.
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.close();
+        }
+    }
+}
+
+/// Replaces secret values in fields: in their values, and fields whose names hold one by one that is called `redacted`.
+pub(super) fn redact_fields(redactor: &Redactor, fields: &mut HeaderMap) {
+    if redactor.is_empty() {
+        return;
+    }
+    for value in fields.values_mut() {
+        if let std::borrow::Cow::Owned(clean) = redactor.bytes(value.as_bytes()) {
+            // Names of secrets are made of letters that a field's value may have.
+            *value = HeaderValue::from_bytes(&clean).unwrap_or_else(|_| HeaderValue::from_static("[redacted]"));
+        }
+    }
+    let named: Vec<HeaderName> = fields.keys().filter(|name| redactor.is_in_name(name.as_str())).cloned().collect();
+    for name in named {
+        fields.remove(name);
+        fields.append(REDACTED_NAME, HeaderValue::from_static("[redacted]"));
+    }
+}

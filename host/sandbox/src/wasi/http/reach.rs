@@ -1,0 +1,98 @@
+//! What a tool's HTTP requests are made with, prepared once at load. Must not hold: anything of a single call.
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use toolcell_policy::Grants;
+
+use super::inject::Injector;
+use super::tls::Tls;
+use crate::secrets::Secrets;
+use crate::wasi::net::Resolver;
+use crate::wasi::problem::ReachProblem;
+
+/// Bytes of one `ca` file: all public authorities together take a quarter.
+const CA_BYTES_MAX: u64 = 1 << 20;
+
+/// What a tool's HTTP requests are made with.
+pub(crate) struct HttpReach {
+    grants: Arc<Grants>,
+    resolver: Arc<Resolver>,
+    tls: Tls,
+    injector: Injector,
+}
+
+impl HttpReach {
+    /// Reads the certificates that the grants name, relative to `folder`.
+    ///
+    /// # Errors
+    /// Each file that gives none.
+    pub(crate) fn prepare(
+        grants: &Arc<Grants>,
+        folder: &Path,
+        resolver: Arc<Resolver>,
+        secrets: Arc<Secrets>,
+    ) -> Result<Arc<Self>, Vec<ReachProblem>> {
+        let mut problems = Vec::new();
+        let mut pems = Vec::new();
+        for file in grants.network().ca() {
+            let problem = |message: String| ReachProblem {
+                span: file.span(),
+                message,
+                hint: "`ca` names files of certificates in PEM form".to_owned(),
+            };
+            match read(&folder.join(file.path())) {
+                Ok(pem) => match Tls::new(std::slice::from_ref(&pem)) {
+                    Ok(_) => pems.push(pem),
+                    Err((_, error)) => problems.push(problem(format!("the file {:?} {error}", file.path()))),
+                },
+                Err(error) => problems.push(problem(format!("the file {:?} cannot be read: {error}", file.path()))),
+            }
+        }
+        match Tls::new(&pems) {
+            Ok(tls) if problems.is_empty() => {
+                Ok(Arc::new(Self { grants: Arc::clone(grants), resolver, tls, injector: Injector::new(secrets) }))
+            }
+            _ => Err(problems),
+        }
+    }
+
+    /// For grants without certificates of their own, and without secrets.
+    pub(crate) fn plain(grants: &Arc<Grants>) -> Arc<Self> {
+        let injector = Injector::new(Arc::default());
+        Arc::new(Self { grants: Arc::clone(grants), resolver: Resolver::new(&[]), tls: Tls::public(), injector })
+    }
+
+    /// Looks names up as its requests do.
+    pub(crate) fn resolver(&self) -> &Arc<Resolver> {
+        &self.resolver
+    }
+
+    pub(super) const fn grants(&self) -> &Arc<Grants> {
+        &self.grants
+    }
+
+    pub(super) const fn tls(&self) -> &Tls {
+        &self.tls
+    }
+
+    pub(super) const fn injector(&self) -> &Injector {
+        &self.injector
+    }
+}
+
+/// Reads a file of certificates, and waits for nothing that is none: a FIFO, a file of the kernel's without anything to say.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let mut pem = Vec::new();
+    file.take(CA_BYTES_MAX + 1).read_to_end(&mut pem)?;
+    if u64::try_from(pem.len()).is_ok_and(|bytes| bytes <= CA_BYTES_MAX) {
+        return Ok(pem);
+    }
+    Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge))
+}

@@ -1,0 +1,165 @@
+//! A call that makes requests: what a guest does through wasi:http, without the guest.
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use tokio::task::JoinSet;
+use toolcell_policy::{Grants, Limits};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks as _};
+use zeroize::Zeroizing;
+
+use crate::caller::NoCaller;
+use crate::caller::denials::Denials;
+use crate::secrets::{SecretValue, Secrets};
+use crate::wasi::http::exchange::Worker;
+use crate::wasi::http::{HttpHooks, HttpReach};
+use crate::wasi::net::{NetGuard, NetLimits, Resolver};
+
+/// What a call is granted and limited to.
+#[derive(Default)]
+pub(super) struct Granted {
+    /// Lines of the component's tables: `[network]`'s first, then whatever other tables.
+    pub(super) lines: String,
+    /// Lines of its limits.
+    pub(super) limits: String,
+    pub(super) name_servers: Vec<SocketAddr>,
+    /// What a `ca` file named `ca.pem` holds.
+    pub(super) ca_pem: String,
+    /// The values of its secrets, by name.
+    pub(super) secrets: Vec<(&'static str, &'static str)>,
+}
+
+/// One call.
+pub(super) struct Call {
+    hooks: HttpHooks,
+    guard: NetGuard,
+    denials: Denials,
+    workers: JoinSet<()>,
+}
+
+/// A request under way: its response, and what runs beside that.
+pub(super) type Beginning = Pin<Box<dyn Future<Output = Result<(Response<WasiBody>, Worker), Error>> + Send>>;
+
+/// A response that was read to its end.
+#[derive(Debug)]
+pub(super) struct Got {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+    pub(super) trailers: Option<HeaderMap>,
+}
+
+impl Granted {
+    /// These lines of `[components.it.network]`.
+    pub(super) fn network(lines: impl Into<String>) -> Self {
+        Self { lines: lines.into(), ..Self::default() }
+    }
+
+    /// Every request to this address.
+    pub(super) fn to(address: SocketAddr) -> Self {
+        Self::network(format!("http = [\"http://{address}\"]\nprivate = [\"{address}\"]\n"))
+    }
+
+    pub(super) fn limited(mut self, limits: &str) -> Self {
+        self.limits = limits.to_owned();
+        self
+    }
+
+    fn parse(&self) -> (Arc<Grants>, Limits) {
+        let Self { lines, limits, .. } = self;
+        let manifest = format!(
+            "version = 1\n[components.it]\nsource = \"it.wasm\"\n[components.it.limits]\n{limits}\n\
+             [components.it.network]\n{lines}\n"
+        );
+        let manifest = toolcell_policy::parse(&toolcell_policy::Source { name: "toolcell.toml", text: &manifest })
+            .unwrap_or_else(|problems| panic!("{problems:?}"))
+            .manifest;
+        let component = manifest.component("it").unwrap();
+        (Arc::clone(&component.tool_grants("tool")), *component.tool_limits("tool"))
+    }
+
+    /// A call of a tool that is granted this.
+    pub(super) fn call(&self) -> Call {
+        let (grants, limits) = self.parse();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), &self.ca_pem).unwrap();
+        let value = |name: &str| self.secrets.iter().find(|(of, _)| *of == name).unwrap().1;
+        let value = |name: &str| SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap();
+        let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
+        let secrets = Arc::new(Secrets::new(secrets));
+        let reach = HttpReach::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
+        let reach = reach.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let guard = NetGuard::new(NetLimits::from(&limits));
+        let denials = Denials::new(Arc::new(NoCaller));
+        let hooks = HttpHooks::new(reach, Arc::clone(guard.net()), denials.clone());
+        Call { hooks, guard, denials, workers: JoinSet::new() }
+    }
+}
+
+impl Call {
+    /// Makes a request, and runs what runs beside its response.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<Response<WasiBody>, Error> {
+        let (response, worker) = self.begin(request, options).await?;
+        self.workers.spawn(async move {
+            let _ = Box::into_pin(worker).await;
+        });
+        Ok(response)
+    }
+
+    /// Begins a request.
+    pub(super) fn begin(&mut self, request: Request<WasiBody>, options: Option<RequestOptions>) -> Beginning {
+        Box::into_pin(self.hooks.send_request(request, options, Box::new(std::future::ready(Ok(())))))
+    }
+
+    /// Makes a request, and leaves its response unread.
+    pub(super) async fn open(&mut self, url: &str) -> Result<Response<WasiBody>, Error> {
+        self.send(get(url), None).await
+    }
+
+    /// Makes a request, and reads its response.
+    pub(super) async fn fetch(&mut self, request: Request<WasiBody>) -> Result<Got, Error> {
+        read(self.send(request, None).await?).await
+    }
+
+    pub(super) async fn get(&mut self, url: &str) -> Result<Got, Error> {
+        self.fetch(get(url)).await
+    }
+
+    /// What it was denied.
+    pub(super) fn denied(&self) -> Vec<String> {
+        self.denials.take().0.iter().map(ToString::to_string).collect()
+    }
+
+    pub(super) fn traffic_bytes(&self) -> (u64, u64) {
+        (self.guard.net().egress_bytes(), self.guard.net().ingress_bytes())
+    }
+}
+
+/// Reads a response to its end.
+pub(super) async fn read(response: Response<WasiBody>) -> Result<Got, Error> {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await?;
+    let trailers = body.trailers().cloned();
+    let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+    Ok(Got { status: parts.status, headers: parts.headers, body, trailers })
+}
+
+pub(super) fn get(url: &str) -> Request<WasiBody> {
+    request("GET", url, &[], "")
+}
+
+pub(super) fn request(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Request<WasiBody> {
+    let mut request = Request::builder().method(method).uri(url);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let body = Full::new(Bytes::copy_from_slice(body.as_bytes())).map_err(Error::from).boxed_unsync();
+    request.body(body).unwrap()
+}

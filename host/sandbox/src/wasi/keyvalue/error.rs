@@ -1,0 +1,216 @@
+//! What goes wrong with kept state: texts for the guest and its model, for whoever loads a manifest, and for the log.
+use std::io;
+
+use crate::failure::Failure;
+
+/// Why a component's state cannot be used at all. Said while loading, to the operator: it may name paths.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum OpenError {
+    /// The folder is not there and cannot be made, or is no folder.
+    #[error("the state folder {folder} cannot be made or read: {source}")]
+    Folder {
+        /// The folder's path.
+        folder: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Every user of the machine may write the folder.
+    #[error("every user of this machine may write to the state folder {folder}")]
+    Open {
+        /// The folder's path.
+        folder: String,
+    },
+    /// The file cannot be opened, or is no regular file.
+    #[error("the state file {file} cannot be opened: {source}")]
+    File {
+        /// The file's path.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error("another process has the state file {file} open")]
+    Taken {
+        /// The file's path.
+        file: String,
+    },
+    /// Its checksums do not fit, or it is something else.
+    #[error("the state file {file} is damaged, or is no state file: {reason}")]
+    Damaged {
+        /// The file's path.
+        file: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A later version wrote it.
+    #[error("the state file is of format {format}, which this version does not know")]
+    Format {
+        /// The format's number.
+        format: u64,
+    },
+    /// Reading or writing it failed.
+    #[error("the state file cannot be read or written: {0}")]
+    Storage(#[from] Fault),
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> &'static str {
+        match self {
+            Self::Folder { .. } => "name a folder that the host may write in [server]: state = \"…\"",
+            Self::Open { .. } => "take that right away (chmod o-w), or name another folder in [server]: state = \"…\"",
+            Self::File { .. } | Self::Storage(_) => {
+                "check that the host may read and write it, and that the disk has room"
+            }
+            Self::Taken { .. } => {
+                "hosts take turns with a state folder, and that one has it all the time: stop it, or give this one its own in \
+                 [server]: state = \"…\""
+            }
+            Self::Damaged { .. } => {
+                "put a backup in its place, or move it away: the component then starts with nothing"
+            }
+            Self::Format { .. } => {
+                "use the version that wrote it, or move it away: the component then starts with nothing"
+            }
+        }
+    }
+}
+
+/// The file failed, not the guest: the call cannot go on. For the log; it may name paths.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Fault {
+    /// redb or the system said so.
+    #[error("{0}")]
+    Storage(Box<redb::Error>),
+    /// redb stopped in the middle of it.
+    #[error("the state file is damaged: {0}")]
+    Panicked(String),
+    /// What the call wrote was lost with an earlier failure of the file.
+    #[error("the state file failed, and was opened again without what this call had written")]
+    Lost,
+    /// It failed, and cannot be opened again.
+    #[error("the state file failed and cannot be opened again: {0}")]
+    Closed(String),
+}
+
+impl From<&Fault> for Failure {
+    fn from(fault: &Fault) -> Self {
+        Self::Host { detail: fault.to_string() }
+    }
+}
+
+/// Each kind of error that redb's operations return is one of `redb::Error`.
+macro_rules! fault_of {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                Self::Storage(Box::new(error.into()))
+            }
+        }
+        impl From<$error> for OpenError {
+            fn from(error: $error) -> Self {
+                Self::Storage(error.into())
+            }
+        }
+        impl From<$error> for Refusal {
+            fn from(error: $error) -> Self {
+                Self::Fault(error.into())
+            }
+        }
+    )*};
+}
+
+fault_of!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CommitError, redb::SetDurabilityError);
+
+/// Why one operation was not done. `Display` is for the guest and the model behind it: no paths.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Refusal {
+    /// Empty, or too long.
+    #[error("a key is 1 to {max} bytes long, and this one is {bytes}")]
+    Key {
+        /// Its length, in bytes.
+        bytes: usize,
+        /// The longest.
+        max: usize,
+    },
+    /// The value is larger than any may be.
+    #[error(
+        "quota: one value is at most {max} bytes, and this one is {bytes}; split it over several keys or store less"
+    )]
+    Value {
+        /// Its length, in bytes.
+        bytes: u64,
+        /// The longest.
+        max: u64,
+    },
+    /// Keys and values together would be more than the namespace holds.
+    #[error(
+        "quota: keys and values together are at most {max} bytes, {held} are in use and this would make them {wanted}; \
+         delete keys that are no longer needed, or store less"
+    )]
+    Bytes {
+        /// What is in use, in bytes.
+        held: u64,
+        /// What would be, in bytes.
+        wanted: u64,
+        /// The most.
+        max: u64,
+    },
+    /// More entries than the namespace holds.
+    #[error(
+        "quota: at most {max} entries, and this would make {wanted}; delete keys that are no longer needed, or put more \
+         into one value"
+    )]
+    Entries {
+        /// How many there would be.
+        wanted: u64,
+        /// The most.
+        max: u64,
+    },
+    /// More callers than one component keeps state for.
+    #[error("quota: state is kept for at most {max} callers at once, and none of them has given up its own")]
+    Callers {
+        /// The most.
+        max: u64,
+    },
+    /// An increment of what is no number.
+    #[error("the value is no decimal number from 0 to 18446744073709551615, so it cannot be incremented")]
+    NoNumber,
+    /// An increment past the end.
+    #[error("the number would be larger than 18446744073709551615")]
+    Overflow,
+    /// The values asked for at once are more than an answer holds.
+    #[error("these values together are more than {max} bytes; ask for fewer keys at once")]
+    Answer {
+        /// The most, in bytes.
+        max: u64,
+    },
+    /// More keys in one operation than it may have.
+    #[error("one batch has at most {max} keys, and this one has {keys}; split it")]
+    Batch {
+        /// How many it has.
+        keys: usize,
+        /// The most.
+        max: usize,
+    },
+    /// More bytes in one operation than it may have.
+    #[error("the keys and values of one batch are at most {max} bytes together, and these are {bytes}; split it")]
+    BatchBytes {
+        /// What they are together, in bytes.
+        bytes: u64,
+        /// The most.
+        max: u64,
+    },
+    /// Nobody waits for it any more, so nothing of it was done.
+    #[error("the call ended before this was done")]
+    Stopped,
+    /// Another host has the file, and does not let go of it.
+    #[error("busy: what this tool keeps is in use by another host; try again")]
+    Busy,
+    /// The file failed, not the guest.
+    #[error("the host could not read or write what this tool keeps")]
+    Fault(#[from] Fault),
+}

@@ -1,0 +1,115 @@
+//! A component's state, made ready at load for those of its tools that were granted it.
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use toolcell_policy::{Grants, KeyValue};
+
+use super::error::OpenError;
+use super::file;
+use super::store::{Bounds, Store};
+use crate::wasi::problem::ReachProblem;
+
+/// Bytes of a caller's name that is kept as it is; a longer one is told from others by its digest.
+const CALLER_BYTES_MAX: usize = 128;
+
+/// How long to wait for another host that has the file open: ten times as long as one keeps it after its last call.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// What this process has open. A file is one process's at a time, so its generations of tools share it.
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
+
+/// What one tool may keep, and where.
+#[derive(Debug)]
+pub(crate) struct GrantedState {
+    store: Arc<Store>,
+    bounds: Bounds,
+    per_caller: bool,
+}
+
+impl GrantedState {
+    pub(super) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Whose state this caller's calls see.
+    pub(super) fn namespace(&self, caller: &str) -> String {
+        if self.per_caller { namespace_of(caller) } else { String::new() }
+    }
+}
+
+/// Opens the component's state in the state folder, or takes it where it is open already.
+fn grant(policy: &KeyValue, folder: &Path, component: &str) -> Result<GrantedState, OpenError> {
+    let bounds = Bounds { bytes: policy.quota_bytes(), entries: policy.entries(), value_bytes: policy.value_bytes() };
+    Ok(GrantedState { store: shared(folder, component)?, bounds, per_caller: policy.per_caller() })
+}
+
+/// The state that these grants give, made ready; a problem where its file cannot be used.
+pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<ReachProblem>) -> Option<GrantedState> {
+    let policy = grants.keyvalue()?;
+    match grant(policy, folder, grants.subject().component()) {
+        Ok(granted) => Some(granted),
+        Err(error) => {
+            let hint = error.hint().to_owned();
+            problems.push(ReachProblem { span: policy.span(), message: error.to_string(), hint });
+            None
+        }
+    }
+}
+
+fn shared(folder: &Path, component: &str) -> Result<Arc<Store>, OpenError> {
+    let path = std::path::absolute(file::path(folder, component)).unwrap_or_else(|_| file::path(folder, component));
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(store) = open.get(&path).and_then(Weak::upgrade) {
+        return Ok(store);
+    }
+    open.retain(|_, store| store.strong_count() > 0);
+    let store = Arc::new(Store::open(folder, component, LOCK_WAIT)?);
+    open.insert(path, Arc::downgrade(&store));
+    Ok(store)
+}
+
+/// The namespace of a caller: no two callers have one, and no caller has the shared one.
+fn namespace_of(caller: &str) -> String {
+    if caller.len() <= CALLER_BYTES_MAX {
+        return format!("caller:{caller}");
+    }
+    let digest = Sha256::digest(caller.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::{CALLER_BYTES_MAX, namespace_of, shared};
+    use std::collections::HashSet;
+    use std::sync::Arc;
+
+    #[test]
+    fn every_caller_has_a_namespace_of_its_own() {
+        let long = "a".repeat(CALLER_BYTES_MAX + 1);
+        let longer = "a".repeat(CALLER_BYTES_MAX + 2);
+        let callers = ["", "local", "sha256:x", &"a".repeat(CALLER_BYTES_MAX), &long, &longer];
+        let namespaces: HashSet<String> = callers.iter().map(|caller| namespace_of(caller)).collect();
+        assert_eq!(namespaces.len(), callers.len());
+        assert!(namespaces.iter().all(|namespace| !namespace.is_empty() && namespace.len() < 200));
+    }
+
+    #[test]
+    fn one_process_has_one_store_of_a_component_and_another_once_that_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = shared(folder.path(), "notes").unwrap();
+        let second = shared(folder.path(), "notes").unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(!Arc::ptr_eq(&first, &shared(folder.path(), "other").unwrap()));
+        drop((first, second));
+        shared(folder.path(), "notes").unwrap();
+    }
+}

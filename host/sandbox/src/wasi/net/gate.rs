@@ -1,0 +1,58 @@
+//! The check before each system call on a socket. Must not hold: what a guest is told, or any record of it.
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolcell_policy::Grants;
+use wasmtime_wasi::WasiCtxBuilder;
+use wasmtime_wasi::sockets::SocketAddrUse;
+
+use super::CallNet;
+
+/// The last word before a system call: wasmtime-wasi asks it with the address that it is about to use. It decides from the
+/// same rules as what stands before the sockets; what it refuses was denied there, with a record of it.
+pub(crate) struct Gate {
+    grants: Arc<Grants>,
+    /// The share of the network of the call that is under way: what its names led to.
+    net: Mutex<Option<Arc<CallNet>>>,
+}
+
+impl Gate {
+    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where there is no rule.
+    pub(crate) fn before(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>) -> Option<Arc<Self>> {
+        let network = grants.network();
+        let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
+        builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
+        if !tcp && !udp {
+            return None;
+        }
+        let gate = Arc::new(Self { grants: Arc::clone(grants), net: Mutex::default() });
+        let own = Arc::clone(&gate);
+        builder.socket_addr_check(move |address, asked| {
+            let permitted = own.permits(address, asked);
+            Box::pin(async move { permitted })
+        });
+        Some(gate)
+    }
+
+    /// The call that is under way uses this share of the network.
+    pub(crate) fn of(&self, net: &Arc<CallNet>) {
+        *self.net.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(net));
+    }
+
+    fn permits(&self, address: SocketAddr, asked: SocketAddrUse) -> bool {
+        let network = self.grants.network();
+        let net = self.net.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(net) = net else { return false };
+        match asked {
+            SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
+            SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
+            SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
+            SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
+        }
+    }
+}
+
+/// What the system would bind to by itself.
+pub(crate) fn is_implicit(address: SocketAddr) -> bool {
+    address.ip().is_unspecified() && address.port() == 0
+}

@@ -1,0 +1,86 @@
+//! `wasi:random`, where a guest says how many bytes it wants: wasmtime-wasi makes them, in pieces between which others get their
+//! turn, and its guest pays for each. Must not hold: where randomness comes from.
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::WasiView as _;
+use wasmtime_wasi::p2::bindings::random as wasi;
+use wasmtime_wasi::random::WasiRandomCtx;
+
+use crate::engine::duties;
+use crate::wasi::state::CallState;
+
+/// The generated bindings of `wasi:random`. Nothing is written by hand there.
+mod bindings {
+    #![allow(missing_docs, clippy::all, rust_2018_idioms)]
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "wasi:random/imports",
+        imports: {
+            "wasi:random/random.get-random-bytes": async | trappable,
+            "wasi:random/insecure.get-insecure-random-bytes": async | trappable,
+            default: trappable,
+        },
+    });
+}
+
+use bindings::wasi::random::{insecure, random};
+
+/// Bytes made at once: at about 1.5 ns each, no more than a fraction of the time that a guest computes before it yields.
+const PIECE_BYTES: u64 = 64 * 1024;
+
+/// Bytes up to which the thread is kept, whatever its duties: 12 µs.
+const SHORT_BYTES: u64 = 8 * 1024;
+
+/// Fuel of each byte: about what a guest computes in as long.
+const BYTE_FUEL: u64 = 10;
+
+/// `random` and `insecure`; the latter's seed is as wasmtime-wasi has it.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    random::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::reached)?;
+    insecure::add_to_linker::<CallState, HasSelf<CallState>>(linker, CallState::reached)
+}
+
+impl CallState {
+    async fn random(
+        &mut self,
+        length: u64,
+        make: fn(&mut WasiRandomCtx, u64) -> wasmtime::Result<Vec<u8>>,
+    ) -> wasmtime::Result<Vec<u8>> {
+        if length > self.random_bytes_max() || length <= SHORT_BYTES {
+            // What is too much wasmtime-wasi refuses.
+            return make(self.ctx().ctx.random(), length);
+        }
+        self.spend(length.saturating_mul(BYTE_FUEL))?;
+        duties::leave().await;
+        let mut bytes = Vec::new();
+        let mut left = length;
+        while left > 0 {
+            let piece = left.min(PIECE_BYTES);
+            bytes.extend(make(self.ctx().ctx.random(), piece)?);
+            left -= piece;
+            if left > 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl random::Host for CallState {
+    async fn get_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
+        self.random(length, wasi::random::Host::get_random_bytes).await
+    }
+
+    fn get_random_u64(&mut self) -> wasmtime::Result<u64> {
+        wasi::random::Host::get_random_u64(self.ctx().ctx.random())
+    }
+}
+
+impl insecure::Host for CallState {
+    async fn get_insecure_random_bytes(&mut self, length: u64) -> wasmtime::Result<Vec<u8>> {
+        self.random(length, wasi::insecure::Host::get_insecure_random_bytes).await
+    }
+
+    fn get_insecure_random_u64(&mut self) -> wasmtime::Result<u64> {
+        wasi::insecure::Host::get_insecure_random_u64(self.ctx().ctx.random())
+    }
+}

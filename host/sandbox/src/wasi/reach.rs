@@ -1,0 +1,189 @@
+//! What one tool can reach, made ready at load: opened folders, resolved values, connections' settings. Each call of the
+//! tool borrows it. No decisions: those are the policy's.
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use toolcell_policy::{EnvSource, Grants, Mount, Secret, SecretSource};
+use wasmtime_wasi_config::WasiConfigVariables;
+
+use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
+use crate::wasi::files::{Identity, Prepared, Surroundings};
+use crate::wasi::http::HttpReach;
+use crate::wasi::keyvalue::{self, GrantedState};
+use crate::wasi::net::Resolver;
+use crate::wasi::problem::{Note, ReachProblem};
+
+/// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
+pub type SecretProblem = (String, String);
+
+/// What a tool's grants are made ready with.
+pub struct Setting<'a> {
+    /// Where the manifest's relative paths start.
+    pub folder: &'a Path,
+    /// A variable of the host's environment, for values that the manifest takes `from` it.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The value of a secret, or what is wrong and what to do about it.
+    pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, SecretProblem>,
+    /// The folder of state that tools keep; made when first needed.
+    pub state_folder: &'a Path,
+    /// Name servers; empty: the system's.
+    pub name_servers: &'a [SocketAddr],
+}
+
+/// What one tool can reach. Immutable; shared by its calls.
+pub struct Reach {
+    grants: Arc<Grants>,
+    environment: Vec<(String, String)>,
+    config: WasiConfigVariables,
+    keyvalue: Option<GrantedState>,
+    files: Arc<Prepared>,
+    secrets: Arc<Secrets>,
+    http: Arc<HttpReach>,
+    notes: Vec<Note>,
+}
+
+impl Reach {
+    /// Makes the grants ready: opens, reads and checks what they name.
+    ///
+    /// # Errors
+    /// Every grant that cannot be given.
+    pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+        let mut problems = Vec::new();
+        let mut environment = environment(grants, setting, &mut problems);
+        let secrets = Arc::new(secrets(grants, setting, &mut problems));
+        environment.extend(secrets.exposed().map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let config = variables(grants, secrets.exposed());
+        let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
+        let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
+        let files = Prepared::new(grants.files(), &around).unwrap_or_else(|found| {
+            problems.extend(found);
+            Arc::default()
+        });
+        let notes = files.notes().iter().cloned().chain(secrets.short().map(short)).collect();
+        let resolver = Resolver::new(setting.name_servers);
+        let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
+        match http {
+            Ok(http) if problems.is_empty() => {
+                let grants = Arc::clone(grants);
+                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes }))
+            }
+            Ok(_) => Err(problems),
+            Err(more) => {
+                problems.extend(more);
+                Err(problems)
+            }
+        }
+    }
+
+    /// Nothing: no files, network, environment, configuration or state.
+    #[must_use]
+    pub fn sealed(component: &str) -> Arc<Self> {
+        let grants = Arc::new(Grants::sealed(component, None));
+        let config = variables(&grants, []);
+        let http = HttpReach::plain(&grants);
+        let secrets = Arc::default();
+        let (environment, files) = (Vec::new(), Arc::default());
+        Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
+    }
+
+    /// What the manifest grants.
+    #[must_use]
+    pub fn grants(&self) -> &Arc<Grants> {
+        &self.grants
+    }
+
+    /// What `wasi:config` tells the guest.
+    pub(crate) fn config(&self) -> &WasiConfigVariables {
+        &self.config
+    }
+
+    /// The state that the tool keeps.
+    pub(crate) fn keyvalue(&self) -> Option<&GrantedState> {
+        self.keyvalue.as_ref()
+    }
+
+    /// What is as the manifest says, but may not be what its author meant.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Which file or folder each mount of the host is, as it was opened at load.
+    pub fn mounted(&self) -> impl Iterator<Item = (&Mount, Identity)> {
+        self.files.mounted()
+    }
+
+    /// The mounts, opened.
+    pub(crate) fn files(&self) -> &Arc<Prepared> {
+        &self.files
+    }
+
+    /// Replaces the values of the tool's secrets by their names, in whatever leaves the host.
+    #[must_use]
+    pub fn redactor(&self) -> &Redactor {
+        self.secrets.redactor()
+    }
+
+    /// What HTTP requests are made with.
+    pub(crate) fn http(&self) -> &Arc<HttpReach> {
+        &self.http
+    }
+
+    /// The guest's environment.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+}
+
+fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Vec<(String, String)> {
+    let mut environment = Vec::new();
+    for variable in grants.env() {
+        match variable.source() {
+            EnvSource::Text(value) => environment.push((variable.name().to_owned(), value.clone())),
+            EnvSource::Host(name) => match (setting.variable)(name) {
+                Some(value) => environment.push((variable.name().to_owned(), value)),
+                None => problems.push(ReachProblem {
+                    span: variable.span(),
+                    message: format!("the host's environment has no variable {name:?}"),
+                    hint: format!("set {name} before the host starts, or give the value here"),
+                }),
+            },
+        }
+    }
+    environment
+}
+
+fn secrets(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Secrets {
+    let mut held = Vec::new();
+    for secret in grants.secrets() {
+        match (setting.secret)(secret.source()) {
+            Ok(value) => held.push((secret.clone(), value)),
+            Err((message, hint)) => {
+                let message = format!("the secret {:?}: {message}", secret.name());
+                problems.push(ReachProblem { span: secret.span(), message, hint });
+            }
+        }
+    }
+    Secrets::new(held)
+}
+
+fn short(secret: &Secret) -> Note {
+    let message = format!(
+        "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
+        secret.name()
+    );
+    Note { span: secret.span(), message }
+}
+
+/// What a tool with these grants is told. An exposed secret goes by its name, which no setting has.
+fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> WasiConfigVariables {
+    let mut variables = WasiConfigVariables::new();
+    for (name, value) in exposed {
+        variables.insert(name, value);
+    }
+    for (name, value) in grants.config() {
+        variables.insert(name, value);
+    }
+    variables
+}

@@ -1,0 +1,139 @@
+//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver. What an answer says is
+//! checked before the guest is told, and remembered: nothing else can be connected to by its name.
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use toolcell_policy::{Denial, Host as Named, LookupPermit};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
+use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe};
+use wasmtime_wasi::runtime::{AbortOnDropJoinHandle, spawn};
+
+use super::bindings::wasi::sockets::ip_name_lookup::{Host, HostResolveAddressStream};
+use super::denied;
+use crate::caller::denials::Denials;
+use crate::wasi::net::{CallNet, LookupError, Resolver};
+use crate::wasi::state::CallState;
+
+type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
+
+/// A look-up under way, or what it found. Dropping it gives the look-up up.
+pub enum Answers {
+    /// Nothing yet.
+    Waiting(AbortOnDropJoinHandle<Found>),
+    /// What it found.
+    Ready(Found),
+}
+
+impl Answers {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if let Self::Waiting(task) = self {
+            match Pin::new(task).poll(context) {
+                Poll::Ready(found) => *self = Self::Ready(found),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn next(&mut self) -> Result<Option<IpAddr>, ErrorCode> {
+        let _ = self.poll(&mut Context::from_waker(Waker::noop()));
+        match self {
+            Self::Waiting(_) => Err(ErrorCode::WouldBlock),
+            Self::Ready(Ok(addresses)) => Ok(addresses.next()),
+            Self::Ready(Err(code)) => Err(*code),
+        }
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Answers {
+    async fn ready(&mut self) {
+        std::future::poll_fn(|context| self.poll(context)).await;
+    }
+}
+
+/// What one look-up needs, wherever it runs.
+struct Lookup {
+    permit: LookupPermit,
+    resolver: Arc<Resolver>,
+    net: Arc<CallNet>,
+    denials: Denials,
+}
+
+impl Lookup {
+    async fn run(self) -> Found {
+        let addresses = match self.permit.host() {
+            Named::Addr(address) => vec![*address],
+            Named::Name(name) => {
+                let found = self.resolver.addresses(name.as_str(), self.net.limits().connect).await;
+                found.map_err(|error| code(&error))?
+            }
+        };
+        let (told, refused) = sorted(&self.permit, addresses);
+        if let (true, Some(denial)) = (told.is_empty(), refused) {
+            self.denials.add(denial);
+            return Err(ErrorCode::AccessDenied);
+        }
+        self.net.resolved().note(&self.permit, &told);
+        Ok(told.into_iter())
+    }
+}
+
+/// The addresses that the guest is told, and the denial of the first of the others.
+fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option<Denial>) {
+    let mut refused = None;
+    let told = addresses.into_iter().filter(|address| match permit.check_address(*address) {
+        Ok(()) => true,
+        Err(denial) => {
+            refused.get_or_insert(denial);
+            false
+        }
+    });
+    let told = told.collect();
+    (told, refused)
+}
+
+impl Host for CallState {
+    fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
+        self.table().get(&network)?;
+        let permit = self.reach().grants().network().lookup(&name).map_err(|denial| {
+            self.deny(denial);
+            denied()
+        })?;
+        let net = self.socket_net();
+        if !net.lookup() {
+            return Err(ErrorCode::PermanentResolverFailure.into());
+        }
+        let lookup =
+            Lookup { permit, resolver: Arc::clone(self.reach().http().resolver()), net, denials: self.denials.clone() };
+        let answers = Answers::Waiting(spawn(lookup.run()));
+        Ok(self.table().push(answers)?)
+    }
+}
+
+impl HostResolveAddressStream for CallState {
+    fn resolve_next_address(&mut self, answers: Resource<Answers>) -> SocketResult<Option<IpAddress>> {
+        let next = self.table().get_mut(&answers)?.next();
+        Ok(next?.map(IpAddress::from))
+    }
+
+    fn subscribe(&mut self, answers: Resource<Answers>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(self.table(), answers)
+    }
+
+    fn drop(&mut self, answers: Resource<Answers>) -> wasmtime::Result<()> {
+        self.table().delete(answers)?;
+        Ok(())
+    }
+}
+
+fn code(error: &LookupError) -> ErrorCode {
+    match error {
+        LookupError::NoName | LookupError::NoAddress => ErrorCode::NameUnresolvable,
+        LookupError::Timeout => ErrorCode::TemporaryResolverFailure,
+        LookupError::Failed(_) => ErrorCode::PermanentResolverFailure,
+    }
+}

@@ -1,0 +1,298 @@
+//! What one call's store holds: the WASI context with what is granted, the resource table, the limiter, the log.
+//!
+//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI function.
+use std::sync::Arc;
+
+use toolcell_policy::{Denial, Limits};
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use crate::caller::Caller;
+use crate::caller::asking::AskBudget;
+use crate::caller::denials::Denials;
+use crate::engine::fuel::HostFuel;
+use crate::engine::limiter::MemoryLimiter;
+use crate::wasi::cli::capture::LogBudget;
+use crate::wasi::cli::printing::Printer;
+use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::files::{Files, FilesView};
+use crate::wasi::http::{self, HttpHooks};
+use crate::wasi::keyvalue::{self, KeyvalueView};
+use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
+use crate::wasi::reach::Reach;
+
+/// The data of one store. Built for one call and dropped with it.
+pub(crate) struct CallState {
+    wasi: WasiCtx,
+    table: ResourceTable,
+    files: Files,
+    pub(crate) limiter: MemoryLimiter,
+    pub(crate) log: LogBudget,
+    pub(crate) caller: Arc<dyn Caller>,
+    pub(crate) denials: Denials,
+    pub(crate) keyvalue: keyvalue::Session,
+    pub(crate) asking: AskBudget,
+    reach: Arc<Reach>,
+    /// Fuel of the host functions that were called.
+    pub(crate) fuel: HostFuel,
+    /// Random bytes of one request.
+    random_bytes: u64,
+    /// While the instance is made ahead: there is no call yet that may reach anything.
+    starting: bool,
+    /// Before the sockets, where there are rules of any.
+    gate: Option<Arc<Gate>>,
+    net_limits: NetLimits,
+    /// Made when the guest first needs it: most calls never do.
+    net: Option<NetGuard>,
+    http: Option<HttpHooks>,
+    http_context: WasiHttpCtx,
+    /// What the program prints that runs, where one does.
+    last_words: Option<Printed>,
+}
+
+impl CallState {
+    /// What the grants do not name is not there: no arguments, environment, preopens, sockets or name look-ups; closed
+    /// standard input. Standard output and error go to the call's log.
+    pub(crate) fn new(limits: &Limits, reach: Arc<Reach>, caller: Arc<dyn Caller>) -> Self {
+        let log = LogBudget::new(limits.log_bytes());
+        let (wasi, gate) = wasi_context(limits, &reach, &log);
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles());
+        let limiter = MemoryLimiter::new(limits.memory_bytes());
+        let denials = Denials::new(Arc::clone(&caller));
+        let keyvalue = keyvalue::Session::default();
+        let asking = AskBudget::of(limits);
+        let files = Files::new(Arc::clone(reach.files()));
+        let net_limits = NetLimits::from(limits);
+        let http_context = http::context(&net_limits);
+        Self {
+            wasi,
+            table,
+            files,
+            limiter,
+            log,
+            caller,
+            denials,
+            keyvalue,
+            asking,
+            reach,
+            fuel: HostFuel::new(limits.fuel()),
+            random_bytes: limits.random_bytes(),
+            starting: false,
+            gate,
+            net_limits,
+            net: None,
+            http: None,
+            http_context,
+            last_words: None,
+        }
+    }
+
+    /// Every host function comes by here for its state, once for each call of it.
+    pub(crate) fn called(&mut self) -> &mut Self {
+        self.fuel.count_call();
+        self.reached()
+    }
+
+    /// The same for functions that are counted further down.
+    pub(crate) fn reached(&mut self) -> &mut Self {
+        if self.starting {
+            self.seal();
+        }
+        self
+    }
+
+    /// From now on, and until [`CallState::started`], code runs that no call was recorded or approved for.
+    pub(crate) fn starting(&mut self) {
+        self.starting = true;
+    }
+
+    /// That code has ended. False where it called a host function: nothing came of that, and what the guest made of it must not
+    /// serve a call.
+    pub(crate) fn started(&mut self) -> bool {
+        self.starting = false;
+        self.fuel.calls() == 0
+    }
+
+    /// Takes everything away that the tool was granted. The instance serves no call any more.
+    #[cold]
+    fn seal(&mut self) {
+        if self.fuel.calls() == 0 {
+            self.fuel.count_call();
+        }
+        let (limits, sealed) = (Limits::default(), Reach::sealed(""));
+        self.files = Files::new(Arc::clone(sealed.files()));
+        (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
+        (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
+        self.keyvalue = keyvalue::Session::default();
+        self.reach = sealed;
+    }
+
+    /// Takes fuel for the work that a host function is about to do.
+    ///
+    /// # Errors
+    /// As [`HostFuel::spend`].
+    pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
+        self.fuel.spend(fuel)
+    }
+
+    /// A program begins to run, with streams, arguments and variables of this run alone.
+    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: Standard) {
+        self.last_words = Some(standard.printed.clone());
+        (self.wasi, self.gate) = program_context(limits, &self.reach, standard);
+    }
+
+    /// What a program that is stopped said last; nothing of any other guest.
+    pub(crate) fn last_words(&self) -> String {
+        self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
+    }
+
+    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on why there are none.
+    pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
+        self.files.read_own(path, bytes_max)
+    }
+
+    /// Makes a file in scratch space of this call; else a sentence on why it cannot be.
+    pub(crate) fn write_own_file(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
+        self.files.write_own(path, bytes)
+    }
+
+    /// From now on, this is whom the guest's progress, log and denials reach.
+    pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
+        self.files.end_call();
+        self.denials.hand_to(Arc::clone(&caller));
+        self.caller = caller;
+        // What the last call left open on the network ends here.
+        self.http = None;
+        self.net = None;
+    }
+
+    /// The call's share of the network.
+    pub(crate) fn net(&mut self) -> &Arc<CallNet> {
+        self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
+    }
+
+    /// What stands before the sockets.
+    pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref()
+    }
+
+    /// The most random bytes of one request.
+    pub(crate) fn random_bytes_max(&self) -> u64 {
+        self.random_bytes
+    }
+
+    /// What the guest has handles of. For host functions of this crate, which have been counted.
+    pub(crate) fn table(&mut self) -> &mut ResourceTable {
+        &mut self.table
+    }
+
+    /// Bytes of requests sent and of responses received so far.
+    pub(crate) fn traffic_bytes(&self) -> (u64, u64) {
+        self.net.as_ref().map_or((0, 0), |net| (net.net().egress_bytes(), net.net().ingress_bytes()))
+    }
+
+    /// The guest asked for something that its tool is not granted.
+    pub(crate) fn deny(&self, denial: Denial) {
+        self.denials.add(denial);
+    }
+
+    /// A call of another tool begins, which reaches the same.
+    pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
+        self.files.set_prepared(reach.files());
+        self.reach = Arc::clone(reach);
+        self.http = None;
+    }
+
+    /// What it may use of the network is another tool's.
+    pub(crate) fn set_net_limits(&mut self, limits: &Limits) {
+        self.net_limits = NetLimits::from(limits);
+        self.http_context = http::context(&self.net_limits);
+    }
+
+    /// `wasi:filesystem` of this call.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        self.called();
+        FilesView { files: &mut self.files, table: &mut self.table, denials: &self.denials }
+    }
+
+    /// `wasi:keyvalue` of this call.
+    pub(crate) fn keyvalue(&mut self) -> KeyvalueView<'_> {
+        self.called();
+        KeyvalueView {
+            session: &mut self.keyvalue,
+            table: &mut self.table,
+            fuel: &mut self.fuel,
+            grants: self.reach.grants(),
+            granted: self.reach.keyvalue(),
+            denials: &self.denials,
+            caller: self.caller.as_ref(),
+        }
+    }
+
+    /// What the tool can reach.
+    pub(crate) fn reach(&self) -> &Arc<Reach> {
+        &self.reach
+    }
+}
+
+fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
+    let (mut builder, gate) = context_of(limits, reach);
+    builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
+    for (name, value) in reach.environment() {
+        builder.env(name, value);
+    }
+    let grants = reach.grants();
+    if !grants.args().is_empty() {
+        builder.args(grants.args());
+    }
+    if let Some(text) = grants.stdin() {
+        builder.stdin(MemoryInputPipe::new(text.to_owned()));
+    }
+    (builder.build(), gate)
+}
+
+/// The context of one run of a program: the component's fixed arguments and variables, and the run's own.
+fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiCtx, Option<Arc<Gate>>) {
+    let Standard { invocation, printed } = standard;
+    let (mut builder, gate) = context_of(limits, reach);
+    builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
+    let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
+    for (name, value) in reach.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
+        builder.env(name, value);
+    }
+    let grants = reach.grants();
+    // By custom a program's first argument is its name.
+    builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
+    if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
+        builder.stdin(MemoryInputPipe::new(text));
+    }
+    (builder.build(), gate)
+}
+
+/// What every guest's context has: bounds, and the rules on sockets.
+fn context_of(limits: &Limits, reach: &Reach) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
+    let mut builder = WasiCtx::builder();
+    builder.max_random_size(limits.random_bytes());
+    let gate = Gate::before(&mut builder, reach.grants());
+    (builder, gate)
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.called();
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.called();
+        let net = Arc::clone(self.net());
+        let Self { http, table, http_context, reach, denials, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(reach.http()), net, denials.clone()));
+        WasiHttpCtxView { hooks, table, ctx: http_context }
+    }
+}

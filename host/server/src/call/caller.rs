@@ -1,0 +1,157 @@
+//! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one call.
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
+use toolcell_policy::{Denial, Limits};
+use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
+
+use super::name::{CallName, told};
+use super::questions::Questions;
+use super::record::{AskRecords, DenialRecords};
+use crate::catalog::Allowance;
+use crate::traces::CallTrace;
+
+/// One call's way back to whoever sent it.
+pub struct McpCaller {
+    context: CallContext,
+    denials: DenialRecords,
+    questions: Questions,
+    /// Reports that may still reach the caller.
+    progress: Mutex<Allowance>,
+    /// Ends the call as well, where the tool reaches anything.
+    narrowed: Option<Cancellation>,
+    /// Where the call is traced.
+    trace: Option<Arc<CallTrace>>,
+}
+
+impl McpCaller {
+    pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
+        let questions = Questions::new(&context, asks, limits);
+        let progress = Mutex::new(Allowance::new(limits.progress()));
+        Self { context, denials, questions, progress, narrowed: None, trace: None }
+    }
+
+    /// The same; this ends the call as well.
+    pub fn narrowed_by(self, narrowed: Option<Cancellation>) -> Self {
+        Self { narrowed, ..self }
+    }
+
+    /// The same; this is told what takes how long.
+    pub fn traced(self, trace: Option<Arc<CallTrace>>) -> Self {
+        Self { trace, ..self }
+    }
+}
+
+impl McpCaller {
+    /// How the log names the call.
+    pub fn call_name(&self) -> CallName<'_> {
+        CallName::new(self.denials.id(), &self.context, self.denials.tool())
+    }
+}
+
+impl Caller for McpCaller {
+    fn instantiated(&self) {
+        self.trace.iter().for_each(|trace| trace.instantiated());
+    }
+
+    fn notes_requests(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    fn requested(&self, request: &Requested<'_>) {
+        self.trace.iter().for_each(|trace| trace.requested(request));
+    }
+
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let mut allowance = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if allowance.take(Instant::now()).is_ok() {
+            self.context.events.progress(progress, total, message);
+        }
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
+        let (name, text) = (self.call_name(), sanitize::line(message));
+        match level {
+            LogLevel::Debug => told!(debug, name, "{text}"),
+            LogLevel::Info | LogLevel::Notice => told!(info, name, "{text}"),
+            LogLevel::Warning => told!(warn, name, "{text}"),
+            LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
+                told!(error, name, "{text}");
+            }
+        }
+    }
+
+    fn log_enabled(&self, level: LogLevel) -> bool {
+        let operator = match level {
+            LogLevel::Debug => tracing::enabled!(tracing::Level::DEBUG),
+            LogLevel::Info | LogLevel::Notice => tracing::enabled!(tracing::Level::INFO),
+            LogLevel::Warning => tracing::enabled!(tracing::Level::WARN),
+            _ => tracing::enabled!(tracing::Level::ERROR),
+        };
+        operator || self.context.events.log_enabled(mcp_level(level))
+    }
+
+    fn denied(&self, denial: &Denial) {
+        self.denials.write(denial);
+        let said = match denial.hint() {
+            Some(hint) => format!("{denial}; {hint}"),
+            None => denial.to_string(),
+        };
+        told!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
+    }
+
+    fn name(&self) -> &str {
+        self.context.caller.name()
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.context.cancellation.is_cancelled() || self.narrowed.as_ref().is_some_and(Cancellation::is_cancelled)
+    }
+
+    fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let Some(narrowed) = &self.narrowed else { return Box::pin(self.context.cancellation.cancelled()) };
+        Box::pin(async move {
+            tokio::select! {
+                () = self.context.cancellation.cancelled() => {}
+                () = narrowed.cancelled() => {}
+            }
+        })
+    }
+
+    fn supports(&self, kind: Kind) -> bool {
+        self.questions.supports(kind)
+    }
+
+    fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
+        Box::pin(self.questions.ask(asks))
+    }
+
+    fn trace(&self) -> Option<Trace> {
+        self.context.trace.as_ref().map(|trace| Trace {
+            traceparent: trace.traceparent.clone(),
+            tracestate: trace.tracestate.clone(),
+            baggage: trace.baggage.clone(),
+        })
+    }
+
+    fn meta_json(&self) -> String {
+        self.context.meta_json.clone()
+    }
+}
+
+fn mcp_level(level: LogLevel) -> McpLevel {
+    match level {
+        LogLevel::Debug => McpLevel::Debug,
+        LogLevel::Info => McpLevel::Info,
+        LogLevel::Notice => McpLevel::Notice,
+        LogLevel::Warning => McpLevel::Warning,
+        LogLevel::Error => McpLevel::Error,
+        LogLevel::Critical => McpLevel::Critical,
+        LogLevel::Alert => McpLevel::Alert,
+        LogLevel::Emergency => McpLevel::Emergency,
+    }
+}

@@ -1,0 +1,155 @@
+//! A call that is recorded as started, up to what it came to: its turn, its run under the limits of its tool, and what is
+//! made of what the sandbox reports. Must not hold: what a catalog is.
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use toolcell_audit::{Outcome, Usage};
+use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Patience, Tool};
+use toolcell_policy::Limits;
+use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
+
+use super::caller::McpCaller;
+use super::name::told;
+use super::{StartedCall, denials};
+use crate::catalog::{CallTarget, NARROWED, content};
+
+/// The key under which a result's `_meta` carries what the call used.
+pub const USAGE_KEY: &str = "toolcell/usage";
+
+/// What a result's check has at least, where a call has used up its time or waited for a person
+/// longer: about as long as any check may take of one core.
+const CHECKED_WITHIN: Duration = Duration::from_millis(100);
+
+/// What one call came to, for the audit.
+pub(super) struct EndedCall {
+    pub(super) outcome: Outcome,
+    pub(super) usage: Usage,
+    pub(super) detail: String,
+    pub(super) result: CallResult,
+    pub(super) printed: Captured,
+}
+
+/// What a measured call came to.
+pub struct Measured {
+    /// As a client would have it, before its structured part is checked.
+    pub result: CallResult,
+    /// As the audit would name it.
+    pub outcome: Outcome,
+    /// What it took.
+    pub usage: Usage,
+    /// What it printed and logged past its limit, beside what `usage` has.
+    pub log_dropped_bytes: u64,
+}
+
+impl From<EndedCall> for Measured {
+    fn from(ending: EndedCall) -> Self {
+        let EndedCall { outcome, usage, result, printed, .. } = ending;
+        Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
+    }
+}
+
+/// Runs a call that has its place, under the tool's limits.
+pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
+    let target = started.target;
+    let Call { arguments, context, .. } = call;
+    let source = target.instances.for_caller(context.caller.name());
+    let (denials, asks) =
+        (started.record.denials(target, started.catalog.observation.as_ref()), started.record.asks(target));
+    let caller = McpCaller::new(&target.limits, context, denials, asks);
+    let caller = Arc::new(caller.narrowed_by(target.narrowed.clone()).traced(started.trace.clone()));
+    let input = CallInput {
+        tool: &target.name,
+        arguments_json: arguments.get(),
+        program: target.program.as_deref(),
+        limits: &target.limits,
+        reach: &target.reach,
+        caller: Arc::<McpCaller>::clone(&caller),
+        supply: source.supply(),
+    };
+    let report = target.component.component.call_tool(input).await;
+    started.trace.iter().for_each(|trace| trace.ran(&report.usage));
+    log_captured(&caller, &report.captured);
+    EndedCall::of(&caller, report, target.reach.redactor()).unless_narrowed(target)
+}
+
+impl EndedCall {
+    pub(super) fn refused(outcome: Outcome, text: String) -> Self {
+        let result = CallResult::error(text);
+        let (usage, detail, printed) = Default::default();
+        Self { outcome, usage, detail, result, printed }
+    }
+
+    fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
+        let CallReport { outcome, mut usage, captured, denials, remains } = report;
+        crate::workers::leave(Box::new(remains));
+        let (outcome, detail, mut result) = match outcome {
+            Ok(answer) => match content::result(answer) {
+                Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
+                Ok(result) => (Outcome::Ok, String::new(), result),
+                Err(problem) => (Outcome::InvalidOutput, String::new(), CallResult::error(problem)),
+            },
+            Err(failure) => {
+                if !failure.detail().is_empty() {
+                    told!(warn, caller.call_name(), "{failure}: {}", failure.detail());
+                }
+                (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
+            }
+        };
+        if outcome == Outcome::InvalidOutput {
+            usage.output_bytes = 0;
+        }
+        result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
+        denials::tell(&denials, redactor, &mut result);
+        Self { outcome, usage, detail, result, printed: captured }
+    }
+
+    /// The same, where it was not the narrowing of its tool that ended the call.
+    fn unless_narrowed(self, target: &CallTarget) -> Self {
+        let narrowed = target.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
+        if !narrowed || self.outcome != Outcome::Cancelled {
+            return self;
+        }
+        let (detail, result) = (NARROWED.to_owned(), CallResult::error(NARROWED));
+        Self { detail, result, ..self }
+    }
+
+    /// How long its result is checked: in what its deadline has left, and no longer than its caller
+    /// waits.
+    pub(super) fn patience(&self, limits: &Limits, cancellation: &Cancellation) -> Patience {
+        let left = limits.deadline().saturating_sub(self.usage.duration).max(CHECKED_WITHIN);
+        Patience { until: Instant::now().checked_add(left), cancellation: Some(cancellation.clone()) }
+    }
+
+    /// Checks the result against the tool's output schema. A result that does not conform was not given.
+    pub(super) fn checked(mut self, tool: &Tool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
+        let result = tool.finish(self.result, patience);
+        if let Some(complaint) = result.complaint() {
+            self.outcome = Outcome::InvalidOutput;
+            self.usage.output_bytes = 0;
+            self.detail = complaint.to_owned();
+        }
+        (self.outcome, self.usage, self.detail, result)
+    }
+}
+
+fn usage_json(usage: &Usage) -> serde_json::Value {
+    serde_json::json!({
+        "fuel": usage.fuel,
+        "memory_peak_bytes": usage.memory_peak_bytes,
+        "duration_us": u64::try_from(usage.duration.as_micros()).unwrap_or(u64::MAX),
+    })
+}
+
+/// What a guest printed goes to the operator's log, line by line, never to the wire.
+fn log_captured(caller: &McpCaller, captured: &Captured) {
+    if captured.text.is_empty() && captured.dropped_bytes == 0 {
+        return;
+    }
+    let name = caller.call_name();
+    for line in captured.text.lines() {
+        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
+    }
+    if captured.dropped_bytes > 0 {
+        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+    }
+}

@@ -1,0 +1,276 @@
+//! One call, from the protocol to the sandbox and back. Each step is a function here or a file of this folder, and each is taken
+//! once, in the order in which [`Catalog::run`] names them. Must not hold: how tools are loaded, or how guests run.
+//!
+//! This is where the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the others.
+mod approval;
+mod caller;
+mod denials;
+mod execute;
+mod name;
+mod questions;
+mod record;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use toolcell_audit::{Outcome, Usage};
+use toolcell_mcp::{
+    ArgumentProblems, Call, CallResult, Caller, Cancellation, CheckedResult, DeclaredResource, Tool, ToolList,
+    TraceContext,
+};
+use toolcell_policy::Limit;
+use toolcell_sandbox::{Captured, Failure};
+
+use crate::catalog::{CallTarget, Catalog, Refusal};
+use crate::traces::{CallTrace, Subject};
+use execute::{EndedCall, execute};
+pub use execute::{Measured, USAGE_KEY};
+use name::{CallName, told};
+use record::{CallRecord, Start};
+
+/// A call that is recorded as started.
+struct StartedCall<'a> {
+    catalog: &'a Catalog,
+    target: &'a CallTarget,
+    tool: &'a Tool,
+    record: CallRecord,
+    /// Where the call is traced.
+    trace: Option<Arc<CallTrace>>,
+}
+
+impl toolcell_mcp::Catalog for Catalog {
+    fn tools(&self) -> &ToolList {
+        &self.tools
+    }
+
+    fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
+        self.visibility.view(caller, &self.targets, &self.tools)
+    }
+
+    fn tells_callers_apart(&self) -> bool {
+        self.visibility.tells_apart()
+    }
+
+    fn offers_resources(&self) -> bool {
+        !self.resources.all().is_empty() || self.targets.iter().any(|target| target.may_embed())
+    }
+
+    fn origin(&self, tool: usize) -> &str {
+        self.targets.get(tool).map_or("", |target| target.component.name())
+    }
+
+    fn resources(&self) -> &[DeclaredResource] {
+        self.resources.all()
+    }
+
+    fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
+        self.resources.reader(uri)
+    }
+
+    fn asks(&self, tool: usize) -> Option<String> {
+        let target = self.targets.get(tool)?;
+        let component = &target.component;
+        let may_ask = component.inspection().asks() && target.limits.asks() > 0;
+        (may_ask || target.approval.is_some()).then(|| format!("{} {}", component.digest(), component.policy_digest()))
+    }
+
+    fn refuse_early(&self, call: &Call) -> Option<CallResult> {
+        let text = too_large(self.targets.get(call.tool)?, call)?.to_string();
+        self.record_refused(call, Outcome::LimitExceeded, &text);
+        Some(CallResult::error(text))
+    }
+
+    fn deadline(&self, tool: usize) -> Option<Duration> {
+        self.targets.get(tool).map(|target| target.limits.deadline())
+    }
+
+    fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
+        // A check that nobody waits for any more says nothing of the arguments.
+        let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
+        self.record_refused(call, outcome, &problems.to_string());
+    }
+
+    async fn call(self: Arc<Self>, call: Call) -> CheckedResult {
+        self.run(call, false).await.0
+    }
+}
+
+impl Catalog {
+    /// Runs a call that neither waits for a place nor counts against the rate: for commands that measure a tool, and are
+    /// its only caller. Every other limit holds.
+    pub async fn measure(&self, mut call: Call) -> Measured {
+        let started = match self.begin(&mut call) {
+            Ok(started) => started,
+            Err(refusal) => return EndedCall::refused(Outcome::HostError, refusal.to_owned()).into(),
+        };
+        let ended = match too_large(started.target, &call) {
+            Some(failure) => EndedCall::refused(Outcome::LimitExceeded, failure.to_string()),
+            None => execute(&started, call).await,
+        };
+        started.record.end(ended.outcome, ended.usage, &ended.detail);
+        ended.into()
+    }
+
+    /// Runs a call that a person makes by hand: it needs no further approval. Gives what the tool printed as well.
+    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Captured) {
+        if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
+            self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
+            return (CheckedResult::error(failure.to_string()), Captured::default());
+        }
+        self.run(call, true).await
+    }
+
+    /// Records the start, has a person approve, waits for a place, runs the guest, checks its result, records the end.
+    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Captured) {
+        let started = match self.begin(&mut call) {
+            Ok(started) => started,
+            Err(refusal) => return (CheckedResult::error(refusal), Captured::default()),
+        };
+        let cancellation = call.context.cancellation.clone();
+        let tool = &started.tool.definition().name;
+        let name = tracing::enabled!(tracing::Level::DEBUG).then(|| started.call_name(&call).kept(tool));
+        // A person is waited for without a place.
+        let approved = if by_hand { Ok(None) } else { started.approve(&call).await.map(Some) };
+        let ended = match approved {
+            Ok(approved) => {
+                let ended = started.run_in_turn(call).await;
+                approved.into_iter().for_each(|approved| approved.ended(ended.outcome));
+                ended
+            }
+            Err(ended) => ended,
+        };
+        started.finish(ended, &cancellation, name).await
+    }
+
+    /// Numbers the call and records its start. `Err` is the answer to a call that must not run.
+    fn begin(&self, call: &mut Call) -> Result<StartedCall<'_>, &'static str> {
+        let trace = self.trace(call).map(|(trace, on)| {
+            call.context.trace = Some(on);
+            Arc::new(trace)
+        });
+        let (target, start) = self.start(call).ok_or("the host has no such tool")?;
+        if let Some(trace) = &trace {
+            trace.is_numbered(start.id);
+        }
+        let record = CallRecord::begin(&self.sink, &start, (call, &target.meters)).map_err(|error| {
+            self.tally.count(Outcome::HostError);
+            trace.iter().for_each(|trace| trace.end(Outcome::HostError));
+            target.meters.ended(Outcome::HostError, &Usage::default());
+            told!(error, start.name(call), "refused: the audit cannot be written: {error}");
+            "refused: the host cannot record the call in its audit"
+        })?;
+        Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace })
+    }
+
+    /// Begins the call's trace, where calls are traced.
+    fn trace(&self, call: &Call) -> Option<(CallTrace, TraceContext)> {
+        let traces = self.traces.as_ref()?;
+        let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
+        let subject = Subject {
+            tool: &tool.definition().name,
+            component: target.component.name(),
+            generation: self.tools.generation(),
+        };
+        traces.begin(&subject, &call.context)
+    }
+
+    /// Numbers the call. Nothing where its index is not from this catalog's own list.
+    fn start(&self, call: &Call) -> Option<(&CallTarget, Start<'_>)> {
+        let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
+        let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let (component, redactor) = (&target.component, target.reach.redactor());
+        Some((target, Start { id, generation: self.tools.generation(), tool, component, redactor }))
+    }
+
+    /// Counts and records a call that is refused before anything of it runs.
+    fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
+        self.tally.count(outcome);
+        if let Some((target, start)) = self.start(call) {
+            told!(debug, start.name(call), "refused: {}", outcome.name());
+            target.meters.ended(outcome, &Usage::default());
+            if let Some((trace, _)) = self.trace(call) {
+                trace.is_numbered(start.id);
+                trace.end(outcome);
+            }
+            record::refused(&self.sink, &start, call, outcome, detail);
+        }
+    }
+}
+
+impl StartedCall<'_> {
+    fn name(&self) -> &str {
+        &self.tool.definition().name
+    }
+
+    fn call_name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
+        CallName::new(self.record.id(), &call.context, self.name())
+    }
+
+    /// Waits for a place among its caller's calls, then among its tool's, and runs the guest there.
+    async fn run_in_turn(&self, call: Call) -> EndedCall {
+        let cancellation = call.context.cancellation.clone();
+        let caller = call.context.caller.clone();
+        let since = self.trace.as_ref().map(|_| SystemTime::now());
+        let refused = |refusal: Refusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
+        let (rights, queues) = (self.catalog.visibility.rights(&caller), &self.catalog.caller_queues);
+        let _of_caller = match queues.enter(caller.name(), &rights, &self.target.limits, &cancellation).await {
+            Ok(permit) => permit,
+            Err(refusal) => return refused(refusal),
+        };
+        let entered = self.wait_unless_narrowed(caller.name(), &cancellation).await;
+        if let Some((trace, since)) = self.trace.as_ref().zip(since) {
+            trace.waited(since);
+        }
+        match entered {
+            Ok(_of_tool) => execute(self, call).await,
+            Err(refusal) => refused(refusal),
+        }
+    }
+
+    async fn wait_unless_narrowed(
+        &self,
+        caller: &str,
+        cancellation: &Cancellation,
+    ) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
+        let permit = self.target.admission.enter(caller, cancellation);
+        let Some(narrowed) = &self.target.narrowed else { return permit.await };
+        tokio::select! {
+            biased;
+            permit = permit => permit,
+            () = narrowed.cancelled() => Err(Refusal::Narrowed),
+        }
+    }
+
+    /// Checks the result, and counts and records the end.
+    async fn finish(
+        self,
+        mut ended: EndedCall,
+        cancellation: &Cancellation,
+        name: Option<CallName<'_>>,
+    ) -> (CheckedResult, Captured) {
+        let printed = std::mem::take(&mut ended.printed);
+        let patience = ended.patience(&self.target.limits, cancellation);
+        if self.tool.finishing_takes_long(&ended.result) {
+            toolcell_mcp::leave_thread().await;
+        }
+        let (mut outcome, usage, detail, result) = ended.checked(self.tool, &patience);
+        // Nobody reads the answer to a cancelled call, even if the guest saw the cancellation and ended by itself.
+        if cancellation.is_cancelled() {
+            outcome = Outcome::Cancelled;
+        }
+        self.catalog.tally.count(outcome);
+        if let Some(name) = name {
+            told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
+        }
+        self.trace.iter().for_each(|trace| trace.end(outcome));
+        self.record.end(outcome, usage, &detail);
+        (result, printed)
+    }
+}
+
+/// Arguments past the limit of their tool.
+fn too_large(target: &CallTarget, call: &Call) -> Option<Failure> {
+    let bytes = call.arguments.get().len() as u64;
+    (bytes > target.limits.arguments_bytes()).then(|| Failure::over(Limit::Arguments, &target.limits))
+}

@@ -1,0 +1,261 @@
+//! The audit records of one call: its start, without which it does not run, and its end, which is never missing; or its
+//! refusal, which is all there is.
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use toolcell_audit::{
+    ArgumentsText, CallAsked, CallDenied, CallFinished, CallRefused, CallStarted, Clipped, Event, Outcome, Sink,
+    SinkError, Usage,
+};
+use toolcell_mcp::{Call, Revision, Tool};
+use toolcell_policy::Denial;
+use toolcell_sandbox::{Digest, Redactor};
+
+use super::name::CallName;
+use crate::catalog::{CallTarget, LoadedComponent, Meters};
+use crate::observation::Observation;
+
+/// What is known when a call starts.
+pub struct Start<'a> {
+    pub id: u64,
+    pub generation: u64,
+    pub tool: &'a Arc<Tool>,
+    pub component: &'a LoadedComponent,
+    /// Takes the tool's secrets out of what is recorded.
+    pub redactor: &'a Redactor,
+}
+
+/// A call that is recorded as started, and counted once it ended. Dropped before its end, it is recorded as cancelled.
+pub struct CallRecord {
+    sink: Arc<Sink>,
+    id: u64,
+    tool: Arc<Tool>,
+    meters: Arc<Meters>,
+    ended: bool,
+}
+
+impl Start<'_> {
+    /// How the log names the call.
+    pub fn name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
+        CallName::new(self.id, &call.context, &self.tool.definition().name)
+    }
+}
+
+impl CallRecord {
+    /// Records the start.
+    pub fn begin(
+        sink: &Arc<Sink>,
+        start: &Start<'_>,
+        (call, meters): (&Call, &Arc<Meters>),
+    ) -> Result<Self, SinkError> {
+        if sink.is_enabled() {
+            let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
+            sink.record(|| Event::CallStarted(started(start, call, &arguments_digest, arguments.as_deref())))?;
+        }
+        let (sink, tool, meters) = (Arc::clone(sink), Arc::clone(start.tool), Arc::clone(meters));
+        Ok(Self { sink, id: start.id, tool, meters, ended: false })
+    }
+
+    /// The host's own number of the call.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Records what the call is denied, where anything is recorded.
+    pub fn denials(&self, target: &CallTarget, observation: Option<&Arc<Observation>>) -> DenialRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        let redactor = target.reach.redactor().clone();
+        DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
+    }
+
+    /// Records what is asked in the call.
+    pub fn asks(&self, target: &CallTarget) -> AskRecords {
+        let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
+        AskRecords { sink, id: self.id, tool, component, redactor: target.reach.redactor().clone() }
+    }
+
+    /// Records the end.
+    pub fn end(mut self, outcome: Outcome, usage: Usage, detail: &str) {
+        self.ended = true;
+        self.write(outcome, usage, detail);
+    }
+
+    fn write(&self, outcome: Outcome, usage: Usage, detail: &str) {
+        self.meters.ended(outcome, &usage);
+        let detail = Some(detail).filter(|detail| !detail.is_empty()).map(Clipped);
+        let tool = &self.tool.definition().name;
+        let event = || Event::CallFinished(CallFinished { id: self.id, tool, outcome, usage, detail });
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "the end of a call is missing in the audit: {error}");
+        }
+    }
+}
+
+impl Drop for CallRecord {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.write(Outcome::Cancelled, Usage::default(), "");
+        }
+    }
+}
+
+/// Where the denials of one call are recorded.
+pub struct DenialRecords {
+    sink: Arc<Sink>,
+    id: u64,
+    tool: Arc<Tool>,
+    component: Arc<LoadedComponent>,
+    redactor: Redactor,
+    observation: Option<Arc<Observation>>,
+}
+
+impl DenialRecords {
+    /// The host's own number of the call.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The name of the tool, as clients see it.
+    pub fn tool(&self) -> &str {
+        &self.tool.definition().name
+    }
+
+    /// What is said of a denial, without the values of secrets.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redactor.text(text)
+    }
+
+    /// Records one.
+    pub fn write(&self, denial: &Denial) {
+        if let Some(observation) = &self.observation {
+            observation.note(self.component.name(), denial, &self.redactor);
+        }
+        self.component.denied.count(denial.capability());
+        let reason = denial.to_string();
+        let (asked, reason) = (self.text(denial.asked()), self.text(&reason));
+        let allow = denial.allow();
+        let line = allow.map(|allow| self.text(allow.line()));
+        let event = || {
+            Event::CallDenied(CallDenied {
+                id: self.id,
+                tool: self.tool(),
+                component: self.component.name(),
+                capability: denial.capability().name(),
+                asked: Clipped(&asked),
+                reason: Clipped(&reason),
+                section: allow.map(|allow| Clipped(allow.section())),
+                allow: line.as_deref().map(Clipped),
+            })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "a denial is missing in the audit: {error}");
+        }
+    }
+}
+
+/// Where the questions of one call are recorded.
+pub struct AskRecords {
+    sink: Arc<Sink>,
+    id: u64,
+    tool: Arc<Tool>,
+    component: Arc<LoadedComponent>,
+    redactor: Redactor,
+}
+
+impl AskRecords {
+    /// The name of the tool, as clients see it.
+    pub fn tool(&self) -> &str {
+        &self.tool.definition().name
+    }
+
+    /// Records one question and what came of it.
+    pub fn write(&self, asked: &str, key: &str, answer: &str, detail: Option<&str>) {
+        let (key, detail) = (self.redactor.text(key), detail.map(|detail| self.redactor.text(detail)));
+        let event = || {
+            Event::CallAsked(CallAsked {
+                id: self.id,
+                tool: self.tool(),
+                component: self.component.name(),
+                asked,
+                key: Clipped(&key),
+                answer,
+                detail: detail.as_deref().map(Clipped),
+            })
+        };
+        if let Err(error) = self.sink.record(event) {
+            tracing::error!(call = self.id, "a question is missing in the audit: {error}");
+        }
+    }
+}
+
+/// Records a call that is refused before anything of it runs. It is refused all the same where that fails.
+pub fn refused(sink: &Sink, start: &Start<'_>, call: &Call, outcome: Outcome, detail: &str) {
+    if !sink.is_enabled() {
+        return;
+    }
+    let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
+    let event = || {
+        let call = started(start, call, &arguments_digest, arguments.as_deref());
+        Event::CallRefused(CallRefused { call, outcome, detail: Clipped(detail) })
+    };
+    if let Err(error) = sink.record(event) {
+        tracing::error!(call = start.id, "a refused call is missing in the audit: {error}");
+    }
+}
+
+fn digest(call: &Call) -> String {
+    Digest::of(call.arguments.get().as_bytes()).to_string()
+}
+
+/// The arguments without values of secrets, where the manifest asks for them.
+fn kept<'a>(sink: &Sink, start: &Start<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
+    sink.keeps_arguments().then(|| start.redactor.text(call.arguments.get()))
+}
+
+fn started<'a>(
+    start: &Start<'a>,
+    call: &'a Call,
+    arguments_digest: &'a str,
+    arguments: Option<&'a str>,
+) -> CallStarted<'a> {
+    let context = &call.context;
+    CallStarted {
+        id: start.id,
+        generation: start.generation,
+        era: era(context.revision),
+        revision: context.revision.name(),
+        caller: Clipped(context.caller.name()),
+        request: Clipped(&context.request_id),
+        trace: context.trace.as_ref().and_then(|trace| trace_id(&trace.traceparent)).map(Clipped),
+        tool: &start.tool.definition().name,
+        component: start.component.name(),
+        component_digest: &start.component.digest,
+        policy_digest: &start.component.policy_digest,
+        arguments_digest,
+        arguments_bytes: call.arguments.get().len() as u64,
+        arguments: arguments.map(ArgumentsText),
+    }
+}
+
+fn era(revision: Revision) -> &'static str {
+    if revision.is_modern() { "modern" } else { "legacy" }
+}
+
+/// The second of the four fields of a `traceparent`.
+fn trace_id(traceparent: &str) -> Option<&str> {
+    traceparent.split('-').nth(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trace_id;
+
+    #[test]
+    fn the_trace_id_is_the_second_field() {
+        assert_eq!(
+            trace_id("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+            Some("0af7651916cd43dd8448eb211c80319c")
+        );
+        assert_eq!(trace_id("nonsense"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Approvals that persons gave, over all generations. Must not hold: how a person is asked.
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Approvals that are remembered at once, and rounds that were used up. A person gives a few in an hour.
+const REMEMBERED_MAX: usize = 4_096;
+
+/// What persons have approved, over all generations.
+#[derive(Debug, Default)]
+pub struct Approvals(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Until when an approval holds for further calls: by caller, tool and what that runs.
+    remembered: HashMap<String, Instant>,
+    /// Calls in rounds whose approval was used, and until when it could be brought again.
+    used: HashMap<String, Instant>,
+}
+
+impl Approvals {
+    /// Gives an approval in rounds back unused.
+    pub fn give_back(&self, chain: &str) {
+        self.state().used.remove(chain);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn holds(&self, what: &str) -> bool {
+        self.state().remembered.get(what).is_some_and(|until| *until > Instant::now())
+    }
+
+    /// One that finds no place is not remembered: the person is asked again.
+    pub fn remember(&self, what: String, time: Duration) {
+        insert(&mut self.state().remembered, what, time);
+    }
+
+    /// Uses the approval of these rounds; false where it is used already, or cannot be noted as used.
+    pub fn claim(&self, chain: &str, time: Duration) -> bool {
+        let mut state = self.state();
+        let used = state.used.get(chain).is_some_and(|until| *until > Instant::now());
+        !used && insert(&mut state.used, chain.to_owned(), time)
+    }
+}
+
+/// Notes something for a time, if there is room.
+fn insert(noted: &mut HashMap<String, Instant>, what: String, time: Duration) -> bool {
+    let now = Instant::now();
+    if noted.len() >= REMEMBERED_MAX {
+        noted.retain(|_, until| *until > now);
+    }
+    let room = noted.len() < REMEMBERED_MAX || noted.contains_key(&what);
+    if room {
+        noted.insert(what, now + time);
+    }
+    room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_forgotten() {
+        let approvals = Approvals::default();
+        approvals.remember("past".to_owned(), Duration::ZERO);
+        assert!(!approvals.holds("past"));
+        for number in 0..REMEMBERED_MAX + 10 {
+            approvals.remember(number.to_string(), Duration::from_secs(60));
+        }
+        assert!(approvals.holds("0") && !approvals.holds(&(REMEMBERED_MAX + 5).to_string()));
+        assert!(approvals.state().remembered.len() <= REMEMBERED_MAX);
+    }
+}

@@ -1,0 +1,558 @@
+//! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
+//! component is collected with its place in the manifest.
+mod basis;
+mod compiler;
+mod typed;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use toolcell_audit::Sink;
+use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sanitize};
+use toolcell_policy::{
+    Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
+};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
+
+use super::approvals::Approvals;
+use super::caller_queue::CallerQueues;
+use super::instances::{Instances, InstancesByCaller, Warming};
+use super::own_files::Process;
+use super::permissions::{Reaches, Site};
+use super::queue::Admission;
+use super::resources::{self, Declared};
+use super::visibility::Visibility;
+use super::{CallTarget, Catalog, LoadedComponent, Parts, Tally, definition, meters, program, side_files};
+use crate::file::{self, Unreadable};
+use crate::machine::Machine;
+use crate::stamp::Stamps;
+use crate::workers::GuestExecutor;
+pub use basis::{Basis, Withheld};
+use compiler::{Compiler, NotCompiled};
+
+// No manifest lets a file in that the sandbox then refuses under another name.
+const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
+
+/// Problems reported of one component: past these the rest is most likely the same mistake.
+const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
+
+/// Characters shown of a name that is none: enough to find it in the tool's source.
+const NAME_CHARS_SHOWN: usize = 80;
+
+/// Builds catalogs: one for the life of the process.
+pub struct Builder {
+    compiler: Compiler,
+    runtime: Handle,
+    executor: GuestExecutor,
+    sink: Arc<Sink>,
+    calls: Arc<AtomicU64>,
+    tally: Arc<Tally>,
+    approvals: Arc<Approvals>,
+    caller_queues: Arc<CallerQueues>,
+    warming: OnceLock<Warming>,
+    process: Process,
+}
+
+/// What building came to.
+pub struct Built {
+    /// The catalog, where nothing was wrong.
+    pub catalog: Option<Catalog>,
+    /// Everything that was wrong.
+    pub problems: Vec<Diagnostic>,
+    /// Components that were not looked into, as the lock does not have them so. In the catalog they are as they serve, if they do.
+    pub withheld: Vec<Withheld>,
+}
+
+/// One component on its way.
+enum Arrival<'a> {
+    /// As it is in this earlier catalog: bytes, policy and all.
+    Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
+    /// To be made anew.
+    Changed(Listed),
+    /// Not to be looked into.
+    Withheld(Withheld),
+}
+
+/// A component that is loaded, with its tools still as the component lists them.
+struct Listed {
+    component: Arc<ToolComponent>,
+    policy_digest: String,
+    side_files: Stamps,
+    tools: Vec<contract::Tool>,
+    /// What compiling its code has left of the time to compile it: for the schemas of its tools.
+    time: Duration,
+}
+
+impl Builder {
+    /// The machine's runtime runs the guests that are asked for their tools, its workers make instances ahead.
+    pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
+        let compiler = Compiler::new(machine.sandbox.clone());
+        let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
+        let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
+        let caller_queues = Arc::default();
+        let process = Process::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, warming, process }
+    }
+
+    /// Keeps the process's own files out of all mounts.
+    pub fn of_process(mut self, process: Process) -> Self {
+        self.process = process;
+        self
+    }
+
+    /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
+    /// `progress` after each component with how many are done.
+    pub fn build(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        basis: &Basis<'_>,
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Built {
+        // Files of state that were opened to verify them close on the runtime: another host may wait.
+        let _io = self.runtime.enter();
+        let budget = manifest.server().prewarm_memory_bytes();
+        let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
+        let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
+        let (mut problems, mut withheld) = (Vec::new(), Vec::new());
+        let callers = Arc::new(manifest.callers().clone());
+        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
+        let site = Site { folder, server: manifest.server() };
+        for (policy, arrival) in manifest.components().iter().zip(arrivals) {
+            match arrival {
+                Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
+                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, warming, &mut problems),
+                Ok(Arrival::Withheld(held)) => {
+                    draft.hold(policy);
+                    withheld.push(held);
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        draft.check_collisions(&mut problems);
+        problems.extend(self.process.check(manifest, folder, &draft.parts.targets));
+        let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
+        problems.extend(draft.check_callers(complete));
+        if problems.iter().any(|problem| problem.severity() == Severity::Error) {
+            return Built { catalog: None, problems, withheld };
+        }
+        let catalog = self.catalog(draft).map_err(|collisions| {
+            problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
+        });
+        Built { catalog: catalog.ok(), problems, withheld }
+    }
+
+    /// The generation that a draft comes to. What belongs to all of them goes on.
+    fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
+        let Draft { parts, basis, callers, .. } = draft;
+        let Parts { tools, targets, rules, components } = parts;
+        let tools = ToolList::new(basis.generation, tools)?;
+        let before = basis.earlier.first();
+        Ok(Catalog {
+            resources: Declared::of(&targets, &tools),
+            tools,
+            targets,
+            components,
+            sink: Arc::clone(&self.sink),
+            calls: Arc::clone(&self.calls),
+            tally: Arc::clone(&self.tally),
+            observation: before.and_then(|catalog| catalog.observation.clone()),
+            traces: before.and_then(|catalog| catalog.traces.clone()),
+            approvals: Arc::clone(&self.approvals),
+            visibility: Visibility::new(callers, rules),
+            caller_queues: Arc::clone(&self.caller_queues),
+        })
+    }
+
+    /// The tools that the components list: of each, the component's name, the tool's own, and the one that clients see.
+    /// What cannot be loaded is a problem, and has none.
+    pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
+        let (mut names, mut problems) = (Vec::new(), Vec::new());
+        let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
+        for (policy, listed) in manifest.components().iter().zip(listed) {
+            match listed {
+                // Nothing is taken over from nothing, and nothing is pinned.
+                Ok(Arrival::Unchanged(..) | Arrival::Withheld(_)) => {}
+                Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                    let exposed = policy.exposed_name(&tool.name).ok()?;
+                    Some([policy.name().to_owned(), tool.name, exposed])
+                })),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (names, problems)
+    }
+
+    /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
+    fn load_all<'b>(
+        &self,
+        policies: &[ComponentPolicy],
+        (folder, basis): (&Path, &Basis<'b>),
+        progress: &(dyn Fn(usize) + Sync),
+    ) -> Vec<Result<Arrival<'b>, Diagnostic>> {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let load_next = || {
+            let mut loaded = Vec::new();
+            while let Some((index, policy)) = take(&next, policies) {
+                loaded.push((index, self.load(policy, folder, basis)));
+                progress(done.fetch_add(1, Ordering::AcqRel) + 1);
+            }
+            loaded
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(policies.len());
+        let mut loaded: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(load_next)).collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        loaded.sort_by_key(|(index, _)| *index);
+        loaded.into_iter().map(|(_, loaded)| loaded).collect()
+    }
+
+    fn load<'b>(&self, policy: &ComponentPolicy, folder: &Path, basis: &Basis<'b>) -> Result<Arrival<'b>, Diagnostic> {
+        let SourceRef::File(written) = policy.source() else {
+            return Err(Diagnostic::error("components::source", "this kind of source is not supported")
+                .at(policy.source_span()));
+        };
+        // Before they are read, so that no change falls between.
+        let side_files = side_files::looks(policy, folder);
+        let bytes = match basis.approved(policy) {
+            Some(approved) => approved.bytes.to_vec(),
+            None => file::read(&folder.join(written), policy.load().component_bytes())
+                .map_err(|error| unreadable(policy, written, &error))?,
+        };
+        let digest = Digest::of(&bytes).to_string();
+        // Asked before anything is looked into: what nobody approved reaches no parser.
+        if basis.withholds(policy, &digest) {
+            return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
+        }
+        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &side_files) {
+            return Ok(Arrival::Unchanged(catalog, loaded));
+        }
+        let began = Instant::now();
+        let component = match basis.compiled(policy, &digest) {
+            Some(component) => component,
+            None => {
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_side_files_calls());
+                Arc::new(compiled.map_err(|error| refused(policy, &error))?)
+            }
+        };
+        let time = policy.load().compile_time().saturating_sub(began.elapsed());
+        typed::check_supported(policy, &component)?;
+        // Before they are described: that takes more the more there are.
+        if let Some(functions) = component.functions() {
+            check_count(policy, functions)?;
+        }
+        if component.shape() == ShapeName::Program {
+            let tools = program::tools(policy);
+            return Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time }));
+        }
+        let descriptions = typed::descriptions(policy, folder)?;
+        let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
+        for line in report.captured.text.lines() {
+            tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
+        }
+        match report.outcome {
+            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time })),
+            Err(failure) => {
+                let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
+                Err(Diagnostic::error("components::list", message).at(policy.source_span()))
+            }
+        }
+    }
+}
+
+/// The next component nobody has taken.
+fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
+    let index = next.fetch_add(1, Ordering::AcqRel);
+    policies.get(index).map(|policy| (index, policy))
+}
+
+fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unreadable) -> Diagnostic {
+    let message = format!("component \"{}\": {written} {error}", policy.name());
+    match error {
+        Unreadable::TooLarge { .. } => {
+            past(policy, "components::too_large", message, LoadLimit::ComponentSize, "build a smaller component")
+        }
+        Unreadable::Otherwise(_) => Diagnostic::error("components::source", message)
+            .at(policy.source_span())
+            .hint("paths are relative to the manifest's folder; has the component been built?"),
+    }
+}
+
+fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
+    let refused = |text: String| {
+        let message = format!("component \"{}\": {text}", policy.name());
+        Diagnostic::error("components::load", message).at(policy.source_span())
+    };
+    match error {
+        NotCompiled::Refused(error) => refused(error.to_string()).hint(error.hint()),
+        NotCompiled::LeftBehind { .. } | NotCompiled::NoThread(_) => refused(error.to_string()),
+        NotCompiled::TooLate => {
+            let time = policy.load().show(LoadLimit::CompileTime);
+            let message = format!("component \"{}\": compiling it takes longer than {time}", policy.name());
+            past(policy, "components::too_slow", message, LoadLimit::CompileTime, "build a smaller component")
+        }
+    }
+}
+
+/// There was no time left for the schemas of its tools.
+fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
+    let time = policy.load().show(LoadLimit::CompileTime);
+    let message =
+        format!("component \"{}\": compiling it and its tools' schemas takes longer than {time}", policy.name());
+    past(policy, "components::too_slow", message, LoadLimit::CompileTime, "use fewer and simpler patterns")
+}
+
+fn check_count(policy: &ComponentPolicy, listed: usize) -> Result<(), Diagnostic> {
+    let tools_max = policy.load().tools();
+    if listed <= tools_max {
+        return Ok(());
+    }
+    let message = format!("component \"{}\" lists {listed} tools; a component may list {tools_max}", policy.name());
+    Err(past(policy, "tools::too_many", message, LoadLimit::Tools, "offer fewer tools"))
+}
+
+fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
+    let message = format!("component \"{}\" does not fit the pool: each call maps its memory anew", policy.name());
+    Diagnostic::warning("components::not_pooled", message)
+        .at(policy.source_span())
+        .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
+}
+
+/// A component is past this limit of loading. `otherwise` is what to do but raise it.
+fn past(
+    policy: &ComponentPolicy,
+    code: &'static str,
+    message: String,
+    limit: LoadLimit,
+    otherwise: &str,
+) -> Diagnostic {
+    let (key, name) = (limit.spec().key, policy.name());
+    Diagnostic::error(code, format!("{message} (limit \"{key}\")"))
+        .at(policy.source_span())
+        .hint(format!("{otherwise}, or raise {key} in [components.{name}.load]"))
+}
+
+/// A component whose tools are being added.
+struct Adding<'a> {
+    loaded: Arc<LoadedComponent>,
+    reaches: Reaches<'a>,
+    /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
+    kept: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
+    warming: &'a Warming,
+    /// What the schemas of its tools may take.
+    room: definition::Room,
+}
+
+impl Adding<'_> {
+    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
+        if let Some((_, kept)) = self.kept.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
+            return Some(Arc::clone(kept));
+        }
+        let kept = InstancesByCaller::of(policy)?;
+        self.kept.push((Arc::clone(reach), Arc::clone(&kept)));
+        Some(kept)
+    }
+}
+
+/// The catalog while it grows.
+struct Draft<'a> {
+    parts: Parts,
+    /// Of each tool: the exposed name, the component's name, and where the manifest names that.
+    origins: Vec<(String, String, toolcell_policy::Span)>,
+    basis: &'a Basis<'a>,
+    /// Who may call what.
+    callers: Arc<Callers>,
+}
+
+impl Draft<'_> {
+    /// Adds a component as it is already, with what is to be said of it each time.
+    fn take_over(
+        &mut self,
+        policy: &ComponentPolicy,
+        catalog: &Catalog,
+        loaded: &Arc<LoadedComponent>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), loaded));
+        let names: Vec<&str> = own.map(|offer| offer.own_name()).collect();
+        problems.extend(policy.check_exports(&names));
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
+        problems.extend(typed::check(policy, &loaded.component));
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded, Some(&self.callers));
+    }
+
+    /// Leaves a component as it serves, where it does.
+    fn hold(&mut self, policy: &ComponentPolicy) {
+        let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
+        for exposed in catalog.tools_of(loaded) {
+            self.origins.push((exposed.to_owned(), policy.name().to_owned(), policy.name_span()));
+        }
+        self.parts.take_over(catalog, loaded, None);
+    }
+
+    fn add(
+        &mut self,
+        (policy, site): (&ComponentPolicy, &Site<'_>),
+        listed: Listed,
+        warming: &Warming,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let before = problems.len();
+        let Listed { component, policy_digest, side_files, tools, time } = listed;
+        problems.extend(typed::check(policy, &component));
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        problems.extend(policy.check_exports(&names));
+        problems.extend(program::check(policy, component.shape()));
+        problems.extend(resources::check(policy, &tools));
+        let Ok(()) = check_count(policy, tools.len()).map_err(|problem| problems.push(problem)) else { return };
+        let loaded = Arc::new(LoadedComponent {
+            policy: policy.clone(),
+            digest: component.digest().to_string(),
+            policy_digest,
+            side_files,
+            component,
+            denied: meters::continued(self.basis.loaded(policy.name()).map(|loaded| &loaded.denied)),
+        });
+        if !loaded.component.is_pooled() {
+            problems.push(not_pooled(policy));
+        }
+        problems.extend(policy.check_imports(loaded.inspection().imports()));
+        let (reaches, kept, room) = (Reaches::new(policy, site), Vec::new(), definition::Room::within(time));
+        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming, room };
+        for tool in tools {
+            if adding.room.is_over() {
+                problems.push(schemas_too_slow(policy));
+                break;
+            }
+            if problems.len() - before >= PROBLEMS_PER_COMPONENT_MAX {
+                let message = format!("component \"{}\" has more problems; these come first", policy.name());
+                problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
+                break;
+            }
+            self.add_tool(policy, &mut adding, tool, problems);
+        }
+        self.parts.components.push(loaded);
+    }
+
+    fn add_tool(
+        &mut self,
+        policy: &ComponentPolicy,
+        adding: &mut Adding<'_>,
+        mut tool: contract::Tool,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let name = tool.name.clone();
+        if let Some(said) = policy.tool(&name) {
+            definition::overrule(&mut tool, said);
+        }
+        let program = program::of_tool(policy, &name, adding.loaded.component.shape());
+        let exposed = match policy.exposed_name(&name) {
+            Ok(exposed) => exposed,
+            // A good name that only the prefix makes too long is reported with the prefix.
+            Err(_) if names::check_tool(&name).is_ok() => return,
+            Err(error) => return problems.push(misnamed(policy, &name, &error)),
+        };
+        match definition::compile(exposed.clone(), tool, policy.load(), &mut adding.room) {
+            Ok(tool) => {
+                // Arguments that do not convert are refused by their path; the schema accepts exactly those that do.
+                let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
+                let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
+                let limits = *policy.tool_limits(&name);
+                let meters = meters::continued(self.basis.meters(policy.name(), &name));
+                let admission = self.basis.admission(policy, &name, &limits);
+                let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits).counting(&meters)));
+                let component = Arc::clone(&adding.loaded);
+                let reach = adding.reaches.of_tool(&name, problems);
+                let kept = adding.kept(policy, &reach);
+                let terms = (&limits, &reach);
+                let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
+                let hints = &tool.definition().hints;
+                let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
+                let approval = Some(policy.tool_approval(&name)).filter(asks);
+                self.parts.tools.push(Arc::new(tool));
+                let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
+                let target = CallTarget {
+                    component,
+                    name,
+                    program,
+                    limits,
+                    reach,
+                    admission,
+                    instances,
+                    approval,
+                    narrowed,
+                    meters,
+                };
+                self.parts.targets.push(Arc::new(target));
+                self.parts.rules.push(Arc::clone(&self.callers));
+                self.origins.push((exposed, policy.name().to_owned(), policy.name_span()));
+            }
+            Err(found) => problems.extend(found.iter().map(|problem| broken(policy, &name, problem))),
+        }
+    }
+
+    /// Rules for callers that name no tool; where tools are missing for another reason, nobody knows.
+    fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
+        if !complete {
+            return Vec::new();
+        }
+        let named = self.parts.targets.iter().zip(&self.parts.tools);
+        let names: Vec<_> = named.map(|(target, tool)| target.called(&tool.definition().name)).collect();
+        self.callers.check_tools(&names)
+    }
+
+    /// Names that several tools would have, each with the components they come from.
+    fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
+        let mut first: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+        for (exposed, component, span) in &self.origins {
+            let Some(earlier) = first.insert(exposed, component) else { continue };
+            let (message, hint) = if earlier == component {
+                (
+                    format!("component \"{component}\" lists the tool \"{exposed}\" twice"),
+                    "a component names each of its tools once",
+                )
+            } else {
+                let message = format!("components \"{earlier}\" and \"{component}\" both have a tool \"{exposed}\"");
+                (message, "give one of them a `prefix`")
+            };
+            problems.push(Diagnostic::error("tools::collision", message).at(span.clone()).hint(hint));
+        }
+    }
+}
+
+fn misnamed(policy: &ComponentPolicy, name: &str, error: &names::NameError) -> Diagnostic {
+    let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+    let message = format!("component \"{}\" lists a tool whose name {shown:?} {error}", policy.name());
+    Diagnostic::error("tools::name", message).at(policy.source_span())
+}
+
+fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> Diagnostic {
+    let message = format!("component \"{}\", tool \"{tool}\": {} {}", policy.name(), problem.field, problem.message);
+    let own = policy.tool(tool).filter(|tool| tool.program().is_some()).map(ToolPolicy::name_span);
+    let diagnostic = Diagnostic::error("tools::definition", message).at(own.unwrap_or_else(|| policy.source_span()));
+    match &problem.hint {
+        Some(hint) => diagnostic.hint(hint),
+        None => diagnostic,
+    }
+}
+
+/// Where a manifest's relative paths start.
+pub fn folder_of(manifest: &Path) -> PathBuf {
+    // A bare file name has an empty parent, which no system call takes for a folder.
+    let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new(".")).to_path_buf()
+}

@@ -1,0 +1,281 @@
+//! One generation of tools: its components, their tools, and what it takes to run each. Must not hold: how a call goes (that is
+//! `call`).
+mod approvals;
+mod build;
+mod caller_queue;
+pub(crate) mod content;
+mod definition;
+mod instances;
+pub(crate) mod meters;
+mod offer;
+mod own_files;
+mod permissions;
+mod program;
+mod queue;
+mod rate;
+mod resources;
+pub mod side_files;
+mod tally;
+mod visibility;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use toolcell_audit::Sink;
+use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
+use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
+use toolcell_sandbox::{CodeOrigin, Inspection, Reach, ShapeName, ToolComponent};
+
+use crate::observation::Observation;
+use crate::stamp::Stamps;
+use crate::traces::Traces;
+pub(crate) use approvals::Approvals;
+pub use build::{Basis, Builder, Built, Withheld, folder_of};
+pub(crate) use caller_queue::CallerQueues;
+pub(crate) use instances::Instances;
+pub(crate) use meters::{Denied, Meters};
+pub use offer::Offer;
+pub use own_files::Process;
+pub(crate) use queue::{Admission, NARROWED, Refusal};
+pub(crate) use rate::Allowance;
+pub(crate) use resources::Declared;
+pub use tally::Tally;
+pub use visibility::NOBODY;
+pub(crate) use visibility::Visibility;
+
+/// An immutable generation. Calls hold it by `Arc` until they end, whatever is swapped in meanwhile.
+pub struct Catalog {
+    pub(crate) tools: ToolList,
+    pub(crate) resources: Declared,
+    pub(crate) targets: Vec<Arc<CallTarget>>,
+    pub(crate) components: Vec<Arc<LoadedComponent>>,
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) calls: Arc<AtomicU64>,
+    pub(crate) observation: Option<Arc<Observation>>,
+    pub(crate) traces: Option<Arc<Traces>>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) visibility: Visibility,
+    pub(crate) caller_queues: Arc<CallerQueues>,
+}
+
+/// A loaded component and what the manifest says of it.
+pub struct LoadedComponent {
+    pub(crate) policy: ComponentPolicy,
+    pub(crate) component: Arc<ToolComponent>,
+    pub(crate) digest: String,
+    pub(crate) policy_digest: String,
+    /// How the files that the manifest names beside its code looked when they were read.
+    pub(crate) side_files: Stamps,
+    /// What its calls are denied, counted over all generations that have it.
+    pub(crate) denied: Arc<Denied>,
+}
+
+/// The target of calls: one tool, with what it takes to run it besides the definition that clients see.
+pub(crate) struct CallTarget {
+    pub(crate) component: Arc<LoadedComponent>,
+    /// The tool's own name, without the manifest's prefix.
+    pub(crate) name: String,
+    /// How its program is run, where it is a tool of one.
+    pub(crate) program: Option<Arc<Program>>,
+    pub(crate) limits: Limits,
+    pub(crate) reach: Arc<Reach>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) instances: Instances,
+    /// Which of its calls a person confirms; `None` where that is none.
+    pub(crate) approval: Option<Approval>,
+    /// Cancelled once the manifest takes away what calls of it may reach; `None` where they reach nothing.
+    pub(crate) narrowed: Option<Cancellation>,
+    /// What is counted of its calls, over all generations that have it.
+    pub(crate) meters: Arc<Meters>,
+}
+
+impl LoadedComponent {
+    /// The component's name in the manifest.
+    pub fn name(&self) -> &str {
+        self.policy.name()
+    }
+
+    /// What the manifest says of it.
+    pub fn policy(&self) -> &ComponentPolicy {
+        &self.policy
+    }
+
+    /// `sha256:…` of its bytes.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// `sha256:…` of what the manifest says of it.
+    pub fn policy_digest(&self) -> &str {
+        &self.policy_digest
+    }
+
+    /// Where its code came from.
+    pub fn code_origin(&self) -> CodeOrigin {
+        self.component.code_origin()
+    }
+
+    /// What its calls were denied.
+    pub fn denied(&self) -> &Denied {
+        &self.denied
+    }
+
+    /// How its exports become tools.
+    pub fn shape(&self) -> ShapeName {
+        self.component.shape()
+    }
+
+    /// What it is, exports and imports.
+    pub fn inspection(&self) -> &Inspection {
+        self.component.inspection()
+    }
+}
+
+impl Catalog {
+    /// Has what its calls are denied noted.
+    #[must_use]
+    pub fn observed(self, observation: Option<Arc<Observation>>) -> Self {
+        Self { observation, ..self }
+    }
+
+    /// Has its calls traced.
+    #[must_use]
+    pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
+        Self { traces, ..self }
+    }
+
+    /// The components, in the manifest's order.
+    pub fn components(&self) -> &[Arc<LoadedComponent>] {
+        &self.components
+    }
+
+    /// What tool number `index` is granted.
+    pub fn tool_grants(&self, index: usize) -> Option<&Grants> {
+        self.targets.get(index).map(|target| target.reach.grants().as_ref())
+    }
+
+    /// The component and the limits of tool number `index`.
+    pub fn tool_source(&self, index: usize) -> Option<(&LoadedComponent, &Limits)> {
+        self.targets.get(index).map(|target| (target.component.as_ref(), &target.limits))
+    }
+
+    /// The names of one component's tools, as clients see them.
+    pub fn tools_of(&self, component: &Arc<LoadedComponent>) -> Vec<&str> {
+        let own = self.targets.iter().map(|target| Arc::ptr_eq(&target.component, component));
+        let named = self.tools.tools().iter().zip(own).filter(|(_, own)| *own);
+        named.map(|(tool, _)| tool.definition().name.as_str()).collect()
+    }
+
+    /// This catalog, but that some components are as in an earlier one; what that one lacks is left out.
+    ///
+    /// # Errors
+    /// Two tools have one name then.
+    pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, NameCollisions> {
+        let mut parts = Parts::default();
+        for component in &self.components {
+            if !held.contains(component.name()) {
+                parts.take_over(self, component, None);
+            } else if let Some(old) = earlier.component(component.name()) {
+                parts.take_over(earlier, old, None);
+            }
+        }
+        let Parts { tools, targets, rules, components } = parts;
+        let tools = ToolList::new(self.tools.generation(), tools)?;
+        let (visibility, caller_queues) =
+            (Visibility::new(Arc::clone(self.visibility.callers()), rules), Arc::clone(&self.caller_queues));
+        let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
+        let (observation, traces, approvals) =
+            (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
+        let resources = Declared::of(&targets, &tools);
+        Ok(Self {
+            tools,
+            targets,
+            components,
+            sink,
+            calls,
+            tally,
+            observation,
+            traces,
+            approvals,
+            visibility,
+            caller_queues,
+            resources,
+        })
+    }
+
+    /// The component of this name in the manifest.
+    pub fn component(&self, name: &str) -> Option<&Arc<LoadedComponent>> {
+        self.components.iter().find(|component| component.name() == name)
+    }
+
+    /// What is known of each tool, in the order of the list.
+    pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
+        let tools = self.targets.iter().zip(self.tools.tools()).enumerate();
+        tools.map(|(place, (target, tool))| Offer {
+            target,
+            tool,
+            called_by: self.visibility.words(place, &target.called(&tool.definition().name)),
+        })
+    }
+
+    /// Who may see and call which tools, as the manifest says.
+    pub fn callers(&self) -> &Callers {
+        self.visibility.callers()
+    }
+
+    /// How calls ended, over all generations.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How many calls were started, over all generations.
+    pub fn calls_started(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// The tools of a catalog and what runs them, while they are put together.
+#[derive(Default)]
+struct Parts {
+    tools: Vec<Arc<Tool>>,
+    targets: Vec<Arc<CallTarget>>,
+    /// Who may call each tool.
+    rules: Vec<Arc<Callers>>,
+    components: Vec<Arc<LoadedComponent>>,
+}
+
+impl Parts {
+    /// Adds a component as it is in another catalog, with its tools: under these rules, or else those that it is under there.
+    fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
+        for (place, (target, tool)) in catalog.targets.iter().zip(catalog.tools.tools()).enumerate() {
+            if Arc::ptr_eq(&target.component, component) {
+                self.tools.push(Arc::clone(tool));
+                self.targets.push(Arc::clone(target));
+                let rules = rules.or_else(|| catalog.visibility.rules_of(place));
+                self.rules.push(rules.map(Arc::clone).unwrap_or_default());
+            }
+        }
+        self.components.push(Arc::clone(component));
+    }
+}
+
+impl CallTarget {
+    /// Its names, as rules for callers have them.
+    pub(crate) fn called<'n>(&'n self, exposed: &'n str) -> ToolName<'n> {
+        ToolName { component: self.component.name(), own: &self.name, exposed }
+    }
+
+    /// True if its results may embed resources. Functions over WIT values never do, programs where the manifest says so.
+    pub(crate) fn may_embed(&self) -> bool {
+        match self.component.component.shape() {
+            ShapeName::Typed => false,
+            ShapeName::Program => self.program.as_ref().is_some_and(|program| match program.output() {
+                Output::Media { mime_type, .. } => !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind)),
+                Output::Text | Output::Json => false,
+            }),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The asking side.
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::net::sockopt::socket_peercred;
+use serde_json::Value;
+
+use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
+use super::place::{ControlSocket, Place};
+
+/// How long an answer may take: a reload compiles first, about a second per megabyte.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreachable {
+    /// No process serves the manifest.
+    #[error("no process of this user serves {}", .0.display())]
+    Nobody(PathBuf),
+    /// The socket is there, and the conversation failed.
+    #[error("{}: {error}", path.display())]
+    Failed {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+}
+
+/// Asks every process that serves this manifest, one after the other.
+pub fn ask_all(arg: &ControlSocket, manifest: &Path, request: &Request) -> Result<Vec<Value>, Unreachable> {
+    let paths = match arg {
+        ControlSocket::At(path) => vec![path.clone()],
+        ControlSocket::Usual | ControlSocket::Off => {
+            Place::of(manifest).map(|place| place.living()).unwrap_or_default()
+        }
+    };
+    if paths.is_empty() {
+        return Err(Unreachable::Nobody(manifest.to_owned()));
+    }
+    paths.iter().map(|path| ask(path, request)).collect()
+}
+
+/// Asks the process behind this socket.
+fn ask(path: &Path, request: &Request) -> Result<Value, Unreachable> {
+    converse(path, request).map_err(|error| Unreachable::Failed { path: path.to_owned(), error })
+}
+
+fn converse(path: &Path, request: &Request) -> std::io::Result<Value> {
+    let mut stream = UnixStream::connect(path)?;
+    if socket_peercred(&stream)?.uid != rustix::process::geteuid() {
+        return Err(std::io::Error::other("another user's process listens there"));
+    }
+    stream.set_read_timeout(Some(ANSWERS_WITHIN))?;
+    let mut line = serde_json::to_vec(&Envelope { toolcell: VERSION, request: request.clone() })?;
+    line.push(b'\n');
+    stream.write_all(&line)?;
+    let mut answer = Vec::new();
+    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_until(b'\n', &mut answer)?;
+    if answer.is_empty() {
+        return Err(std::io::Error::other("it ended without an answer"));
+    }
+    Ok(serde_json::from_slice(&answer)?)
+}

@@ -1,0 +1,200 @@
+//! The serving side: takes connections of this user, reads one line of each, answers it.
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::sockopt::socket_peercred;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
+use super::place::{ControlSocket, PATH_BYTES_MAX, Place, check_folder, remove_if_dead};
+use super::status::Subject;
+use crate::log::LogLevel;
+use crate::reload::{Orders, Outcome};
+
+/// Connections at once. Those of one user's own commands: more wait.
+const CONNECTIONS_MAX: usize = 8;
+
+/// How long a connection may take to say what it wants, and to read the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The socket; removed, and no longer answered, when this is dropped.
+pub struct Control {
+    path: PathBuf,
+    inode: u64,
+    accepting: JoinHandle<()>,
+}
+
+/// What answers are made of.
+struct Answering {
+    subject: Subject,
+    orders: Orders,
+}
+
+impl Control {
+    /// Listens where the command line says. `Ok(None)`: it says nowhere. `Err` is one sentence.
+    pub fn start(
+        runtime: &Handle,
+        (arg, manifest): (&ControlSocket, &Path),
+        subject: Subject,
+        orders: Orders,
+    ) -> Result<Option<Self>, String> {
+        let path = match arg {
+            ControlSocket::Off => return Ok(None),
+            ControlSocket::At(path) => path.clone(),
+            ControlSocket::Usual => {
+                let place = Place::of(manifest).ok_or("this user has neither a runtime folder nor a home")?;
+                place.living();
+                place.own()?
+            }
+        };
+        if path.as_os_str().len() > PATH_BYTES_MAX {
+            return Err(format!("the path {} is longer than a socket's may be", path.display()));
+        }
+        let listener = bind(runtime, &path)?;
+        let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
+        let answering = Arc::new(Answering { subject, orders });
+        let accepting = runtime.spawn(accept(listener, answering));
+        Ok(Some(Self { path, inode, accepting }))
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        // Not one that another process has put in its place meanwhile.
+        if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
+    let shown = path.display();
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    check_folder(folder)?;
+    let _inside = runtime.enter();
+    let cannot = |error: io::Error| format!("{shown}: {error}");
+    let draft = draft_of(path)?;
+    let _ = fs::remove_file(&draft);
+    let listener = UnixListener::bind(&draft).map_err(cannot)?;
+    let placed = fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).and_then(|()| place(&draft, path));
+    let _ = fs::remove_file(&draft);
+    placed.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{shown}: another process listens there"),
+        _ => cannot(error),
+    })?;
+    Ok(listener)
+}
+
+/// Gives the socket its name, once it listens: one that is bound and does not listen yet looks like one whose process is
+/// gone. Nothing that is there is replaced, but a socket that nobody listens on.
+fn place(draft: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
+            fs::hard_link(draft, path)
+        }
+        placed => placed,
+    }
+}
+
+/// Where a socket is bound first. No other process uses this name.
+fn draft_of(path: &Path) -> Result<PathBuf, String> {
+    let draft = path.with_file_name(format!("{}.new", std::process::id()));
+    if draft.as_os_str().len() > PATH_BYTES_MAX {
+        return Err(format!("the path {} is longer than a socket's may be", draft.display()));
+    }
+    Ok(draft)
+}
+
+async fn accept(listener: UnixListener, answering: Arc<Answering>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let answering = Arc::clone(&answering);
+                drop(tokio::spawn(async move {
+                    answering.converse(stream).await;
+                    drop(place);
+                }));
+            }
+            // No descriptors are left, most likely: later there may be.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+impl Answering {
+    /// One request, one answer. Whoever does not keep to it gets none.
+    async fn converse(&self, stream: UnixStream) {
+        let peer = socket_peercred(&stream).map(|credentials| credentials.uid);
+        if peer != Ok(rustix::process::geteuid()) {
+            tracing::warn!("the control socket refused another user");
+            return;
+        }
+        let (reader, mut writer) = stream.into_split();
+        let mut line = Vec::new();
+        let mut reader = BufReader::new(reader.take(REQUEST_BYTES_MAX as u64));
+        let Ok(Ok(1..)) = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await else { return };
+        let mut answer = self.answer(&line).await.to_string();
+        answer.push('\n');
+        let _ = tokio::time::timeout(PATIENCE, writer.write_all(answer.as_bytes())).await;
+    }
+
+    async fn answer(&self, line: &[u8]) -> Value {
+        let envelope: Envelope = match serde_json::from_slice(line) {
+            Ok(envelope) => envelope,
+            Err(error) => return json!({"error": format!("not a request: {error}")}),
+        };
+        if envelope.toolcell != VERSION {
+            let text = format!("this process speaks version {VERSION} of the control protocol");
+            return json!({"error": text});
+        }
+        let asked = match envelope.request {
+            Request::Status => return self.subject.status(),
+            Request::Reload => self.orders.ask(),
+            Request::LogLevel(wanted) => return self.log_level(wanted),
+            Request::Approve(approval) => self.orders.approve(approval),
+        };
+        let Some(asked) = asked else { return json!({"error": "busy: too many reloads wait already"}) };
+        match asked.await {
+            Ok(outcome) => shown(&outcome),
+            Err(_) => json!({"error": "the process ends"}),
+        }
+    }
+}
+
+impl Answering {
+    fn log_level(&self, wanted: Option<LogLevel>) -> Value {
+        let log = &self.subject.log;
+        let before = log.level();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != before) {
+            if !log.set_level(wanted) {
+                return json!({"error": "the level of the log cannot be changed"});
+            }
+            tracing::info!("the log is changed from {before} to {wanted}");
+        }
+        json!({"pid": std::process::id(), "level": log.level(), "before": before})
+    }
+}
+
+fn shown(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Unchanged => json!({"outcome": "unchanged"}),
+        Outcome::Replaced { generation, announced, summary } => json!({
+            "outcome": "replaced", "generation": generation, "announced": announced, "summary": summary,
+        }),
+        Outcome::Failed(failed) => json!({
+            "outcome": "failed", "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
+        }),
+    }
+}

@@ -1,0 +1,118 @@
+//! How a serving process is, as one JSON value. Nothing of it is secret to the user; nothing of it reaches a client.
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use serde_json::{Value, json};
+use toolcell_audit::timestamp;
+use toolcell_mcp::{Catalog as _, Host as _};
+use toolcell_sandbox::SLOT_RESETS;
+
+use crate::catalog::Catalog;
+use crate::log::OperatorLog;
+use crate::reload::{Attempted, Current, Journal};
+use crate::serve::BuildStatus;
+
+/// What a status is of.
+#[derive(Clone)]
+pub struct Subject {
+    /// The manifest.
+    pub manifest: PathBuf,
+    /// What serves.
+    pub current: Arc<Current>,
+    /// What happened to it.
+    pub journal: Arc<Journal>,
+    /// When the process began to serve.
+    pub started: (Instant, SystemTime),
+    /// Whether only what the lock pins is served.
+    pub locked: bool,
+    /// The operator's log.
+    pub log: Arc<dyn OperatorLog>,
+    /// The project that is built beside it, if any.
+    pub build: Option<Arc<dyn BuildStatus>>,
+}
+
+impl Subject {
+    /// How it is now.
+    pub fn status(&self) -> Value {
+        let catalog = self.current.snapshot();
+        let earlier = self.current.held();
+        let (running, waiting) = load(earlier.iter().chain([&catalog]));
+        let (replaced, refused) = self.journal.counts();
+        let limits = catalog.tally().counts().filter(|(_, count)| *count > 0);
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "pid": std::process::id(),
+            "manifest": std::path::absolute(&self.manifest).unwrap_or_else(|_| self.manifest.clone()),
+            "started": timestamp(self.started.1),
+            "uptime_s": self.started.0.elapsed().as_secs(),
+            "generation": catalog.tools().generation(),
+            "generations_held": earlier.iter().map(|catalog| catalog.tools().generation()).collect::<Vec<_>>(),
+            "locked": self.locked,
+            "log": self.log.level(),
+            "slot_resets": SLOT_RESETS,
+            "components": components(&catalog),
+            "tools": tools(&catalog),
+            "calls": {"started": catalog.calls_started(), "running": running, "waiting": waiting},
+            "limits_hit": limits.map(|(outcome, count)| (outcome.name().to_owned(), count.into())).collect::<serde_json::Map<_, _>>(),
+            "reloads": {
+                "replaced": replaced,
+                "refused": refused,
+                "last": self.journal.attempts().iter().map(attempt).collect::<Vec<_>>(),
+            },
+            "failed": self.journal.failed().map(|failed| json!({
+                "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
+            })),
+            "waits_for_start": self.journal.waiting(),
+            "quarantined": self.journal.quarantined().iter().map(|held| json!({
+                "component": held.component, "differences": held.differences, "digest": held.digest,
+            })).collect::<Vec<_>>(),
+            "lock_differs": self.journal.differing(),
+            "dev": self.build.as_ref().map(|build| build.to_json()),
+        })
+    }
+}
+
+/// Calls that run and wait in these generations. Those that share a tool's places share its counts.
+fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
+    let mut seen = std::collections::HashSet::new();
+    let offers = catalogs.flat_map(|catalog| catalog.offers());
+    let counted = offers.filter(|offer| seen.insert(offer.places())).map(|offer| offer.load());
+    counted.fold((0, 0), |(running, waiting), (more, behind)| (running + more, waiting + behind))
+}
+
+fn components(catalog: &Catalog) -> Vec<Value> {
+    let shown = catalog.components().iter().map(|component| {
+        json!({
+            "name": component.name(),
+            "source": component.policy().source().to_string(),
+            "digest": component.digest(),
+            "policy_digest": component.policy_digest(),
+            "tools": catalog.tools_of(component).len(),
+        })
+    });
+    shown.collect()
+}
+
+fn tools(catalog: &Catalog) -> Vec<Value> {
+    let shown = catalog.offers().map(|offer| {
+        let (running, waiting) = offer.load();
+        json!({
+            "name": offer.tool().definition().name, "component": offer.component().name(),
+            "running": running, "waiting": waiting,
+        })
+    });
+    shown.collect()
+}
+
+fn attempt(attempt: &Attempted) -> Value {
+    json!({
+        "time": timestamp(attempt.time),
+        "trigger": attempt.trigger,
+        "generation": attempt.generation,
+        "replaced": attempt.replaced,
+        "announced": attempt.announced,
+        "took_ms": u64::try_from(attempt.took.as_millis()).unwrap_or(u64::MAX),
+        "summary": attempt.summary,
+    })
+}

@@ -1,0 +1,168 @@
+//! The lock file on the disk: read whole, written whole or not at all.
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use toolcell_sandbox::remove_abandoned_drafts;
+
+use super::pinned::Lock;
+use crate::aside;
+use crate::file::read_bounded;
+
+/// The file's name, beside the manifest.
+pub const LOCK: &str = "toolcell.lock";
+
+/// Bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// How a draft's name ends, after the process id.
+const DRAFT: &str = ".new";
+
+/// Why there is no lock to go by. Each names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// It cannot be read.
+    #[error("{} {problem}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        problem: String,
+    },
+    /// It holds something else.
+    #[error("{} is no lock file, or was damaged: {problem}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its place.
+        problem: String,
+    },
+    /// It cannot be written.
+    #[error("{} cannot be written: {error}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
+
+impl LockError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "it must be a file that this user can read",
+            Self::Corrupt { .. } => {
+                "take it from version control again, or write it anew with `toolcell lock` and read what differs"
+            }
+            Self::Unwritable { .. } => "is the folder writable, and the disk not full?",
+        }
+    }
+}
+
+/// Where a manifest's lock is.
+pub fn path_beside(manifest: &Path) -> PathBuf {
+    manifest.with_file_name(LOCK)
+}
+
+/// Reads it; `None` where there is none.
+pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
+    let own = path.to_owned();
+    if let Ok(Err(error)) = aside::run(path, move |_| fs::symlink_metadata(own))
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        return Ok(None);
+    }
+    let unreadable = |problem| LockError::Unreadable { path: path.to_owned(), problem };
+    let bytes = read_bounded(path, BYTES_MAX).map_err(unreadable)?;
+    let corrupt = |problem| LockError::Corrupt { path: path.to_owned(), problem };
+    let text = String::from_utf8(bytes).map_err(|_| corrupt("not UTF-8 text".to_owned()))?;
+    Lock::parse(&text).map(Some).map_err(corrupt)
+}
+
+/// Writes it: a draft beside it, on the disk before it takes the old one's place.
+pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
+    // Where the manifest's folder is swapped by a link, the file itself is written, not the link replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
+    let draft = draft_of(&path, std::process::id());
+    let written = write_draft(&draft, lock.text().as_bytes()).and_then(|()| fs::rename(&draft, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written.map_err(unwritable)?;
+    // The rename itself, so that a lost machine has either file.
+    if let Ok(folder) = File::open(folder_or_here(&path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn write_draft(draft: &Path, bytes: &[u8]) -> io::Result<()> {
+    let _ = fs::remove_file(draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn draft_of(path: &Path, process: u32) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{process}{DRAFT}"))
+}
+
+fn folder_or_here(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Removes the drafts of writers that were stopped half-way. Gives how many.
+pub fn remove_drafts(path: &Path) -> usize {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
+    remove_abandoned_drafts(&folder_or_here(&path), &name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_written_whole_and_what_a_killed_writer_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        assert!(read(&path).unwrap().is_none());
+        // No process has this number: it is past what Linux gives.
+        fs::write(folder.path().join(".toolcell.lock.2000000000.new"), "half").unwrap();
+        fs::write(folder.path().join(".toolcell.lock.notes.new"), "somebody's own").unwrap();
+        assert_eq!(remove_drafts(&path), 1);
+        write(&path, &Lock::default()).unwrap();
+        assert_eq!(read(&path).unwrap(), Some(Lock::default()));
+        assert_eq!(remove_drafts(&path), 0);
+        let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, [".toolcell.lock.notes.new", "toolcell.lock"]);
+    }
+
+    #[test]
+    fn a_corrupt_lock_says_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(LOCK);
+        for bytes in [&b""[..], b"version = ", b"\xff"] {
+            fs::write(&path, bytes).unwrap();
+            let error = read(&path).unwrap_err();
+            assert!(matches!(error, LockError::Corrupt { .. }), "{error}");
+            assert!(error.hint().contains("toolcell lock"));
+        }
+    }
+
+    #[test]
+    fn a_lock_behind_a_link_is_written_where_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("real")).unwrap();
+        fs::write(folder.path().join("real/toolcell.lock"), "").unwrap();
+        std::os::unix::fs::symlink("real/toolcell.lock", folder.path().join(LOCK)).unwrap();
+        write(&folder.path().join(LOCK), &Lock::default()).unwrap();
+        assert!(fs::symlink_metadata(folder.path().join(LOCK)).unwrap().is_symlink());
+        assert!(read(&folder.path().join("real/toolcell.lock")).unwrap().is_some());
+    }
+}

@@ -1,0 +1,64 @@
+//! The operator's log, as the server sees it: its level, its losses, and announcements. Must not hold: where lines go.
+use serde::{Deserialize, Serialize};
+
+/// How much of the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// Nothing.
+    Off,
+    /// Failures of the host, and errors that tools log.
+    Error,
+    /// Also traps and warnings.
+    Warn,
+    /// Also lines that tools print.
+    Info,
+    /// Everything.
+    Debug,
+}
+
+/// The log of the program around the server. The server writes its lines through `tracing`.
+pub trait OperatorLog: Send + Sync + 'static {
+    /// The current level.
+    fn level(&self) -> LogLevel;
+
+    /// Changes the level. False if the log cannot do that.
+    fn set_level(&self, level: LogLevel) -> bool;
+
+    /// Lines dropped so far because nobody read them in time.
+    fn lines_dropped(&self) -> u64;
+
+    /// Tells people something that is no line of the log, such as the address that is served.
+    fn announce(&self, text: &str);
+}
+
+impl std::fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        })
+    }
+}
+
+/// A log of no program: nothing is dropped, and nothing is announced.
+pub(crate) struct NoLog;
+
+impl OperatorLog for NoLog {
+    fn level(&self) -> LogLevel {
+        LogLevel::Off
+    }
+
+    fn set_level(&self, _level: LogLevel) -> bool {
+        false
+    }
+
+    fn lines_dropped(&self) -> u64 {
+        0
+    }
+
+    fn announce(&self, _text: &str) {}
+}

@@ -1,0 +1,83 @@
+//! What runs guests: the engine, the worker threads, and where compiled code is kept.
+use std::path::PathBuf;
+
+use tokio::runtime::Runtime;
+use toolcell_policy::Server;
+use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Sandbox, SandboxOptions};
+
+use crate::error::{StartError, StepExt as _};
+use crate::open::{CodeCacheOptions, Note};
+use crate::workers::Workers;
+
+/// What runs guests.
+pub struct Machine {
+    /// The threads that run guests for clients.
+    pub workers: Workers,
+    /// Drives timers and sockets, and runs what a command itself waits for.
+    pub runtime: Runtime,
+    /// The engine.
+    pub sandbox: Sandbox,
+    /// Remarks on the cache of compiled code.
+    pub notes: Vec<Note>,
+}
+
+impl Machine {
+    /// Starts the engine and one worker thread per core. `server` is the manifest's, where there is one.
+    ///
+    /// # Errors
+    /// The machine has no memory or threads for it.
+    pub fn start(code: &CodeCacheOptions, server: Option<&Server>) -> Result<Self, StartError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("toolcell-io")
+            .enable_all()
+            .build()
+            .step("the thread for timers and sockets does not start")?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers =
+            Workers::start(cores, runtime.handle().clone()).step("the worker threads for guests do not start")?;
+        let mut notes = Vec::new();
+        let mut options = SandboxOptions { cache: open_cache(code, &mut notes), ..SandboxOptions::default() };
+        if let Some(server) = server {
+            options.stack_bytes = server.stack_bytes();
+            options.calls_max = server.calls();
+        }
+        let sandbox = Sandbox::new(options).step("the engine does not start")?;
+        Ok(Self { workers, runtime, sandbox, notes })
+    }
+}
+
+/// The cache, unless it is off or cannot be used. The host runs without one then, which is noted.
+fn open_cache(code: &CodeCacheOptions, notes: &mut Vec<Note>) -> Option<CodeCache> {
+    if code.off {
+        return None;
+    }
+    let (Some(folder), Some(key)) = cache_places(code) else { return None };
+    match CodeCache::open(&folder, &key, CACHE_BYTES_MAX) {
+        Ok(cache) => {
+            let drafts = cache.drafts_removed();
+            notes.extend((drafts > 0).then_some(Note::CodeDraftsRemoved(drafts)));
+            Some(cache)
+        }
+        Err(error) => {
+            notes.push(Note::CodeNotKept(error));
+            None
+        }
+    }
+}
+
+/// Where the cache and its key are, used or not: another process of this user may use them.
+pub fn cache_places(code: &CodeCacheOptions) -> (Option<PathBuf>, Option<PathBuf>) {
+    let usual = || user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code"));
+    let key = user_folder("XDG_STATE_HOME", ".local/state").map(|at| at.join("code-cache.key"));
+    (code.folder.clone().or_else(usual), key)
+}
+
+/// This program's folder among the user's, by the XDG base directory specification; relative paths in the environment
+/// are ignored, as it asks.
+pub fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
+    let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder =
+        set.or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(otherwise)))?;
+    Some(folder.join("toolcell"))
+}

@@ -1,0 +1,177 @@
+//! The address at which figures are read: who may ask, and how much of the process that takes. Must not hold: figures.
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use toolcell_mcp::http::OriginPolicy;
+use toolcell_policy::{ListenAddress, MetricsPolicy};
+
+use super::page::Page;
+use crate::error::StartError;
+
+/// Where the page is.
+const PATH: &str = "/metrics";
+
+/// The form of the page.
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+
+/// Connections at once; more wait. Two scrapers, and some people who look.
+const CONNECTIONS_MAX: usize = 8;
+
+/// Header fields of a request. A scraper sends some ten.
+const FIELDS_MAX: usize = 64;
+
+/// Bytes of a request's head: the least that hyper takes.
+const HEAD_BYTES_MAX: usize = 8 * 1_024;
+
+/// How long the head may take.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+
+/// How long a connection may last, which has one request: as long as scrapers wait by default.
+const CONNECTION_TIME: Duration = Duration::from_secs(10);
+
+/// How long accepting rests after it failed, as it does where no descriptors are left.
+const ACCEPT_RESTS: Duration = Duration::from_millis(100);
+
+/// A socket for the page.
+pub struct Bound {
+    socket: std::net::TcpListener,
+    address: SocketAddr,
+    doors: OriginPolicy,
+}
+
+/// The page, while it is served; it ends when this is dropped.
+pub struct Listening(JoinHandle<()>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Bound {
+    /// Binds what the command line says, or else the manifest; nothing where neither does.
+    pub fn open(
+        arg: Option<SocketAddr>,
+        policy: Option<&MetricsPolicy>,
+        insecure_public: bool,
+    ) -> Result<Option<Self>, StartError> {
+        let Some(address) = arg.or_else(|| policy?.listen()) else { return Ok(None) };
+        if ListenAddress::Tcp(address).is_public() && !insecure_public {
+            let message = format!("the metrics at {address} could be read from other machines, by anyone");
+            let hint = "listen on 127.0.0.1, or type --insecure-public where something else keeps strangers out";
+            return Err(StartError::refused(message).hint_if(Some(hint)));
+        }
+        let wrong =
+            |error: std::io::Error| StartError::refused(format!("the metrics cannot be served at {address}: {error}"));
+        let hosts = policy.map(MetricsPolicy::hosts).unwrap_or_default();
+        let doors = hosts.iter().try_fold(OriginPolicy::default(), |doors, host| doors.host(host));
+        let doors = doors.map_err(|error| StartError::refused(error.to_string()))?;
+        let socket = std::net::TcpListener::bind(address).map_err(wrong)?;
+        socket.set_nonblocking(true).map_err(wrong)?;
+        let address = socket.local_addr().map_err(wrong)?;
+        Ok(Some(Self { socket, address, doors }))
+    }
+
+    /// Where the page is, for people.
+    pub fn url(&self) -> String {
+        format!("http://{}{PATH}", self.address)
+    }
+
+    /// Serves the page from now on.
+    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<Listening> {
+        let _inside = runtime.enter();
+        let socket = TcpListener::from_std(self.socket)?;
+        let asked = Arc::new(Asked { page: Arc::new(page), doors: self.doors });
+        Ok(Listening(runtime.spawn(accept(socket, asked))))
+    }
+}
+
+/// What requests are answered from.
+struct Asked {
+    page: Arc<Page>,
+    doors: OriginPolicy,
+}
+
+async fn accept(socket: TcpListener, asked: Arc<Asked>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match socket.accept().await {
+            Ok((stream, _)) => {
+                let asked = Arc::clone(&asked);
+                drop(tokio::spawn(async move {
+                    // One that takes longer is closed; nobody is told.
+                    let _ = tokio::time::timeout(CONNECTION_TIME, converse(stream, asked)).await;
+                    drop(place);
+                }));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_RESTS).await,
+        }
+    }
+}
+
+/// One request, one response.
+async fn converse(stream: TcpStream, asked: Arc<Asked>) {
+    let Ok(local) = stream.local_addr() else { return };
+    let respond = service_fn(move |request: Request<Incoming>| {
+        let asked = Arc::clone(&asked);
+        async move { Ok::<_, Infallible>(asked.respond(request, local.ip()).await) }
+    });
+    let mut protocol = http1::Builder::new();
+    protocol
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_headers(FIELDS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .keep_alive(false);
+    // A client that breaks off has its reasons.
+    let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
+}
+
+impl Asked {
+    async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
+        let (parts, _) = request.into_parts();
+        if !self.doors.allows(&parts, Some(local)) {
+            return said(StatusCode::FORBIDDEN, "this server does not go by the host that was asked for\n");
+        }
+        if parts.uri.path() != PATH {
+            return said(StatusCode::NOT_FOUND, "the page is /metrics\n");
+        }
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "the page can only be read\n");
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        let page = Arc::clone(&self.page);
+        // Of many tools it takes milliseconds, and this thread drives the timers of guests.
+        match tokio::task::spawn_blocking(move || page.text()).await {
+            Ok(Ok(text)) => {
+                let mut response = Response::new(text);
+                response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response
+            }
+            _ => said(StatusCode::INTERNAL_SERVER_ERROR, "the page could not be made\n"),
+        }
+    }
+}
+
+fn said(status: StatusCode, text: &str) -> Response<String> {
+    let mut response = Response::new(text.to_owned());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+}

@@ -1,0 +1,293 @@
+//! The page: every figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it is served.
+//!
+//! It is made when it is asked for, out of what the things that count hold at that moment. Counters begin at zero with the
+//! process, and those of a tool with the tool.
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use toolcell_audit::Sink;
+use toolcell_mcp::http::Traffic;
+use toolcell_mcp::{Catalog as _, Host as _, Method};
+
+use super::process;
+use super::requests::Requests;
+use crate::catalog::meters::Spread;
+use crate::catalog::{Catalog, Offer};
+use crate::log::OperatorLog;
+use crate::reload::{Current, Journal};
+use crate::traces::Sent;
+
+/// What stands before the name of every figure of this program's own.
+const PREFIX: &str = "toolcell";
+
+/// Nanoseconds of a second.
+const NANOS: f64 = 1e9;
+
+/// The labels of a tool.
+type OfTool<'a> = [(&'static str, &'a str); 2];
+
+/// Where the figures are.
+#[derive(Clone)]
+pub struct Sources {
+    /// What serves.
+    pub current: Arc<Current>,
+    /// What happened to it.
+    pub journal: Arc<Journal>,
+    /// Where calls are recorded.
+    pub sink: Arc<Sink>,
+    /// The transport, where it is HTTP.
+    pub traffic: Option<Arc<Traffic>>,
+    /// What became of traces, where calls are traced.
+    pub traces: Option<Arc<Sent>>,
+    /// The operator's log.
+    pub log: Arc<dyn OperatorLog>,
+    /// When the process began to serve.
+    pub started: SystemTime,
+}
+
+/// The page.
+pub struct Page(Registry);
+
+impl Page {
+    /// Of these.
+    pub fn new(sources: Sources) -> Self {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(sources));
+        Self(registry)
+    }
+
+    /// As it is now.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.0)?;
+        Ok(text)
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources").finish_non_exhaustive()
+    }
+}
+
+impl Collector for Sources {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut figures = Figures(encoder);
+        let catalog = self.current.snapshot();
+        self.of_process(&mut figures)?;
+        self.of_catalog(&mut figures, &catalog)?;
+        of_requests(&mut figures, self.current.requests())?;
+        of_calls(&mut figures, &catalog)?;
+        of_load(&mut figures, &catalog, &self.current.held())?;
+        of_denials(&mut figures, &catalog)?;
+        self.traces.as_ref().map_or(Ok(()), |sent| of_traces(&mut figures, sent))?;
+        self.traffic.as_ref().map_or(Ok(()), |traffic| of_http(&mut figures, traffic))
+    }
+}
+
+impl Sources {
+    fn of_process(&self, figures: &mut Figures<'_>) -> fmt::Result {
+        figures.info("build", "The program that serves", &[("version", env!("CARGO_PKG_VERSION"))])?;
+        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        figures.standard("process_start_time", "When the process began to serve", Some(Unit::Seconds), started)?;
+        if let Some(bytes) = process::resident_bytes() {
+            figures.standard("process_resident_memory", "Memory of the process in RAM", Some(Unit::Bytes), bytes)?;
+        }
+        if let Some(count) = process::descriptors() {
+            figures.standard("process_open_fds", "Descriptors that the process has open", None, count)?;
+        }
+        figures.count("audit_failures", "Audit records that could not be made", self.sink.missing())?;
+        let dropped = self.log.lines_dropped();
+        figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
+    }
+
+    fn of_catalog(&self, figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+        figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
+        figures.gauge("components", "Components that are served", catalog.components().len())?;
+        figures.gauge("tools", "Tools that are served", catalog.tools().tools().len())?;
+        let quarantined = self.journal.quarantined().len();
+        figures.gauge(
+            "quarantined_components",
+            "Components that changed, and serve as the lock pins them",
+            quarantined,
+        )?;
+        let (replaced, refused) = self.journal.counts();
+        let reloads = [("replaced", replaced), ("refused", refused), ("unchanged", self.journal.unchanged())];
+        figures.counts(
+            "reloads",
+            "Looks at the manifest and its components, by what came of them",
+            reloads.map(|(outcome, count)| ([("outcome", outcome)], count)),
+        )
+    }
+}
+
+fn of_requests(figures: &mut Figures<'_>, requests: &Requests) -> fmt::Result {
+    let came = requests.came().map(|(method, era, count)| ([("method", Method::label(method)), ("era", era)], count));
+    figures.counts("requests", "Requests that came, calls of tools among them", came)?;
+    let errors: Vec<_> =
+        requests.errors().into_iter().map(|(method, code, count)| (method, code.to_string(), count)).collect();
+    let errors = errors
+        .iter()
+        .map(|(method, code, count)| ([("method", Method::label(*method)), ("code", code.as_str())], *count));
+    figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
+}
+
+fn of_calls(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+    let outcomes = catalog.offers().flat_map(|offer| {
+        let [tool, component] = of_tool(&offer);
+        offer.meters().outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
+    });
+    figures.counts("calls", "Calls of tools that ended, by how they ended", outcomes)?;
+    let fuel = catalog.offers().map(|offer| (of_tool(&offer), offer.meters().fuel()));
+    figures.counts("call_fuel", "Fuel that calls burned", fuel)?;
+    let spreads = || catalog.offers().map(|offer| (of_tool(&offer), offer.meters()));
+    let durations = spreads().map(|(labels, meters)| (labels, meters.durations()));
+    let meaning = "How long guests ran, waits for the host and the network included";
+    figures.spreads("call_duration", meaning, (Unit::Seconds, NANOS), durations)?;
+    let waits = spreads().map(|(labels, meters)| (labels, meters.waits()));
+    let meaning = "How long calls waited that found every place of their tool taken";
+    figures.spreads("call_wait", meaning, (Unit::Seconds, NANOS), waits)?;
+    let memory = spreads().map(|(labels, meters)| (labels, meters.memory()));
+    figures.spreads("call_memory_peak", "The most memory that a guest had at one time", (Unit::Bytes, 1.0), memory)
+}
+
+/// Calls that run and wait, those on earlier generations included.
+fn of_load(figures: &mut Figures<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> fmt::Result {
+    let mut seen = HashSet::new();
+    let mut loads: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
+    for offer in earlier.iter().chain([catalog]).flat_map(|catalog| catalog.offers()) {
+        if seen.insert(offer.places()) {
+            let (running, waiting) = offer.load();
+            let load = loads.entry((offer.component().name(), offer.own_name())).or_default();
+            *load = (load.0 + running, load.1 + waiting);
+        }
+    }
+    let of = |offer: &Offer<'_>| loads.get(&(offer.component().name(), offer.own_name())).copied().unwrap_or_default();
+    let running = catalog.offers().map(|offer| (of_tool(&offer), of(&offer).0));
+    figures.gauges("calls_running", "Calls that have a place of their tool", running)?;
+    let waiting = catalog.offers().map(|offer| (of_tool(&offer), of(&offer).1));
+    figures.gauges("calls_waiting", "Calls that wait for a place of their tool", waiting)
+}
+
+fn of_denials(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+    let denials = catalog.components().iter().flat_map(|component| {
+        let name = ("component", component.name());
+        component.denied().counts().map(move |(capability, count)| ([name, ("capability", capability.name())], count))
+    });
+    figures.counts("denials", "What guests asked for and no grant allows", denials)
+}
+
+fn of_traces(figures: &mut Figures<'_>, sent: &Sent) -> fmt::Result {
+    let ends = [("taken", sent.taken()), ("dropped", sent.dropped()), ("refused", sent.refused())];
+    figures.counts(
+        "spans",
+        "Spans of traces: taken by the collector, refused by it, or dropped since too many waited",
+        ends.map(|(end, count)| ([("outcome", end)], count)),
+    )?;
+    figures.gauge("spans_waiting", "Spans of traces that wait to be sent", sent.waiting())
+}
+
+fn of_http(figures: &mut Figures<'_>, traffic: &Traffic) -> fmt::Result {
+    let statuses: Vec<(String, u64)> = traffic.statuses().map(|(status, count)| (status.to_string(), count)).collect();
+    let responses = statuses.iter().map(|(status, count)| ([("status", status.as_str())], *count));
+    figures.counts("http_responses", "Requests over HTTP that were answered, by the status", responses)?;
+    let turned_away = traffic.turned_away();
+    figures.count("http_connections_refused", "Connections for which there was no room", turned_away)?;
+    let load = traffic.load();
+    figures.gauge("http_connections", "Connections that are open", load.connections)?;
+    figures.gauge("http_requests_in_progress", "Requests that are being answered", load.requests)?;
+    figures.gauge("http_streams", "Streams that stay open to tell clients of changes", load.streams)?;
+    figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
+}
+
+fn of_tool<'a>(offer: &Offer<'a>) -> OfTool<'a> {
+    [("tool", offer.tool().definition().name.as_str()), ("component", offer.component().name())]
+}
+
+/// Writes figures, one kind after the other.
+struct Figures<'a>(DescriptorEncoder<'a>);
+
+impl Figures<'_> {
+    fn info(&mut self, name: &str, meaning: &str, labels: &[(&str, &str); 1]) -> fmt::Result {
+        let name = named(name);
+        self.0.encode_descriptor(&name, meaning, None, MetricType::Info)?.encode_info(labels)
+    }
+
+    /// A gauge by a name that other programs have too.
+    fn standard(&mut self, name: &str, meaning: &str, unit: Option<Unit>, value: impl EncodeGaugeValue) -> fmt::Result {
+        self.0.encode_descriptor(name, meaning, unit.as_ref(), MetricType::Gauge)?.encode_gauge(&value)
+    }
+
+    fn gauge(&mut self, name: &str, meaning: &str, value: impl EncodeGaugeValue) -> fmt::Result {
+        self.standard(&named(name), meaning, None, value)
+    }
+
+    fn count(&mut self, name: &str, meaning: &str, value: u64) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, None, MetricType::Counter)?;
+        figure.encode_counter::<NoLabelSet, _, u64>(&value, None)
+    }
+
+    fn gauges<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        meaning: &str,
+        values: impl Iterator<Item = (L, usize)>,
+    ) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            figure.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    fn counts<L: EncodeLabelSet>(
+        &mut self,
+        name: &str,
+        meaning: &str,
+        values: impl IntoIterator<Item = (L, u64)>,
+    ) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, None, MetricType::Counter)?;
+        for (labels, value) in values {
+            figure.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
+        }
+        Ok(())
+    }
+
+    fn spreads<'m, L: EncodeLabelSet, const BOUNDS: usize>(
+        &mut self,
+        name: &str,
+        meaning: &str,
+        (unit, scale): (Unit, f64),
+        values: impl Iterator<Item = (L, &'m Spread<BOUNDS>)>,
+    ) -> fmt::Result {
+        let name = named(name);
+        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit), MetricType::Histogram)?;
+        for (labels, spread) in values {
+            let (ranges, sum) = spread.read();
+            let count = ranges.iter().map(|(_, count)| count).sum();
+            let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / scale);
+            let buckets: Vec<(f64, u64)> = ranges.into_iter().map(|(bound, count)| (scaled(bound), count)).collect();
+            let mut figure = figure.encode_family(&labels)?;
+            figure.encode_histogram::<NoLabelSet>(as_float(sum) / scale, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn named(name: &str) -> String {
+    format!("{PREFIX}_{name}")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what is written out has no more digits")]
+fn as_float(value: u64) -> f64 {
+    value as f64
+}

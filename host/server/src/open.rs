@@ -1,0 +1,248 @@
+//! A manifest on disk and the catalog it comes to: every command but `inspect` begins here. Must not hold: how problems are
+//! shown.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell_audit::Sink;
+use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
+use toolcell_sandbox::CacheError;
+
+use crate::catalog::{Basis, Builder, Built, Catalog, Process, Withheld, folder_of};
+use crate::error::StartError;
+use crate::file::read_bounded;
+use crate::lock::{self, Drift, Lock, LockError};
+use crate::machine::Machine;
+use crate::serve::open_audit;
+
+/// A manifest's text, by the name people know it.
+pub struct ManifestFile {
+    path: PathBuf,
+    name: String,
+    text: String,
+}
+
+/// How a manifest is opened.
+#[derive(Default)]
+pub struct OpenOptions<'a> {
+    /// Where compiled code is kept.
+    pub code: CodeCacheOptions,
+    /// Where the calls are recorded; nowhere by default.
+    pub records: Records<'a>,
+    /// True if only what the lock pins may be served: anything else is [`Refusal`]. False by default.
+    pub locked: bool,
+    /// Is told how many components are compiled.
+    pub progress: Option<&'a Progress<'a>>,
+}
+
+/// Where calls are recorded.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Records<'a> {
+    /// Nowhere, whatever the manifest says: for commands that do not serve.
+    #[default]
+    Nowhere,
+    /// In this file, or else in the manifest's.
+    In(Option<&'a Path>),
+}
+
+/// Is told how many of how many components are compiled: none at first.
+pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// Where compiled code is kept.
+#[derive(Clone, Debug, Default)]
+pub struct CodeCacheOptions {
+    /// In this folder; `None`: in the user's cache folder.
+    pub folder: Option<PathBuf>,
+    /// Nowhere.
+    pub off: bool,
+}
+
+/// A remark on the start that nobody has to act on.
+#[derive(Debug)]
+pub enum Note {
+    /// A process was stopped while it kept code; so many drafts of it were removed.
+    CodeDraftsRemoved(usize),
+    /// Compiled code is not kept.
+    CodeNotKept(CacheError),
+}
+
+/// What a manifest came to.
+pub struct Opened {
+    /// The manifest's text.
+    pub file: ManifestFile,
+    /// Everything wrong with it, warnings included, in the order of the text.
+    pub problems: Vec<Diagnostic>,
+    /// The tools that can be served, where nothing is wrong.
+    pub ready: Option<Ready>,
+    /// Why nothing can be served though the manifest may be good.
+    pub refusal: Option<Refusal>,
+}
+
+/// Why nothing can be served, besides the manifest's own problems.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The audit cannot be opened: one sentence.
+    Audit(String),
+    /// There is no lock file here, and nothing else may be served.
+    NoLock(PathBuf),
+    /// The lock file is broken.
+    Lock(LockError),
+    /// These components are not what this lock file pins.
+    Drift {
+        /// The lock file.
+        lock: PathBuf,
+        /// The components.
+        drifts: Vec<Drift>,
+    },
+}
+
+/// A checked manifest, its tools, and the machine they run on.
+pub struct Ready {
+    /// The manifest's digest, path and name are its file's.
+    pub(crate) opened: OpenedAs,
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Its tools.
+    pub catalog: Catalog,
+    /// The threads and the engine that run them.
+    pub machine: Machine,
+    /// Where their calls are recorded.
+    pub sink: Arc<Sink>,
+    /// Builds further generations of them.
+    pub builder: Builder,
+}
+
+/// How a manifest was opened that is served later.
+pub(crate) struct OpenedAs {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+    pub(crate) digest: toolcell_sandbox::Digest,
+    pub(crate) locked: bool,
+}
+
+impl ManifestFile {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
+        Ok(Self { path: path.to_owned(), name, text })
+    }
+
+    /// For diagnostics.
+    pub fn source(&self) -> Source<'_> {
+        Source { name: &self.name, text: &self.text }
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path as it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Parses it, opens the audit and loads every component; where only a lock is served, those alone that it pins.
+    ///
+    /// # Errors
+    /// The machine is at fault. Problems of the manifest are in [`Opened`].
+    pub fn open(self, options: &OpenOptions<'_>) -> Result<Opened, StartError> {
+        let locked = match options.locked.then(|| locked(&self.path)).transpose() {
+            Ok(locked) => locked,
+            Err(refusal) => return Ok(self.refused(Vec::new(), Some(refusal))),
+        };
+        let (manifest, mut problems) = match parse(&self.source()) {
+            Ok(parsed) => (parsed.manifest, parsed.warnings),
+            Err(problems) => return Ok(self.refused(problems, None)),
+        };
+        let folder = folder_of(&self.path);
+        let sink = match options.records {
+            Records::Nowhere => Ok(Sink::disabled()),
+            Records::In(file) => open_audit(file, manifest.audit(), &folder),
+        };
+        let sink = match sink {
+            Ok(sink) => Arc::new(sink),
+            Err(problem) => return Ok(self.refused(problems, Some(Refusal::Audit(problem)))),
+        };
+        let machine = Machine::start(&options.code, Some(manifest.server()))?;
+        let total = manifest.components().len();
+        let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
+        tell(0);
+        let process = Process::new(&self.path, sink.path(), &options.code);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).of_process(process);
+        let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
+        let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
+        problems.extend(more);
+        problems.sort_by_key(|problem| problem.span().map(|span| span.start));
+        let Some(catalog) = catalog else { return Ok(self.refused(problems, None)) };
+        if let Some(locked) = &locked {
+            let drifts = drifts(locked, &catalog, &withheld);
+            if !drifts.is_empty() {
+                let lock = lock::path_beside(&self.path);
+                return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
+            }
+        }
+        let opened = OpenedAs {
+            path: self.path.clone(),
+            name: self.name.clone(),
+            digest: toolcell_sandbox::Digest::of(self.text.as_bytes()),
+            locked: options.locked,
+        };
+        let ready = Ready { opened, manifest, catalog, machine, sink, builder };
+        Ok(Opened { file: self, problems, ready: Some(ready), refusal: None })
+    }
+
+    fn refused(self, problems: Vec<Diagnostic>, refusal: Option<Refusal>) -> Opened {
+        Opened { file: self, problems, ready: None, refusal }
+    }
+}
+
+/// The lock beside this manifest.
+fn locked(manifest: &Path) -> Result<Lock, Refusal> {
+    let path = lock::path_beside(manifest);
+    match lock::read(&path) {
+        Ok(Some(locked)) => Ok(locked),
+        Ok(None) => Err(Refusal::NoLock(path)),
+        Err(error) => Err(Refusal::Lock(error)),
+    }
+}
+
+/// The components that are not what the lock pins. Those that were withheld come first: nothing has looked into them.
+fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift> {
+    let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
+    let unread =
+        withheld.iter().map(|held| lock::withheld(locked, &held.name, (&held.digest, held.bytes.len() as u64)));
+    let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
+    unread.chain(drifts).collect()
+}
+
+impl Opened {
+    /// The number of errors and warnings, in words.
+    pub fn summary(&self) -> String {
+        summary(&self.problems)
+    }
+}
+
+/// The number of errors and warnings among these, in words.
+pub(crate) fn summary(problems: &[Diagnostic]) -> String {
+    let count = |severity| problems.iter().filter(|problem| problem.severity() == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let words = |count: usize, word: &str| match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    };
+    match (errors, warnings) {
+        (_, 0) => words(errors, "error"),
+        (0, _) => words(warnings, "warning"),
+        _ => format!("{}, {}", words(errors, "error"), words(warnings, "warning")),
+    }
+}

@@ -1,0 +1,163 @@
+//! How two catalogs differ, in the names that people know: components and tools.
+use std::sync::Arc;
+
+use toolcell_mcp::Catalog as _;
+
+use crate::catalog::{Catalog, LoadedComponent};
+
+/// Names shown of one kind; more are counted.
+const NAMES_SHOWN_MAX: usize = 8;
+
+/// What became of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Added,
+    Removed,
+    /// Other bytes.
+    Code,
+    /// The manifest says something else of it.
+    Policy,
+    CodeAndPolicy,
+    /// Others may call its tools.
+    Callers,
+    /// What it may reach was made ready anew: a file or a variable that the manifest names may be another one.
+    Reach,
+}
+
+/// How one catalog differs from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// The components that are not the same, by name.
+    pub components: Vec<(String, Change)>,
+    /// The rules for callers that are not the same, by name.
+    pub callers: Vec<String>,
+    /// Tools that are new, as clients see them.
+    pub tools_added: Vec<String>,
+    /// Tools that are gone.
+    pub tools_removed: Vec<String>,
+    /// Tools that are defined otherwise.
+    pub tools_changed: Vec<String>,
+}
+
+impl Change {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Removed => "removed",
+            Self::Code => "new code",
+            Self::Policy => "new policy",
+            Self::CodeAndPolicy => "new code and policy",
+            Self::Callers => "other callers",
+            Self::Reach => "what it reaches, looked at anew",
+        }
+    }
+
+    fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
+        match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
+            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Reach),
+            (false, true) => Some(Self::Code),
+            (true, false) => Some(Self::Policy),
+            (false, false) => Some(Self::CodeAndPolicy),
+        }
+    }
+}
+
+impl Difference {
+    /// From the old one to the new one.
+    pub fn between(old: &Catalog, new: &Catalog) -> Self {
+        let mut components = Vec::new();
+        for component in new.components() {
+            let change = match old.component(component.name()) {
+                None => Some(Change::Added),
+                Some(before) => Change::between(before, component)
+                    .or_else(|| (called_by(old, before) != called_by(new, component)).then_some(Change::Callers)),
+            };
+            components.extend(change.map(|change| (component.name().to_owned(), change)));
+        }
+        let gone = old.components().iter().filter(|component| new.component(component.name()).is_none());
+        components.extend(gone.map(|component| (component.name().to_owned(), Change::Removed)));
+        let callers = new.callers().differing(old.callers()).into_iter().map(str::to_owned).collect();
+        let mut difference = Self { components, callers, ..Self::default() };
+        for tool in new.tools().tools() {
+            let name = &tool.definition().name;
+            match old.tools().find(name) {
+                None => difference.tools_added.push(name.clone()),
+                Some((_, before)) if before.definition() != tool.definition() => {
+                    difference.tools_changed.push(name.clone());
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = old.tools().tools().iter().map(|tool| &tool.definition().name);
+        difference.tools_removed = gone.filter(|name| new.tools().find(name).is_none()).cloned().collect();
+        difference
+    }
+
+    /// Whether the two are made of the very same components in the same order, for the same callers.
+    pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
+        let same_callers = old.callers().canonical() == new.callers().canonical()
+            && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
+        if !same_callers {
+            return false;
+        }
+        let (old, new) = (old.components(), new.components());
+        old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> String {
+        let components: Vec<String> =
+            self.components.iter().map(|(name, change)| format!("{name}: {}", change.words())).collect();
+        let mut parts = Vec::new();
+        if !components.is_empty() {
+            parts.push(listed(&components));
+        }
+        for (names, what) in [
+            (&self.callers, "rules for callers changed"),
+            (&self.tools_added, "tools added"),
+            (&self.tools_removed, "tools removed"),
+            (&self.tools_changed, "tools defined otherwise"),
+        ] {
+            if !names.is_empty() {
+                parts.push(format!("{what}: {}", listed(names)));
+            }
+        }
+        if parts.is_empty() { "the order of components".to_owned() } else { parts.join("; ") }
+    }
+}
+
+/// Who may call each tool of a component, in words.
+fn called_by(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Vec<(String, Option<Vec<String>>)> {
+    let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
+    own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()
+}
+
+fn listed(names: &[String]) -> String {
+    let shown = names.get(..NAMES_SHOWN_MAX).unwrap_or(names).join(", ");
+    match names.len().saturating_sub(NAMES_SHOWN_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_names_components_and_tools_and_counts_the_rest() {
+        let names = |prefix: &str, count: usize| (1..=count).map(|number| format!("{prefix}{number}")).collect();
+        let difference = Difference {
+            components: vec![("echo".to_owned(), Change::Code), ("chart".to_owned(), Change::Removed)],
+            callers: names("c", 1),
+            tools_added: names("a", 10),
+            tools_removed: names("r", 1),
+            tools_changed: Vec::new(),
+        };
+        assert_eq!(
+            difference.summary(),
+            "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1"
+        );
+        assert_eq!(Difference::default().summary(), "the order of components");
+    }
+}

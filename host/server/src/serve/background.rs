@@ -1,0 +1,126 @@
+//! What goes on beside the serving: reloading, the control socket, signals. Must not hold: how clients are served.
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use tokio::runtime::Handle;
+use toolcell_policy::Manifest;
+
+use super::{ServerOptions, Serving};
+use crate::catalog::{Builder, folder_of};
+use crate::control::{Control, ControlSocket, Subject};
+use crate::error::{StartError, StepExt as _};
+use crate::lock;
+use crate::reload::{Driver, Files, Orders, Reloader, Setup, Watcher};
+
+/// What serving began with.
+pub(super) struct Beginning {
+    /// The manifest.
+    pub(super) manifest: Manifest,
+    /// Builds further generations.
+    pub(super) builder: Builder,
+    /// When the manifest began to be read.
+    pub(super) began: SystemTime,
+}
+
+/// All of it. The first field ends first when this is dropped: each gives orders to the next.
+pub(super) struct Background {
+    _control: Option<Control>,
+    _watcher: Watcher,
+    _driver: Driver,
+}
+
+impl Background {
+    /// Starts all of it, and gives a way to order reloads. `stop` ends the serving.
+    pub(super) fn start(
+        options: &ServerOptions,
+        serving: &Serving,
+        beginning: Beginning,
+        stop: Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<(Self, Orders), StartError> {
+        let (files, others) = Files::new().step("no pipe for the files that are watched")?;
+        let Beginning { manifest, builder, began } = beginning;
+        let setup = setup(serving, (manifest, builder), &files);
+        let base = folder_of(&serving.opened.path);
+        let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
+        let base = base.canonicalize().step("the manifest's folder is gone")?;
+        let (orders, inbox) = Driver::channel();
+        let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
+        let watched = (files.clone(), others);
+        let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
+        // A change while it was read would go unseen: the files are looked at once more.
+        if files.changed_since(began) {
+            orders.files();
+        }
+        let control = control(options, serving, began, &orders)?;
+        if options.signals {
+            heed_signals(serving.machine.runtime.handle(), stop, orders.clone())?;
+        }
+        Ok((Self { _control: control, _watcher: watcher, _driver: driver }, orders))
+    }
+}
+
+fn setup(serving: &Serving, (manifest, builder): (Manifest, Builder), files: &Files) -> Setup {
+    let path = &serving.opened.path;
+    Setup {
+        manifest_path: path.clone(),
+        manifest,
+        builder,
+        current: Arc::clone(&serving.current),
+        server: Arc::clone(&serving.server),
+        sink: Arc::clone(&serving.sink),
+        journal: Arc::clone(&serving.journal),
+        files: files.clone(),
+        lock: serving.opened.locked.then(|| lock::path_beside(path)),
+    }
+}
+
+/// The control socket. A path that the options name must be had. Without the usual one it is served all the same.
+fn control(
+    options: &ServerOptions,
+    serving: &Serving,
+    began: SystemTime,
+    orders: &Orders,
+) -> Result<Option<Control>, StartError> {
+    let path = &serving.opened.path;
+    let subject = Subject {
+        manifest: path.clone(),
+        current: Arc::clone(&serving.current),
+        journal: Arc::clone(&serving.journal),
+        started: (Instant::now(), began),
+        locked: serving.opened.locked,
+        log: Arc::clone(&serving.log),
+        build: options.build.clone(),
+    };
+    let runtime = serving.machine.runtime.handle();
+    match Control::start(runtime, (&options.control, path), subject, orders.clone()) {
+        Err(problem) if matches!(options.control, ControlSocket::At(_)) => {
+            Err(StartError::refused(format!("the control socket: {problem}")))
+        }
+        Err(problem) => {
+            tracing::warn!("no control socket, so no `toolcell status` and `toolcell reload`: {problem}");
+            Ok(None)
+        }
+        Ok(control) => Ok(control),
+    }
+}
+
+/// SIGTERM and SIGINT end the serving; calls that run are finished first. SIGHUP reloads.
+fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let _inside = runtime.enter();
+    let mut terminated = signal(SignalKind::terminate()).step("SIGTERM cannot be handled")?;
+    let mut interrupted = signal(SignalKind::interrupt()).step("SIGINT cannot be handled")?;
+    let mut hung_up = signal(SignalKind::hangup()).step("SIGHUP cannot be handled")?;
+    drop(runtime.spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminated.recv() => break,
+                _ = interrupted.recv() => break,
+                _ = hung_up.recv() => orders.hangup(),
+            }
+        }
+        stop();
+    }));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! How clients reach the server: stdin and stdout, or HTTP. Must not hold: what goes on beside the serving.
+use std::path::Path;
+use std::sync::Arc;
+
+use toolcell_mcp::http as web;
+use toolcell_mcp::stdio::{self, End, Shutdown, StdioOptions};
+use toolcell_policy::Manifest;
+
+use super::{ServerOptions, Serving, TransportOptions};
+use crate::catalog::folder_of;
+use crate::error::{StartError, StepExt as _};
+use crate::http::{self, Bound};
+use crate::machine::Machine;
+
+/// How clients reach the server.
+pub(super) enum Transport {
+    Stdio { options: StdioOptions, shutdown: Shutdown },
+    Http { bound: Box<Bound>, shutdown: web::Shutdown },
+}
+
+impl Transport {
+    /// Opens the transport of these options. Paths are relative to this manifest.
+    pub(super) fn open(
+        path: &Path,
+        options: &ServerOptions,
+        manifest: &Manifest,
+        machine: &Machine,
+    ) -> Result<Self, StartError> {
+        let TransportOptions::Http(address) = &options.transport else {
+            let mut options = StdioOptions::of_process().step("stdin or stdout is closed")?;
+            options.line_bytes_max = manifest.server().line_bytes_max();
+            let shutdown = Shutdown::new().step("no pipe to end the serving by")?;
+            return Ok(Self::Stdio { options, shutdown });
+        };
+        let folder = folder_of(path);
+        let at = (folder.as_path(), machine.runtime.handle());
+        let bound = http::open(address, manifest, options.insecure_public, at)
+            .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
+        Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
+    }
+
+    /// The endpoint at each socket, for people.
+    pub(super) fn endpoints(&self) -> &[String] {
+        match self {
+            Self::Stdio { .. } => &[],
+            Self::Http { bound, .. } => &bound.endpoints,
+        }
+    }
+
+    /// Its name in OpenTelemetry.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "pipe",
+            Self::Http { .. } => "tcp",
+        }
+    }
+
+    /// Its counters, where it is HTTP.
+    pub(super) fn traffic(&self) -> Option<Arc<web::Traffic>> {
+        match self {
+            Self::Stdio { .. } => None,
+            Self::Http { bound, .. } => Some(Arc::clone(&bound.options.traffic)),
+        }
+    }
+
+    /// Ends the serving when called.
+    pub(super) fn stop(&self) -> Arc<dyn Fn() + Send + Sync> {
+        match self {
+            Self::Stdio { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Arc::new(move || shutdown.begin())
+            }
+            Self::Http { shutdown, .. } => {
+                let shutdown = shutdown.clone();
+                Arc::new(move || shutdown.begin())
+            }
+        }
+    }
+
+    /// Serves until the input ends or a signal comes.
+    pub(super) fn serve(self, serving: &Serving) -> Result<End, stdio::StdioError> {
+        let Serving { server, machine, log, .. } = serving;
+        match self {
+            Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
+            Self::Http { bound, shutdown } => {
+                let Bound { options, endpoints, asks_for_tokens, guard } = *bound;
+                for endpoint in endpoints {
+                    let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
+                    log.announce(&format!("serving {whom} at {endpoint}"));
+                }
+                let executor = machine.workers.executor();
+                machine.runtime.block_on(web::serve(server, options, executor, &shutdown));
+                drop(guard);
+                Ok(End::Shutdown)
+            }
+        }
+    }
+}

@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::native::Native;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Measures toolcell over stdio and HTTP, beside a bare pipe, a spawned process and a server of the official SDK.
 
@@ -28,7 +28,7 @@ Environment:
   NO_COLOR         no colours, on a terminal too
 ";
 
-/// What the command line asks for.
+/// The command line's request.
 pub enum Asked {
     /// Be the other end of a baseline.
     Native(Native),
@@ -38,7 +38,7 @@ pub enum Asked {
     Measure(Options),
 }
 
-/// How to measure.
+/// The way to measure.
 pub struct Options {
     /// Few rounds, no verdicts.
     pub quick: bool,
@@ -51,7 +51,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether the measurement of this name is wanted.
+    /// True where the measurement of this name is wanted.
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }
@@ -67,7 +67,7 @@ impl Options {
         if self.quick { quick } else { full }
     }
 
-    /// How long one measurement may take: many times what it needs, so that a host that hangs ends
+    /// The longest time of one measurement: many times what it needs, so that a host that hangs ends
     /// the run.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(if self.quick { 120 } else { 600 })

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::goals::{self, Measured};
 use crate::machine::Machine;
 
-/// What a column of figures is called.
+/// The names of a column of figures.
 #[derive(Clone, Copy)]
 pub struct Column {
     /// In JSON, with its unit.
@@ -22,7 +22,7 @@ pub struct Column {
 /// The figures of one thing that was measured, in the order of the columns. What was not measured
 /// is `None`.
 pub struct Row {
-    /// What was measured.
+    /// The thing that was measured.
     pub name: String,
     /// The figures.
     pub values: Vec<Option<f64>>,
@@ -30,11 +30,11 @@ pub struct Row {
 
 /// One table, and the figures in it that a goal asks for.
 pub struct Section {
-    /// What it shows.
+    /// The heading.
     pub title: &'static str,
-    /// How to read it.
+    /// A word on reading it.
     pub note: String,
-    /// What its figures are.
+    /// The names of its figures.
     pub columns: &'static [Column],
     /// Its lines.
     pub rows: Vec<Row>,
@@ -183,7 +183,7 @@ fn align(text: &mut String, lines: &[Vec<String>], left: usize, paint: Paint) {
     }
 }
 
-/// Writes lines of cells as a table of Markdown: the first column flush left, the others flush right.
+/// Writes lines of cells as a table of Markdown, the first column flush left, others flush right.
 fn grid(text: &mut String, lines: &[Vec<String>]) {
     for (at, line) in lines.iter().enumerate() {
         let cells: Vec<String> = line.iter().map(|cell| escaped(cell.trim())).collect();

@@ -67,8 +67,8 @@ impl Options {
         if self.quick { quick } else { full }
     }
 
-    /// The longest time of one measurement: many times what it needs, so that a host that hangs ends
-    /// the run.
+    /// The longest time of one measurement: many times what it needs, so that a host that hangs
+    /// ends the run.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(if self.quick { 120 } else { 600 })
     }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Prints the path of an nginx: the machine's, or one of the Debian package, unpacked into the cache without being installed.
+# Prints the path of an nginx: the machine's, or else that of the Debian package, which is unpacked
+# into the cache and not installed.
 #
-# Ends with 3, and says why on stderr, where neither can be had. The cache is
+# If neither can be had, says why on stderr and ends with 3. The cache is
 # ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/nginx.
 set -eu
 
@@ -13,7 +14,7 @@ unfinished=
 trap '[ -z "$unfinished" ] || rm -rf "$unfinished"' EXIT
 trap 'exit 1' INT TERM
 
-# runs PATH: whether it is there and finds its libraries
+# runs PATH: succeeds if the program exists and finds its libraries
 runs() { [ -x "$1" ] && "$1" -v 2>/dev/null; }
 
 cannot() {
@@ -28,7 +29,7 @@ if ! runs "$nginx"; then
     echo "nginx: getting Debian's package into $cache (once)" >&2
     mkdir -p "$(dirname "$cache")"
     unfinished=$(mktemp -d "$cache.XXXXXX")
-    # A list of packages that is older than the archive names files that are gone; an own one needs no rights.
+    # A package list older than the archive names files that no longer exist. A list in this folder needs no root.
     mkdir -p "$unfinished/lists/partial" "$unfinished/cache/archives/partial"
     get() { (cd "$unfinished" && apt-get -qq "$@" >&2); }
     get download nginx || {
@@ -38,7 +39,7 @@ if ! runs "$nginx"; then
     dpkg -x "$unfinished"/nginx_*.deb "$unfinished" || cannot "the package cannot be unpacked"
     rm -rf "$unfinished"/*.deb "$unfinished/lists" "$unfinished/cache"
     runs "$unfinished/usr/sbin/nginx" || cannot "Debian's nginx does not run here: $("$unfinished/usr/sbin/nginx" -v 2>&1 || true)"
-    # Where another run was faster, its folder stays.
+    # If another run was faster, its folder stays.
     [ -d "$cache" ] || mv -T "$unfinished" "$cache" 2>/dev/null || rm -rf "$unfinished"
 fi
 echo "$nginx"

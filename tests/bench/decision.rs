@@ -1,5 +1,5 @@
-//! What the policy takes to decide on a request. It is pure, so this program asks it itself:
-//! nothing else is near.
+//! The cost of one policy decision on a request. The policy is pure, so this program calls it in
+//! process, with nothing around it.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,13 +15,13 @@ use crate::samples::Samples;
 /// Rules of the tool.
 const RULES: usize = 100;
 
-/// Decisions of a round: as long as several hundred clocks' steps.
+/// Decisions in a round. A round lasts several hundred ticks of the clock.
 const DECISIONS: u32 = 1_000;
 
-/// What is asked: a method, a scheme, an authority, a target, and whether it is allowed.
+/// A request as a method, a scheme, an authority and a target, and true if it is allowed.
 type Asked = (&'static str, [&'static str; 4], bool);
 
-/// What a guest may ask: the last rule allows the first, none the others.
+/// Requests of a guest. The last rule allows the first request; no rule allows the others.
 const ASKED: [Asked; 3] = [
     ("allowed by the last rule", ["GET", "https", "api99.example.com", "/v1/berlin/now"], true),
     ("denied for its path", ["GET", "https", "api99.example.com", "/v2/berlin/now"], false),

@@ -1,6 +1,6 @@
 //! An HTTP request that a guest makes, beside the same request of a plain client to the same
-//! server. What the call itself takes is no part of it: it is the difference between calls that
-//! make more requests and calls that make fewer.
+//! server. The cost of the call itself is left out: calls with more requests are compared with
+//! calls with fewer.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::report::{Column, Row, Section};
 use crate::samples::Samples;
 use crate::serving::Serving;
 
-/// Requests over a kept connection of one call, beside the first, which makes it.
+/// Requests of one call over a kept connection, besides the first, which opens it.
 const KEPT: usize = 32;
 
 const COLUMNS: &[Column] = &[
@@ -30,7 +30,7 @@ GET of 1 KiB over HTTP/1.1 from a server on loopback, in a process of its own. h
 a guest's: the median of calls with 1 request less that of calls with 0 (new), and of calls with 33 less 1, by 32 (kept): rule,
 address check, secrets, limits and time bounds, the guest's own work on it. ×: the median over rounds of the ratio in a round.";
 
-/// What was seen of one way to ask.
+/// Samples of requests made in one way.
 #[derive(Default)]
 struct Seen {
     p50: Samples,
@@ -78,7 +78,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// The median, in µs, of what that many take.
+/// The median cost of that many requests, in µs.
 fn median(calls: usize, mut ask: impl FnMut(u64) -> anyhow::Result<Duration>) -> anyhow::Result<f64> {
     let mut took = Samples::default();
     for id in (0_u64..).take(calls) {

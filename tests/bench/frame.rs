@@ -1,5 +1,5 @@
-//! The frames of the benchmark: requests as bytes, and what a right answer to each is. One request,
-//! one id, one text: an answer that belongs to another call is seen.
+//! The frames of the benchmark: requests as bytes, and a check of each answer. Each request has its
+//! own id and its own text, so an answer that belongs to another call is noticed.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -9,28 +9,28 @@ use serde::Deserialize;
 use serde_json::Value;
 use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION};
 
-/// How a request says which protocol it speaks.
+/// The protocol era of a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// After an `initialize` handshake; requests say nothing.
+    /// After an `initialize` handshake. Requests do not name the protocol.
     Legacy,
-    /// No handshake; every request says it.
+    /// No handshake. Every request names the protocol.
     Modern,
 }
 
-/// A tool that gives back what it is given.
+/// A tool that returns its input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// 5 KB, no imports, gives back its arguments as JSON text.
+    /// 5 KB, no imports. Returns its arguments as JSON text.
     Tiny,
-    /// Rust with its standard library: parses its arguments, gives back their `text`.
+    /// Rust with its standard library. Parses its arguments and returns their `text`.
     Echo,
 }
 
-/// Something to ask.
+/// A request to make.
 #[derive(Clone, Copy)]
 pub enum Ask {
-    /// The line of a legacy call of `echo`, which comes back as it is: for the baselines.
+    /// The line of a legacy call of `echo`, which the baselines return as it is.
     Line,
     /// `ping`.
     Ping,
@@ -38,21 +38,21 @@ pub enum Ask {
     List,
     /// `tools/call`.
     Call(Tool, Era),
-    /// A legacy `tools/call` of a tool of this name, which gives its text back somewhere in its
-    /// own. Its server may tell of other things before it answers.
+    /// A legacy `tools/call` of a tool of this name. Its answer contains the call's text. Its
+    /// server may send notifications before it answers.
     Named(&'static str),
-    /// A legacy `tools/call` of `http_again`, which asks the server on this port that many times
-    /// and says how often it was answered.
+    /// A legacy `tools/call` of `http_again`. It asks the server on this port that many times and
+    /// says how many answers it got.
     Fetch {
-        /// Requests, one after another.
+        /// Number of requests, one after another.
         times: usize,
-        /// Of a server on 127.0.0.1.
+        /// The server's port on 127.0.0.1.
         port: u16,
     },
 }
 
 impl Tool {
-    /// Its name, and that of its component.
+    /// The tool's name, which is also its component's.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tiny => "tiny",
@@ -60,7 +60,7 @@ impl Tool {
         }
     }
 
-    /// Whether this is the text it answers the call of this id with.
+    /// True if the tool answers the call of this id with this text.
     fn has_answered(self, id: u64, text: &str) -> bool {
         let said = match self {
             Self::Tiny => text.strip_prefix("{\"text\":\"").and_then(|rest| rest.strip_suffix("\"}")),
@@ -70,27 +70,27 @@ impl Tool {
     }
 }
 
-/// Whether what the call of this id said stands in this text, and no longer number.
+/// True if this text contains the text of the call with this id, not followed by a further digit.
 fn has_within(id: u64, text: &str) -> bool {
     let said = format!("{WORDS}{id}");
     text.split_once(&said).is_some_and(|(_, rest)| !rest.starts_with(|next: char| next.is_ascii_digit()))
 }
 
-/// What every call says before its number: as long as a short sentence, with something that needs
-/// escaping in no encoding.
+/// The text of every call, before its number. It is as long as a short sentence, and no encoding
+/// needs to escape any of it.
 const WORDS: &str = "the quick brown fox jumps over call ";
 
-/// What is asked of an HTTP server, so that its answer has [`FETCHED_BYTES`].
+/// A path at the HTTP server whose response has [`FETCHED_BYTES`].
 pub const FETCHED_PATH: &str = "/bytes/1024";
 
-/// Bytes of the body of such an answer: a small document.
+/// Bytes of such a response's body: a small document.
 pub const FETCHED_BYTES: usize = 1024;
 
 impl Ask {
     /// Appends the request with this id, as one line.
     ///
     /// # Errors
-    /// None that a growing buffer has.
+    /// None but those of a buffer that grows.
     pub fn write(self, id: u64, line: &mut Vec<u8>) -> anyhow::Result<()> {
         write!(line, r#"{{"jsonrpc":"2.0","id":{id},"method":"#)?;
         match self {
@@ -108,9 +108,8 @@ impl Ask {
         Ok(())
     }
 
-    /// True if this line, which came before the answer, is one to pass over: a notification of
-    /// another server. Of the subjects that are this project's own, none is expected while calls
-    /// are answered.
+    /// True if this line, which came before the answer, may be skipped: a notification of another
+    /// server. This project's own subjects send none while they answer calls.
     pub fn passes_over(self, line: &[u8]) -> bool {
         matches!(self, Self::Named(_)) && Reply::read(line).is_ok_and(|reply| reply.is_told())
     }
@@ -118,7 +117,7 @@ impl Ask {
     /// Checks that this line is the right answer to the request with this id.
     ///
     /// # Errors
-    /// It is not.
+    /// The answer is wrong.
     pub fn check(self, id: u64, line: &[u8]) -> anyhow::Result<()> {
         if matches!(self, Self::Line) {
             let mut sent = Vec::with_capacity(line.len());
@@ -131,10 +130,11 @@ impl Ask {
         self.check_reply(id, &reply).with_context(|| lossy(line).into_owned())
     }
 
-    /// Checks that a reply of this id, which the caller has looked at, is right.
+    /// Checks that a reply that the caller has read is the right answer to the request with this
+    /// id.
     ///
     /// # Errors
-    /// It is not.
+    /// The answer is wrong.
     pub fn check_reply(self, id: u64, reply: &Reply<'_>) -> anyhow::Result<()> {
         let result = reply.result.as_ref().context("the answer is an error")?;
         match self {
@@ -198,7 +198,7 @@ pub fn legacy_call(id: u64, tool: &str) -> Vec<u8> {
     line(&serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
 }
 
-/// What follows the answer to [`initialize`].
+/// The notification that a client sends after the answer to [`initialize`].
 pub fn initialized() -> Vec<u8> {
     line(&serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
 }
@@ -211,12 +211,12 @@ fn lossy(line: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line))
 }
 
-/// What the benchmark looks at of a frame that came.
+/// The parts of a received frame that the benchmark uses.
 #[derive(Debug, Deserialize)]
 pub struct Reply<'a> {
-    /// The id, where it is a reply to a request of ours.
+    /// The id, if the frame is a reply to one of our requests.
     pub id: Option<u64>,
-    /// What is asked for or told, where it is no reply.
+    /// The method of a request or a notification; `None` in a reply.
     #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -227,17 +227,17 @@ impl<'a> Reply<'a> {
     /// Reads a line.
     ///
     /// # Errors
-    /// It is no such frame.
+    /// The line is not such a frame.
     pub fn read(line: &'a [u8]) -> anyhow::Result<Self> {
         serde_json::from_slice(line).with_context(|| format!("not a frame: {:?}", lossy(line)))
     }
 
-    /// True if the server tells something unasked, as it may at any time.
+    /// True if this is a notification. The server may send one at any time.
     pub fn is_told(&self) -> bool {
         self.id.is_none() && self.method.is_some()
     }
 
-    /// True if it is told that the list of tools is another one now.
+    /// True if this notification says that the list of tools has changed.
     pub fn is_list_changed(&self) -> bool {
         self.method.as_deref() == Some("notifications/tools/list_changed")
     }

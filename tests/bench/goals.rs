@@ -1,33 +1,33 @@
-//! The goals, and how far what was measured is from them. A goal has a row only if this run
+//! The goals, and how far the measured figures are from them. A goal has a row only if this run
 //! measured it.
 
 use serde_json::{Value, json};
 
-/// How a verdict begins where the goal is met.
+/// Beginning of a verdict on a goal that is met.
 pub const MET: &str = "met";
 
-/// How a verdict begins where it is not.
+/// Beginning of a verdict on a goal that is missed.
 pub const MISSED: &str = "missed by";
 
-/// A figure that a goal is set for. In the order of the table.
+/// A figure that a goal is set for. The variants are in the order of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Serial calls of `echo` on instances made when they come, p50 above the bare pipe's, in µs;
-    /// threads where the scheduler puts them.
+    /// Serial calls of `echo` on instances made when a call comes: p50 above the bare pipe's, in
+    /// µs. The scheduler places the threads.
     EchoAboveBare,
-    /// The same on instances that wait for a call.
+    /// `EchoAboveBare`, on instances that wait for a call.
     PrewarmedAboveBare,
-    /// The same, with client and server on one CPU.
+    /// `EchoAboveBare`, with client and server on one CPU.
     EchoOnOneCpu,
-    /// The same, with client and server on a CPU each.
+    /// `EchoAboveBare`, with client and server on a CPU each.
     EchoOnTwoCpus,
-    /// Calls of prewarmed `echo`, with client and server on a CPU each.
+    /// `PrewarmedAboveBare`, with client and server on a CPU each.
     PrewarmedOnTwoCpus,
     /// Pipelined calls of `echo`, in calls/s.
     EchoPipelined,
     /// Pipelined calls of `tiny`, in calls/s.
     TinyPipelined,
-    /// Start to first answer with 50 tools that are compiled, p50 in ms.
+    /// From the start to the first answer with 50 tools that are compiled already, p50 in ms.
     StartOfFifty,
     /// `ping` while loops run, p99 in ms.
     PingUnderLoops,
@@ -39,62 +39,65 @@ pub enum Goal {
     HundredTools,
     /// From saving a component of 50 KB to the notification at the client, p50 in ms.
     SaveToNotification,
-    /// Calls 1 ms apart while 10 MB are reloaded, p99 beside the same calls before.
+    /// Calls 1 ms apart while 10 MB are reloaded: p99, as a multiple of the p99 of such calls
+    /// before.
     PacedBesideReload,
-    /// The same, one after another.
+    /// Calls one after another while 10 MB are reloaded: p99, as a multiple of the p99 of such
+    /// calls before.
     SerialBesideReload,
     /// A call of a tool with many grants, p50 above the same call with none, in µs.
     GrantsAboveNone,
     /// One decision on a request with 100 rules, in µs.
     Decision,
-    /// A request on a connection of its own through the host, as often as long as a plain client's.
+    /// A request through the host on a new connection: time as a multiple of a plain client's.
     FetchOnNew,
-    /// The same on a connection that carried others.
+    /// A request through the host on a connection that carried others: time as a multiple of a
+    /// plain client's.
     FetchOnKept,
     /// Calls of a Rust guest over HTTP with 64 connections, in requests/s.
     HttpCalls,
-    /// The same, p99 in ms.
+    /// Calls of a Rust guest over HTTP with 64 connections, p99 in ms.
     HttpCallsP99,
-    /// Lists over HTTP, as many times as of a server of the official SDK.
+    /// Lists over HTTP, as a multiple of the rate of a server of the official SDK.
     HttpListBesideSdk,
     /// Resident memory that 1,000 open streams take, in MB.
     HttpStreams,
-    /// A fresh call of the example in this language, p50 in ms, in process.
+    /// A fresh call of the Rust example, p50 in ms, in process.
     RustCall,
-    /// The same in C.
+    /// A fresh call of the C example, p50 in ms, in process.
     CCall,
-    /// The same of the project that `toolcell new --lang c` writes.
+    /// A fresh call of the project that `toolcell new --lang c` writes, p50 in ms, in process.
     CTemplateCall,
-    /// The same in JavaScript.
+    /// A fresh call of the JavaScript example, p50 in ms, in process.
     JavaScriptCall,
-    /// The same in Python.
+    /// A fresh call of the Python example, p50 in ms, in process.
     PythonCall,
-    /// The same in Go.
+    /// A fresh call of the Go example, p50 in ms, in process.
     GoCall,
 }
 
-/// What was measured for a goal.
+/// The measured value of one goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    /// Which.
+    /// The goal.
     pub goal: Goal,
-    /// In the goal's unit.
+    /// The value in the goal's unit.
     pub value: f64,
-    /// How many times what the machine takes for itself: a bare pipe, or a native process that
-    /// starts. `None` where there is nothing of that kind.
+    /// The value as a multiple of the machine's own cost: a bare pipe, or the start of a native
+    /// process. `None` if the machine has no such cost.
     pub ratio: Option<f64>,
 }
 
 impl Measured {
-    /// What has nothing to be compared with.
+    /// A value with nothing to compare it with.
     pub const fn alone(goal: Goal, value: f64) -> Self {
         Self { goal, value, ratio: None }
     }
 }
 
-/// What is asked for.
+/// The bound of a goal.
 struct Wanted {
-    /// Of what.
+    /// The name of the measured figure.
     measure: &'static str,
     bound: Bound,
     unit: &'static str,
@@ -183,7 +186,7 @@ impl Bound {
     }
 }
 
-/// The goals as lines of cells, the headings first.
+/// The goals as lines of cells. The first line holds the headings.
 pub fn table(measured: &[Measured], is_quick: bool) -> Vec<Vec<String>> {
     let headings = ["", "measured", "× bare", "goal", "verdict"].map(str::to_owned).to_vec();
     let line = |Measured { goal, value, ratio }: &Measured| {
@@ -221,8 +224,8 @@ fn verdict(bound: Bound, value: f64, unit: &str, is_quick: bool) -> String {
     format!("{MISSED} {} {unit} ({:.2}×)", figure(by), value / bound.value())
 }
 
-/// Whole numbers where they are large, one digit after the point where they are small, two where
-/// they are about one, three where they are far below.
+/// Formats a figure. Large figures are whole numbers; small ones have one digit after the point.
+/// Figures about one have two digits, and those far below one have three.
 fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => format!("{value:.0}"),

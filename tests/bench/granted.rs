@@ -1,5 +1,5 @@
-//! What grants cost a call that does not use them: the same tool of the same component, with
-//! nothing granted and with much.
+//! The cost of grants to a call that does not use them: one tool of one component, with no grants
+//! and with many.
 
 use crate::frame::Ask;
 use crate::goals::Goal;
@@ -15,7 +15,7 @@ above bare, × bare: of a call with grants, above the same call without; of one 
 The tool is one of a component that imports files and HTTP, and uses neither in this call. Of the mounts one is to be written,
 one is scratch space, two are to be read.";
 
-/// The tool that gives its text back, and asks for nothing where it is told nothing else.
+/// The tool that returns its text. It makes no request unless its arguments name one.
 const TOOL: Ask = Ask::Named("http_again");
 
 const PIPE: &str = "bare pipe";

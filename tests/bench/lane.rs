@@ -1,6 +1,6 @@
-//! Serial calls of several things in turns: short rounds, one after another, so that what the
-//! machine does meanwhile falls on all alike; and what a round of one is beside the same round of
-//! its baseline.
+//! Serial calls of several subjects in turns. Rounds are short and alternate, so that other load on
+//! the machine falls on all alike. A round of one lane is compared with the same round of its
+//! baseline.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ pub const COLUMNS: &[Column; 7] = &[
     Column { key: "cpu_us", heading: "its CPU µs", decimals: 1 },
 ];
 
-/// Calls before those that count, in every turn: caches and the scheduler have seen others
-/// meanwhile.
+/// Calls at the start of every turn that do not count. Other lanes have used the caches and the
+/// scheduler meanwhile.
 const WARM_UP: usize = 10;
 
 /// Calls of each tool after a start, before anything counts.
@@ -37,24 +37,24 @@ pub const FIRST_CALLS: u64 = 50;
 /// A running process that several lanes may ask.
 pub type Shared = Rc<RefCell<Link>>;
 
-/// One thing to ask of one process.
+/// One request to one process.
 pub struct Lane {
-    /// What to call it.
+    /// Its name in the table.
     pub name: &'static str,
-    /// Whom to ask.
+    /// The process to ask.
     pub link: Shared,
-    /// What to ask.
+    /// The request to make.
     pub ask: Ask,
-    /// Which lane it is compared with; itself, where it is a baseline.
+    /// The name of the lane to compare with. A baseline names itself.
     pub baseline: &'static str,
-    /// What was seen so far.
+    /// The samples so far.
     pub seen: Seen,
 }
 
-/// What was seen of one thing.
+/// The samples of one lane.
 #[derive(Default)]
 pub struct Seen {
-    /// Every call, µs.
+    /// The duration of every call, µs.
     all: Samples,
     /// The p50 of each round, µs.
     p50: Samples,
@@ -65,7 +65,7 @@ pub struct Seen {
 /// Lanes that take turns.
 pub struct Lanes(Vec<Lane>);
 
-/// The native child that gives back what it reads.
+/// The native child that returns its input.
 ///
 /// # Errors
 /// It does not start.
@@ -73,7 +73,7 @@ pub fn bare(wire: Wire) -> anyhow::Result<Shared> {
     Ok(Rc::new(RefCell::new(Link::start(&Subject::native(Native::Echo)?, wire)?)))
 }
 
-/// A subject in a legacy conversation, which has answered calls of these tools.
+/// A subject in a legacy conversation that has already answered calls of these tools.
 ///
 /// # Errors
 /// It does not start, or answers wrongly.
@@ -84,36 +84,36 @@ pub fn server(subject: &Subject, wire: Wire, tools: &[Tool]) -> anyhow::Result<S
 }
 
 impl Lanes {
-    /// These, in this order.
+    /// These lanes, in this order.
     pub const fn new(lanes: Vec<Lane>) -> Self {
         Self(lanes)
     }
 
-    /// One turn for each, of that many calls.
+    /// Gives each lane one turn of that many calls.
     ///
     /// # Errors
     /// An answer is wrong, or none comes.
     pub fn round(&mut self, round: usize, calls: usize) -> anyhow::Result<()> {
         for at in 0..self.0.len() {
-            // There and back, so that none is always behind the same one.
+            // The direction alternates, so that no lane always follows the same one.
             let at = if round.is_multiple_of(2) { at } else { self.0.len() - 1 - at };
             self.0.get_mut(at).context("no such lane")?.turn(calls)?;
         }
         Ok(())
     }
 
-    /// A row for each.
+    /// A row for each lane.
     pub fn rows(&self) -> Vec<Row> {
         self.0.iter().map(|lane| row(lane.name, &lane.seen, self.seen_of(lane.baseline))).collect()
     }
 
-    /// What was seen of the lane of this name.
+    /// The samples of the lane with this name.
     pub fn seen_of(&self, name: &str) -> Option<&Seen> {
         self.0.iter().find(|lane| lane.name == name).map(|lane| &lane.seen)
     }
 
-    /// For this goal: the median, over all rounds, of what one lane's p50 is above its baseline's,
-    /// in µs.
+    /// The value for this goal: the p50 of a lane less that of its baseline, in µs, as the median
+    /// over all rounds.
     pub fn above_baseline(&self, goal: Goal, name: &str) -> Option<Measured> {
         let lane = self.0.iter().find(|lane| lane.name == name)?;
         let baseline = self.seen_of(lane.baseline)?;
@@ -152,7 +152,7 @@ impl Seen {
     }
 }
 
-/// The row of what was seen, beside its baseline. A baseline is not compared with itself.
+/// The row of these samples beside their baseline's. A baseline is not compared with itself.
 pub fn row(name: &str, seen: &Seen, baseline: Option<&Seen>) -> Row {
     let baseline = baseline.filter(|baseline| !std::ptr::eq(*baseline, seen));
     let (p50, p99) = (seen.all.median(), seen.all.quantile(0.99));

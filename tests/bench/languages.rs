@@ -1,6 +1,6 @@
-//! The examples in five languages, each with the calls of its own tests: how large they are, how
-//! long they take to load, and what a call takes that has an instance of its own. Calls run inside
-//! `toolcell bench`: without a wire.
+//! The examples in five languages, with the calls of their own tests. It measures their size, the
+//! time to load them, and the time of a call with an instance of its own. Calls run inside
+//! `toolcell bench`, without a wire.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,10 +30,10 @@ load: from starting the process to its end, with all that an engine takes; compi
 made at the call and thrown away. all cores ×: calls per second on all cores beside those of one call after the other. memory: what the guest had at most. Each example with a call of its calls.json; (new): the project that
 `toolcell new` writes for C, which counts the words of a sentence: what the language itself takes, where html_tidy is a library of 40,000 lines.";
 
-/// What stands in the name of a row of a component that is not there.
+/// Part of a row's name: the component was not built.
 const NOT_BUILT: &str = "not built: `make guests languages`";
 
-/// The same of a project.
+/// Part of a row's name: the project cannot be built, since there is no compiler.
 const NO_TOOLCHAIN: &str = "its compiler cannot be had";
 
 /// One example.
@@ -41,16 +41,16 @@ struct Example {
     language: &'static str,
     /// Its folder in `guest-examples`.
     name: &'static str,
-    /// The tool that is called, with the call of `calls.json` that is the first of it; `echo` has
-    /// no such file.
+    /// The tool to call. Its first call in `calls.json` gives the arguments; `echo` has no such
+    /// file.
     tool: &'static str,
     goal: Goal,
 }
 
-/// A project as `toolcell new` writes it: the least that a tool of its language takes.
+/// A project as `toolcell new` writes it: the smallest tool in its language.
 struct Template {
     language: &'static str,
-    /// As `--lang` names it.
+    /// The name of its language, as `--lang` takes it.
     lang: &'static str,
     shape: &'static str,
     goal: Goal,
@@ -58,7 +58,7 @@ struct Template {
 
 const TEMPLATES: [Template; 1] = [Template { language: "C", lang: "c", shape: "program", goal: Goal::CTemplateCall }];
 
-/// The tool of every project, and what it is called with.
+/// The tool of every project, and the arguments to call it with.
 const TEMPLATE_TOOL: &str = "count_words";
 const TEMPLATE_ARGUMENTS: &str = r#"{"text":"the quick brown fox jumps over the lazy dog"}"#;
 
@@ -105,7 +105,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
 }
 
 impl Template {
-    /// A folder with the project, built and with no instance made ahead; `None` where it cannot be
+    /// A folder with the built project, where no instance is made ahead. `None` if it cannot be
     /// built here.
     fn prepare(&self) -> anyhow::Result<Option<Prepared>> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
@@ -127,7 +127,8 @@ impl Template {
 }
 
 impl Example {
-    /// A folder that serves it with no instance made ahead; `None` where it was not built.
+    /// A folder that serves the example, where no instance is made ahead. `None` if it was not
+    /// built.
     fn prepare(&self) -> anyhow::Result<Option<Prepared>> {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../guest-examples");
         let own = examples.join(self.name);
@@ -152,7 +153,7 @@ impl Example {
         Ok(Some(Prepared { folder, manifest, arguments, artifact_bytes: bytes.len() }))
     }
 
-    /// The arguments of the first call of the tool that succeeds.
+    /// The arguments of the tool's first successful call.
     fn arguments(&self, folder: &Path) -> anyhow::Result<String> {
         let calls: Value = serde_json::from_str(&read(&folder.join("calls.json"))?)?;
         let wanted = |call: &&Value| call["tool"] == self.tool && call["is_error"] != true;
@@ -173,7 +174,7 @@ struct Prepared {
     artifact_bytes: usize,
 }
 
-/// What was measured of it.
+/// The figures of one example or project.
 struct Values {
     artifact_kib: f64,
     load_uncached_ms: f64,
@@ -206,7 +207,7 @@ impl Prepared {
         })
     }
 
-    /// How long it takes to start, load the component and end, in ms.
+    /// The time to start, load the component and end, in ms.
     fn load(&self) -> anyhow::Result<f64> {
         let begun = Instant::now();
         self.toolcell("compile").run()?;
@@ -223,7 +224,7 @@ impl Prepared {
 }
 
 impl Values {
-    /// As the columns have them.
+    /// The figures in the order of the columns.
     fn in_columns(&self) -> Vec<Option<f64>> {
         let Self { artifact_kib, load_uncached_ms, load_cached_ms, .. } = *self;
         let Self { call_p50_ms, call_p99_ms, all_cores_ratio, memory_kib, .. } = *self;

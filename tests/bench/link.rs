@@ -13,22 +13,22 @@ use anyhow::{Context as _, bail};
 use crate::frame::{self, Ask, Era, Reply};
 use crate::subject::Subject;
 
-/// Read at once by the client. 64 KiB: what a pipe holds.
+/// Bytes that the client reads at once. 64 KiB is the capacity of a pipe.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// The id of requests that open a conversation. Beyond those of calls, which count from 0.
+/// The id of requests that open a conversation. It is above those of calls, which count from 0.
 const OPENING_ID: u64 = 1 << 50;
 
-/// What a subject's stdin and stdout are.
+/// The kind of a subject's stdin and stdout.
 #[derive(Clone, Copy)]
 pub enum Wire {
-    /// A pipe each.
+    /// One pipe for each.
     Pipes,
-    /// A Unix socketpair each.
+    /// One Unix socketpair for each.
     Sockets,
 }
 
-/// A running subject. It is ended when this is dropped.
+/// A running subject. Dropping this ends it.
 pub struct Link {
     name: &'static str,
     child: Child,
@@ -83,12 +83,12 @@ impl Link {
         Ok(link)
     }
 
-    /// The name and version that it gave when the conversation was opened.
+    /// The server's name and version, as it gave them when the conversation was opened.
     pub fn server(&self) -> &str {
         &self.server
     }
 
-    /// The process.
+    /// The process id of the subject.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -118,7 +118,7 @@ impl Link {
         Ok(&self.line)
     }
 
-    /// The line that was received last.
+    /// The line received last.
     pub fn last(&self) -> &[u8] {
         &self.line
     }
@@ -126,13 +126,13 @@ impl Link {
     /// Skips lines until the reply with this id.
     ///
     /// # Errors
-    /// The subject ended, or what it sends is no MCP.
+    /// The subject ended, or it sends lines that are not MCP.
     pub fn wait_for(&mut self, id: u64) -> anyhow::Result<&[u8]> {
         while Reply::read(self.receive()?)?.id != Some(id) {}
         Ok(&self.line)
     }
 
-    /// Asks, and gives how long the right answer took.
+    /// Makes a request and returns the time until the right answer.
     ///
     /// # Errors
     /// The answer is wrong, or none comes.
@@ -151,12 +151,12 @@ impl Link {
         }
     }
 
-    /// The two halves, for a thread each.
+    /// Both halves, so that two threads can use one each.
     pub fn halves(&mut self) -> (&mut File, &mut BufReader<File>) {
         (&mut self.input, &mut self.output)
     }
 
-    /// Waits until the subject ends by itself, which one that was asked once does.
+    /// Waits until the subject ends by itself. A subject of one request does.
     ///
     /// # Errors
     /// It failed.
@@ -166,10 +166,11 @@ impl Link {
         Ok(())
     }
 
-    /// What it wrote to stderr.
+    /// The text it wrote to stderr.
     pub fn said(&mut self) -> String {
         let mut said = Vec::new();
-        // For an error that is on its way already: what cannot be read is left out.
+        // This text goes into an error that is being reported; a part that cannot be read is left
+        // out.
         let _ = self.stderr.seek(SeekFrom::Start(0)).and_then(|_| self.stderr.read_to_end(&mut said));
         String::from_utf8_lossy(&said).into_owned()
     }
@@ -177,7 +178,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Both fail only where the child has ended already.
+        // Both fail only if the child has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -193,10 +194,10 @@ fn sockets() -> anyhow::Result<(OwnedFd, OwnedFd)> {
     Ok((one.into(), other.into()))
 }
 
-/// Checks that a modern conversation needs no opening and gets an answer.
+/// Checks that a modern conversation needs no opening.
 ///
 /// # Errors
-/// It gets none, or a wrong one.
+/// No answer comes, or a wrong one.
 pub fn first_call(link: &mut Link, tool: &str, text: &str) -> anyhow::Result<()> {
     let params = serde_json::json!({"name": tool, "arguments": {"text": text}});
     link.send(&frame::modern(OPENING_ID, "tools/call", params))?;
@@ -206,11 +207,11 @@ pub fn first_call(link: &mut Link, tool: &str, text: &str) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The calls that a server of both tools should answer before it is measured, so that nothing is
-/// done for the first time.
+/// Makes calls that a server of both tools should answer before it is measured. After them nothing
+/// happens for the first time.
 ///
 /// # Errors
-/// One of them gets a wrong answer.
+/// A call gets a wrong answer.
 pub fn warm_up(link: &mut Link, tools: &[frame::Tool], calls: u64) -> anyhow::Result<()> {
     let mut request = Vec::new();
     for id in 0..calls {

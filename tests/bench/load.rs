@@ -1,6 +1,6 @@
-//! Load over HTTP: so many kept connections on one thread, each with one request at a time. It
-//! builds and reads as little as a client can, since it runs beside what it measures; every answer
-//! is checked all the same.
+//! Load over HTTP: kept connections on one thread, each with one request at a time. The client
+//! shares the machine with the server it measures, so it builds and reads as little as it can. It
+//! still checks every answer.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use toolcell_tests::MODERN_REVISION;
 use crate::frame::{self, Ask, Era};
 use crate::samples::Samples;
 
-/// Longest head of a response that is read, in bytes.
+/// Longest response head that is read, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Read at once, in bytes.
+/// Bytes to read at once.
 const BLOCK_BYTES: usize = 16 * 1024;
 
 /// Connections to one server.
@@ -28,11 +28,11 @@ pub struct Load {
     connections: Vec<Connection>,
 }
 
-/// What was seen of a round.
+/// The result of a round.
 pub struct Round {
-    /// Answers in a second.
+    /// Answers per second.
     pub per_second: f64,
-    /// How long each took, in µs.
+    /// The time of each answer, in µs.
     pub took: Samples,
 }
 
@@ -44,10 +44,10 @@ struct Connection {
 }
 
 impl Load {
-    /// So many connections to this port of loopback.
+    /// Opens that many connections to this port of loopback.
     ///
     /// # Errors
-    /// One of them cannot be had.
+    /// A connection cannot be opened.
     pub fn open(port: u16, connections: usize) -> anyhow::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -61,7 +61,7 @@ impl Load {
         Ok(Self { runtime, connections })
     }
 
-    /// Asks on every connection, one request after the other, for this time.
+    /// Makes requests on every connection, one after another, for this long.
     ///
     /// # Errors
     /// An answer is wrong, or a connection ends.
@@ -89,10 +89,10 @@ impl Load {
         Ok(Round { per_second, took })
     }
 
-    /// Opens a stream of changes on every connection, and waits until each is acknowledged.
+    /// Opens a stream of changes on every connection and waits until the server acknowledges each.
     ///
     /// # Errors
-    /// One is not.
+    /// A stream is not acknowledged.
     pub fn listen(&mut self) -> anyhow::Result<()> {
         let Self { runtime, connections } = self;
         runtime.block_on(async {
@@ -133,7 +133,8 @@ impl Connection {
             } else {
                 ensure!(list == body, "another list than before");
             }
-            // The same request has the same answer, which is then looked at no further.
+            // Equal requests have equal answers, so further answers are only compared with the
+            // first.
             if matches!(ask, Ask::List) && list.is_empty() {
                 list.extend_from_slice(body);
             }
@@ -157,7 +158,7 @@ impl Connection {
         self.head_for(method, name)
     }
 
-    /// Puts the head of a request before its body.
+    /// Puts the head of a request in front of its body.
     fn head_for(&mut self, method: &str, name: &str) -> anyhow::Result<()> {
         use std::io::Write as _;
         self.request.clear();
@@ -175,7 +176,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads the head of a response of status 200; gives where its body is.
+    /// Reads the head of a response with status 200 and returns the range of its body.
     async fn head(&mut self) -> anyhow::Result<std::ops::Range<usize>> {
         let end = loop {
             if let Some(at) = self.received.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -190,12 +191,12 @@ impl Connection {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>())
         });
-        // A stream has none.
+        // A stream has no length.
         let length = length.transpose()?.unwrap_or_default();
         Ok(end..end + length)
     }
 
-    /// Reads until so many bytes are there.
+    /// Reads until that many bytes have arrived.
     async fn fill(&mut self, bytes: usize) -> anyhow::Result<()> {
         while self.received.len() < bytes {
             self.received.reserve(BLOCK_BYTES);

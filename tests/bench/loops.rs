@@ -1,5 +1,5 @@
-//! What others notice of tools that never end: `ping`, `tools/list` and short calls, idle and
-//! beside endless loops.
+//! The effect of endless tools on others: `ping`, `tools/list` and short calls, on an idle server
+//! and beside endless loops.
 
 use std::time::{Duration, Instant};
 
@@ -17,13 +17,13 @@ use crate::serving::Serving;
 /// Endless calls.
 const LOOPS: usize = 8;
 
-/// The ids of the endless calls begin here.
+/// The id of the first endless call.
 const LOOPS_ID: u64 = 1 << 40;
 
-/// CPU time that the loops must have taken before it counts that they run.
+/// CPU time that the loops must take before they count as running.
 const PROOF: Duration = Duration::from_millis(300);
 
-/// How long they have for that.
+/// Time that the loops have to take that CPU time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const COLUMNS: &[Column] = &[
@@ -62,7 +62,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// Asks that many times, one after another. That a loop ends shows as a wrong answer.
+/// Makes that many requests, one after another. A loop that ends would show as a wrong answer.
 fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
     let (mut request, mut took) = (Vec::new(), Samples::default());
     for id in (0_u64..).take(times) {
@@ -71,7 +71,7 @@ fn ask_for(link: &mut Link, ask: Ask, times: usize) -> anyhow::Result<Samples> {
     Ok(took)
 }
 
-/// Starts the loops, and waits until they have run.
+/// Starts the loops and waits until they have run.
 fn begin(link: &mut Link) -> anyhow::Result<()> {
     let ran = process::cpu_time(link.process_id())?;
     for id in (LOOPS_ID..).take(LOOPS) {

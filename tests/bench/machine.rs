@@ -1,4 +1,4 @@
-//! What the measurements were made on and of.
+//! The machine and the binary of the measurements.
 
 use std::fs::read_to_string;
 use std::process::Command;
@@ -7,20 +7,20 @@ use anyhow::Context as _;
 
 /// The machine and the binary.
 pub struct Machine {
-    /// CPUs that may be used.
+    /// CPUs that this program may use.
     pub cpus: usize,
     /// The CPU's name.
     pub cpu: String,
     /// The kernel's version.
     pub kernel: String,
-    /// How many tasks wanted to run in the last minute, before the measurements: what else the
-    /// machine does.
+    /// Load before the measurements: tasks that wanted to run, over the last minute. It shows how
+    /// busy the machine is otherwise.
     pub load: f64,
-    /// What the binary says of itself.
+    /// The binary's own version text.
     pub version: String,
 }
 
-/// Looks around.
+/// Describes this machine and the binary.
 ///
 /// # Errors
 /// The binary does not run.

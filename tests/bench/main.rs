@@ -1,10 +1,10 @@
-//! `make bench`: what a client sees of `toolcell serve`, measured from outside, beside what the
-//! machine itself costs.
+//! `make bench`: `toolcell serve` as a client sees it, measured from outside, beside the cost of
+//! the machine itself.
 //!
 //! It starts the real binary, speaks MCP with it, checks every answer, and prints tables and how
-//! far the goals are met. Must not hold: anything that runs inside the host's process, but for the
-//! policy's decisions, which need none, and what `toolcell bench` measures by itself; or a figure
-//! that was not measured in this run.
+//! far the goals are met. Must not hold: a figure that was not measured in this run; code that runs
+//! inside the host's process. Two measurements are excepted: policy decisions, which need no host,
+//! and the figures that `toolcell bench` takes itself.
 
 mod decision;
 mod fetch;
@@ -45,7 +45,7 @@ use options::{Asked, Options};
 use report::{Report, Section};
 use toolcell_tests::Watch;
 
-/// A measurement: its name, for `--filter`, and what makes its table.
+/// A measurement: its name, for `--filter`, and the function that makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
 const MEASUREMENTS: [Measurement; 14] = [
@@ -111,7 +111,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// Says something to the person who waits. That stderr is gone is no reason to stop.
+/// Prints a message to stderr. A closed stderr is no reason to stop.
 fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "bench: {text}");
 }

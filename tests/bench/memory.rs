@@ -1,4 +1,4 @@
-//! Resident memory with few and with many tools, as the kernel counts pages.
+//! Resident memory with few and with many tools, counted in pages by the kernel.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ const NOTE: &str = "\
 MB of 10^6 bytes. Idle: no CPU time taken for a while. The components were compiled before (`toolcell compile`), but in the row
 that says otherwise: compiling takes memory, which the process may keep.";
 
-/// How long a process that is idle takes no CPU time.
+/// Time without CPU use after which a process counts as idle.
 const IDLE: Duration = Duration::from_millis(300);
 
-/// How long it may take to become idle.
+/// Time that a process has to become idle.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Measures.
@@ -51,14 +51,14 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// The resident memory, now and at most, once the process is idle.
+/// The resident memory of the idle process: now, and at most.
 fn resident(link: &Link) -> anyhow::Result<(f64, f64)> {
     let begun = Instant::now();
     let mut ran = process::cpu_time(link.process_id())?;
     loop {
         std::thread::sleep(IDLE);
         let run_since = std::mem::replace(&mut ran, process::cpu_time(link.process_id())?);
-        // A clock that ticks once in a while is idle enough.
+        // An occasional timer tick still counts as idle.
         if ran.saturating_sub(run_since) < IDLE / 100 || begun.elapsed() > PATIENCE {
             return process::resident_mb(link.process_id());
         }

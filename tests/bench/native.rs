@@ -1,6 +1,6 @@
-//! The other end of the baselines: this program as a child that gives back what it reads. It does
-//! no work of its own, so what a round trip with it costs is what the machine takes for itself. Or
-//! as the server that guests' requests go to.
+//! The other end of the baselines: this program as a child that returns its input. It does no work
+//! of its own, so a round trip with it costs only the machine's own time. It can also be the server
+//! that guests send requests to.
 
 use anyhow::Context as _;
 use rustix::io::{read, write};
@@ -9,25 +9,25 @@ use toolcell_tests::loopback::HttpServer;
 
 use crate::sdk;
 
-/// What a pipe holds.
+/// The capacity of a pipe.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// How the child behaves.
+/// The behaviour of the child.
 #[derive(Clone, Copy)]
 pub enum Native {
-    /// Gives back whatever comes, until its input ends.
+    /// Returns all input until it ends.
     Echo,
-    /// Gives back the first line and ends, as a process that is spawned for one call does.
+    /// Returns the first line and ends, as a process spawned for one call does.
     Once,
-    /// Says its port in a line, and answers HTTP there until its input ends.
+    /// Prints its port in a line and serves HTTP there until its input ends.
     Server,
-    /// Reads definitions of tools from a line, says its port in another, and serves them as the
-    /// official SDK does.
+    /// Reads definitions of tools from a line and prints its port in another. Then it serves them
+    /// as the official SDK does.
     Sdk,
 }
 
 impl Native {
-    /// The flag that makes this program one.
+    /// The flag that starts this program as that child.
     pub const fn flag(self) -> &'static str {
         match self {
             Self::Echo => "--native-echo",
@@ -37,12 +37,12 @@ impl Native {
         }
     }
 
-    /// What this flag means.
+    /// The child that this flag starts.
     pub fn from_flag(flag: &str) -> Option<Self> {
         [Self::Echo, Self::Once, Self::Server, Self::Sdk].into_iter().find(|native| native.flag() == flag)
     }
 
-    /// Is the child.
+    /// Runs as the child.
     ///
     /// # Errors
     /// Its input or output fails.

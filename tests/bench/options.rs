@@ -1,4 +1,4 @@
-//! The command line of the benchmark, and how many rounds it stands for.
+//! The command line of the benchmark, and the number of rounds that it sets.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,9 +28,9 @@ Environment:
   NO_COLOR         no colours, on a terminal too
 ";
 
-/// The command line's request.
+/// The command that the command line gives.
 pub enum Asked {
-    /// Be the other end of a baseline.
+    /// Run as the other end of a baseline.
     Native(Native),
     /// Print the help.
     Help,
@@ -38,7 +38,7 @@ pub enum Asked {
     Measure(Options),
 }
 
-/// The way to measure.
+/// Settings of a run.
 pub struct Options {
     /// Few rounds, no verdicts.
     pub quick: bool,
@@ -46,29 +46,28 @@ pub struct Options {
     pub json: bool,
     /// The Markdown file that holds the tables.
     pub markdown: Option<PathBuf>,
-    /// Parts of the names that are wanted; none: all are.
+    /// Parts of the names to measure. An empty list stands for all.
     filters: Vec<String>,
 }
 
 impl Options {
-    /// True where the measurement of this name is wanted.
+    /// True if the measurement of this name is wanted.
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str()))
     }
 
-    /// A filter that no measurement's name has.
+    /// A filter that matches no measurement's name.
     fn idle_filter(&self) -> Option<&str> {
         let has = |filter: &&String| crate::MEASUREMENTS.iter().any(|(name, _)| name.contains(filter.as_str()));
         self.filters.iter().find(|filter| !has(filter)).map(String::as_str)
     }
 
-    /// The first count, or the second where only a quick look is asked for.
+    /// The first count, or the second in a quick run.
     pub fn count(&self, full: usize, quick: usize) -> usize {
         if self.quick { quick } else { full }
     }
 
-    /// The longest time of one measurement: many times what it needs, so that a host that hangs
-    /// ends the run.
+    /// Time that one measurement has: many times what it needs. A host that hangs ends the run.
     pub fn patience(&self) -> Duration {
         Duration::from_secs(if self.quick { 120 } else { 600 })
     }
@@ -77,7 +76,7 @@ impl Options {
 /// Reads the command line.
 ///
 /// # Errors
-/// It has something that is not known.
+/// It has an unknown argument.
 pub fn from_command_line() -> anyhow::Result<Asked> {
     read(std::env::args().skip(1))
 }

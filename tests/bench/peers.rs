@@ -1,7 +1,7 @@
-//! The same client, the same kind of tool, other hosts: each peer whose binary the environment
-//! names, beside toolcell and the bare pipe in the same rounds. What their tools are is in
-//! `peers/`, and how they are started is from their own documentation. Must not hold: a figure of a
-//! peer from anywhere else.
+//! Other hosts, driven by one client with one kind of tool. Each peer whose binary the environment
+//! names runs in the same rounds as toolcell and the bare pipe. Their tools are in `peers/`, and
+//! they are started as their own documentation says. Must not hold: a figure of a peer from
+//! anywhere else.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,15 @@ const COLUMNS: &[Column] = &{
     [p50, p99, above, q1, q3, ratio, cpu, rate]
 };
 
-/// Calls outstanding when they are pipelined: few enough for a host that takes them one after
+/// Outstanding calls when they are pipelined. Few enough for a host that takes them one after
 /// another.
 const WINDOW: usize = 16;
 
-/// The id of requests about the conversation. Beyond those of calls.
+/// The id of requests for the list. It is above those of calls.
 const LIST_ID: u64 = 1 << 51;
 
-/// How often the list of tools is asked for: at first, and whenever a peer tells that it is another
-/// one. One that loads its tools while it serves tells so once for each.
+/// Times that the list of tools is requested at most: once at first, and after each notification of
+/// a change. A peer that loads its tools while it serves sends one for each.
 const LISTS_MAX: u64 = 16;
 
 const BARE: &str = "bare pipe";
@@ -46,17 +46,17 @@ Each has one tool, in Rust, that gives back its text; peers/ has those of the pe
 
 /// Another host of tools.
 struct Peer {
-    /// What to call it.
+    /// Its name in the table.
     name: &'static str,
-    /// The variable that says where its binary is.
+    /// The environment variable that names its binary.
     variable: &'static str,
     /// Its tool, in `peers/components`.
     tool: &'static str,
-    /// Prepares a folder for it, and says how to serve from there.
+    /// Prepares a folder for it, and returns the subject that serves from there.
     prepare: fn(&Given<'_>) -> anyhow::Result<Subject>,
 }
 
-/// What a peer is prepared from.
+/// Everything a peer is prepared from.
 struct Given<'a> {
     name: &'static str,
     program: PathBuf,
@@ -69,15 +69,15 @@ const PEERS: [Peer; 2] = [
     Peer { name: "hyper-mcp", variable: "PEER_HYPER_MCP", tool: "hyper_mcp.wasm", prepare: hyper_mcp },
 ];
 
-/// Whether the environment names one.
+/// True if the environment names a peer.
 pub fn is_any_given() -> bool {
     PEERS.iter().any(|peer| std::env::var_os(peer.variable).is_some())
 }
 
-/// Measures those that are given.
+/// Measures the peers that the environment names.
 ///
 /// # Errors
-/// One does not start or answers wrongly, or its tool was not built.
+/// A peer does not start or answers wrongly, or its tool was not built.
 pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let (rounds, calls) = (options.count(20, 2), options.count(250, 20));
     let (serving, fresh) = (Serving::examples()?, Serving::fresh()?);
@@ -125,7 +125,7 @@ fn pipelined(link: &Shared, ask: Ask, calls: usize) -> anyhow::Result<f64> {
 }
 
 impl Peer {
-    /// Starts it, and finds what it and its tool call themselves.
+    /// Starts it, and reads its own name and that of its tool.
     fn start(&self, program: OsString, folder: &TempDir) -> anyhow::Result<(&'static str, Shared, Ask)> {
         let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/peers/components").join(self.tool);
         ensure!(tool.exists(), "{} is not there; tests/bench/peers/build.sh builds it", tool.display());
@@ -145,8 +145,8 @@ impl Peer {
     }
 }
 
-/// The name of the tool that is called `echo`, with whatever its host puts before it. A host may
-/// serve before it has its tools: it is asked again once it tells that its list is another one.
+/// The full name of the tool `echo`, with any prefix that its host adds. A host may serve before it
+/// has its tools. The list is then requested again after the notification of a change.
 fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
     for id in (LIST_ID..).take(LISTS_MAX as usize) {
         link.send(&frame::legacy(id, "tools/list"))?;
@@ -163,8 +163,8 @@ fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
         if let Some(name) = names.find(|name| name.ends_with("echo")) {
             return Ok(kept(name.to_owned()));
         }
-        // What was told before the answer may be in it, or may not: the list is asked for again in
-        // either case.
+        // The answer may or may not include a change that was announced before it. The list is
+        // requested again in either case.
         while !is_stale {
             is_stale = Reply::read(link.receive()?)?.is_list_changed();
         }
@@ -172,13 +172,13 @@ fn echo_of(link: &mut Link) -> anyhow::Result<&'static str> {
     bail!("no echo in its list, though the list changed {LISTS_MAX} times")
 }
 
-/// A name for as long as this program runs. There are two for each peer.
+/// Leaks a name, so that it lives as long as this program. There are two for each peer.
 fn kept(name: String) -> &'static str {
     Box::leak(name.into_boxed_str())
 }
 
 impl Given<'_> {
-    /// The peer with these arguments, at home in its folder.
+    /// The peer with these arguments, with its folder as its home.
     fn subject(&self, arguments: &[OsString]) -> Subject {
         let homes =
             ["HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HYPER_MCP_LOG_PATH"];
@@ -201,7 +201,7 @@ fn wassette(given: &Given<'_>) -> anyhow::Result<Subject> {
     Ok(given.subject(&with_folder(&["run", "--disable-builtin-tools"])))
 }
 
-/// `hyper-mcp` reads which plugins there are from a file and serves them on stdio.
+/// `hyper-mcp` reads its list of plugins from a file and serves them on stdio.
 fn hyper_mcp(given: &Given<'_>) -> anyhow::Result<Subject> {
     let config = given.folder.join("config.json");
     std::fs::write(&config, serde_json::json!({"plugins": {"bench": {"url": given.tool_url()}}}).to_string())?;

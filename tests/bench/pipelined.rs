@@ -1,4 +1,4 @@
-//! Many calls at once: how many are answered in a second.
+//! Calls per second with many outstanding at once.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::serving::Serving;
 use crate::stream::{Stream, converse};
 use crate::subject::Subject;
 
-/// Calls that wait for their answer at most. 64: what a server takes on at once by itself.
+/// Calls outstanding at most. 64 is the number that a server runs at once by default.
 const WINDOW: usize = 64;
 
 const COLUMNS: &[Column] = &[
@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
 const NOTE: &str = "\
 The median of all rounds. The client's threads run on the same CPUs; what they take for each call is in the last column.";
 
-/// One thing to ask of a process of its own.
+/// One request to a process of its own.
 struct Lane {
     name: &'static str,
     link: Link,
@@ -117,7 +117,7 @@ impl Lane {
     }
 }
 
-/// What all threads of this program have run.
+/// CPU time of all threads of this program.
 fn own_cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default()
 }

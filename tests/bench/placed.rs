@@ -1,6 +1,6 @@
-//! Serial calls with every thread in its place: all on one CPU, or the client on one and the
-//! process on another. What the scheduler chooses by itself lies between; these figures stay the
-//! same from run to run.
+//! Serial calls with every thread pinned: all on one CPU, or the client on one and the process on
+//! another. The scheduler's own choice lies between the two. These figures stay the same from run
+//! to run.
 
 use anyhow::Context as _;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -54,7 +54,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     let cpus = allowed(&before);
     let first = *cpus.first().context("no CPU may be used")?;
     let servings = [Serving::examples()?, Serving::fresh()?];
-    // A child stays where its parent was when it began.
+    // A child stays on the CPU that its parent had when it started.
     let mut placed = vec![lanes(&servings, &ONE, first)?];
     if let Some(second) = cpus.get(1) {
         placed.push(lanes(&servings, &TWO, *second)?);
@@ -94,7 +94,7 @@ fn allowed(set: &CpuSet) -> Vec<usize> {
     (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// This thread, and every child that it starts from now on, runs on this CPU.
+/// Pins this thread, and every child that it starts from now on, to this CPU.
 fn stay_on(cpu: usize) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu);

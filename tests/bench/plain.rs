@@ -1,5 +1,5 @@
-//! A plain HTTP client, and the server that it and guests ask: what a request costs without a host
-//! between.
+//! A plain HTTP client, and the server that it and guests send requests to: the cost of a request
+//! without a host between.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::subject::Subject;
 
 /// A server on loopback, in a process of its own.
 pub struct Server {
-    // It ends with its input.
+    // The server ends when its input does.
     _link: Link,
     port: u16,
 }
@@ -37,13 +37,13 @@ impl Server {
         Ok(Self { _link: link, port })
     }
 
-    /// Where it listens.
+    /// The port it listens on.
     pub const fn port(&self) -> u16 {
         self.port
     }
 }
 
-/// hyper, on a runtime of one thread, which waits for nobody else.
+/// hyper, on a runtime with one thread, which waits for nothing else.
 pub struct Plain {
     runtime: Runtime,
     address: SocketAddr,
@@ -60,7 +60,7 @@ impl Plain {
         Ok(Self { runtime, address: (Ipv4Addr::LOCALHOST, server.port()).into(), kept: None })
     }
 
-    /// How long a request takes over a connection that is made for it.
+    /// The time of a request over a connection made for it.
     ///
     /// # Errors
     /// The answer is wrong, or none comes.
@@ -70,7 +70,7 @@ impl Plain {
         Ok(begun.elapsed())
     }
 
-    /// How long one takes over a connection that carried others.
+    /// The time of a request over a connection that carried others.
     ///
     /// # Errors
     /// The answer is wrong, or none comes.
@@ -90,7 +90,7 @@ async fn connect(address: SocketAddr) -> anyhow::Result<SendRequest<Empty<Bytes>
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-    // How it ended shows in its requests.
+    // The connection's requests show how it ended.
     tokio::spawn(async move { drop(connection.await) });
     Ok(sender)
 }

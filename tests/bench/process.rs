@@ -1,16 +1,16 @@
-//! What the kernel says of a running process.
+//! Figures of a running process, as the kernel gives them.
 
 use std::fs::read_to_string;
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// What `stat` counts in, in milliseconds. The kernel shows 100 ticks a second whatever it counts
-/// itself.
+/// The unit of times in `stat`, in milliseconds. The kernel shows 100 ticks a second, whatever it
+/// counts internally.
 const TICK_MS: u64 = 10;
 
-/// The CPU time that the process's threads have taken, in user and kernel mode together. Exact
-/// where the kernel counts each thread's run time; else what `stat` says, in steps of 10 ms.
+/// CPU time of the process's threads, in user and kernel mode together. It is exact if the kernel
+/// counts each thread's run time. Otherwise it comes from `stat`, in steps of 10 ms.
 ///
 /// # Errors
 /// The process is gone.
@@ -25,7 +25,7 @@ fn run_time(process: u32) -> Option<u64> {
     let mut total = 0_u64;
     for thread in std::fs::read_dir(format!("/proc/{process}/task")).ok()? {
         let path = thread.ok()?.path().join("schedstat");
-        // A thread that ends meanwhile is left out.
+        // A thread that ended meanwhile is left out.
         let Ok(text) = read_to_string(path) else { continue };
         total += text.split_whitespace().next()?.parse::<u64>().ok()?;
     }
@@ -34,14 +34,14 @@ fn run_time(process: u32) -> Option<u64> {
 
 fn cpu_time_of_stat(process: u32) -> anyhow::Result<Duration> {
     let text = read_to_string(format!("/proc/{process}/stat"))?;
-    // The name, in parentheses, may hold anything; what follows is numbers. utime and stime are
+    // The name, in parentheses, may contain anything; only numbers follow it. utime and stime are
     // fields 14 and 15.
     let (_, fields) = text.rsplit_once(')').context("no such stat")?;
     let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_millis(ticks * TICK_MS))
 }
 
-/// Resident memory: now, and at most so far, in MB (10^6 bytes).
+/// Resident memory in MB (10^6 bytes): now, and the most so far.
 ///
 /// # Errors
 /// The process is gone.

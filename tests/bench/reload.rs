@@ -1,5 +1,5 @@
-//! What replacing a component takes: from the save until clients hear of it and the new code
-//! answers, and what calls of other tools notice meanwhile.
+//! The cost of replacing a component. It measures the time from the save until clients hear of it
+//! and the new code answers, and the effect on calls of other tools meanwhile.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,22 @@ use crate::report::{Column, Row, Section};
 use crate::samples::Samples;
 use crate::serving::Serving;
 
-/// Bytes of code of the component that is saved again and again.
+/// Bytes of code of the component that is saved repeatedly.
 const SMALL_BYTES: usize = 50_000;
 
 /// Bytes of code of the component that is saved while others are called.
 const LARGE_BYTES: usize = 10_000_000;
 
-/// The same for a quick look.
+/// `LARGE_BYTES` of a quick run.
 const LARGE_BYTES_QUICK: usize = 500_000;
 
-/// How long a client rests between calls where it does not call as fast as it can.
+/// Pause between the calls of a client that does not call as fast as it can.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Calls by which it is measured how long they take while nothing else happens.
+/// Calls that measure the server while nothing else happens.
 const IDLE_CALLS: usize = 5_000;
 
-/// The ids of questions that are not counted.
+/// The first id of requests that do not count.
 const ASIDE_ID: u64 = 1 << 41;
 
 const COLUMNS: &[Column] = &[
@@ -55,7 +55,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// From a save to the notification, and to the first answer of the new code.
+/// Time from a save to the notification, and to the first answer of the new code.
 fn saves(options: &Options, rows: &mut Vec<Row>, measured: &mut Vec<Measured>) -> anyhow::Result<()> {
     let (serving, numbered) = Serving::numbered()?;
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
@@ -117,8 +117,8 @@ struct Calls<'l> {
 }
 
 impl Calls<'_> {
-    /// How long each took, in ms, until this is so of how many there were and of whether a
-    /// notification came.
+    /// Calls until `is_over` is true, and returns the time of each call, in ms. `is_over` gets the
+    /// number of calls so far, and true once a notification came.
     fn until(self, is_over: impl Fn(usize, bool) -> bool) -> anyhow::Result<Samples> {
         let ask = Ask::Call(Tool::Echo, Era::Legacy);
         let (mut took, mut request, mut is_told, mut id) = (Samples::default(), Vec::new(), false, 0);

@@ -1,5 +1,5 @@
-//! Tables: as aligned text for people, as Markdown for a page, as JSON for programs. Knows how
-//! figures are shown, not where they come from.
+//! Tables: as aligned text for people, as Markdown for a page, as JSON for programs. This module
+//! knows how figures are shown, not where they come from.
 
 use std::fmt::Write as _;
 
@@ -11,38 +11,38 @@ use crate::machine::Machine;
 /// The names of a column of figures.
 #[derive(Clone, Copy)]
 pub struct Column {
-    /// In JSON, with its unit.
+    /// The key in JSON, with its unit.
     pub key: &'static str,
-    /// In the table, with its unit.
+    /// The heading in the table, with its unit.
     pub heading: &'static str,
     /// Digits after the point.
     pub decimals: usize,
 }
 
-/// The figures of one thing that was measured, in the order of the columns. What was not measured
-/// is `None`.
+/// The figures of one measured subject, in the order of the columns. `None` is a figure that was
+/// not measured.
 pub struct Row {
-    /// The thing that was measured.
+    /// The name of the measured subject.
     pub name: String,
     /// The figures.
     pub values: Vec<Option<f64>>,
 }
 
-/// One table, and the figures in it that a goal asks for.
+/// One table, and those of its figures that have a goal.
 pub struct Section {
-    /// The heading.
+    /// The title above the table.
     pub title: &'static str,
-    /// A word on reading it.
+    /// The explanation of the figures.
     pub note: String,
-    /// The names of its figures.
+    /// The columns of figures.
     pub columns: &'static [Column],
     /// Its lines.
     pub rows: Vec<Row>,
-    /// Figures that goals are set for.
+    /// Figures that have a goal.
     pub measured: Vec<Measured>,
 }
 
-/// All that was measured in a run.
+/// Everything measured in a run.
 pub struct Report {
     machine: Machine,
     is_quick: bool,
@@ -50,12 +50,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing measured yet.
+    /// A report with no figures yet.
     pub const fn new(machine: Machine, is_quick: bool) -> Self {
         Self { machine, is_quick, sections: Vec::new() }
     }
 
-    /// Adds what the measurement of this name found.
+    /// Adds the result of the measurement with this name.
     pub fn add(&mut self, name: &'static str, section: Section) {
         self.sections.push((name, section));
     }
@@ -120,7 +120,7 @@ impl Section {
         text.push('\n');
         align(text, &self.lines(), 1, paint);
         for line in self.note.lines() {
-            // A string takes all that is written to it.
+            // Writing to a string never fails.
             let _ = writeln!(text, "  {}", paint.dim(line));
         }
     }

@@ -1,9 +1,9 @@
-//! Samples and what is said of them. Quantiles are of the nearest rank: each is a value that was
+//! Samples and their statistics. Quantiles are of the nearest rank: each is a value that was
 //! measured.
 
 use std::time::Duration;
 
-/// Values of one kind, in the order they came.
+/// Values of one kind, in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<f64>);
 
@@ -18,17 +18,18 @@ impl Samples {
         self.push(took.as_secs_f64() * 1e6);
     }
 
-    /// Adds all of the other's.
+    /// Adds all values of the other.
     pub fn extend(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// How many there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The value that this share, from 0 to 1, of all values does not exceed. `None` of nothing.
+    /// The smallest value that is not below this share, from 0 to 1, of all values. `None` without
+    /// values.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -42,7 +43,7 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    /// Each value less the other's in the same place.
+    /// Each value less the other's at the same index.
     pub fn minus(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(own, other)| own - other).collect())
     }

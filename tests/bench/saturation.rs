@@ -1,4 +1,5 @@
-//! More and more calls at once: where answers stop coming faster and only wait longer.
+//! More and more calls at once, up to the point where answers stop coming faster and only wait
+//! longer.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::serving::Serving;
 use crate::stream::{Stream, converse};
 use crate::subject::Subject;
 
-/// Calls outstanding. The largest is four times what a server takes on at once by itself.
+/// Calls outstanding. The largest is four times the number that a server runs at once by default.
 const WINDOWS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const COLUMNS: &[Column] = &[
@@ -30,7 +31,7 @@ const NOTE: &str = "\
 A closed loop: an answer makes room for the next call. calls/s: the median of all rounds; p50 and p99: of all calls, from when
 a call is written. × bare: calls/s beside those of the bare pipe with as many outstanding.";
 
-/// What was seen of one process with one window.
+/// The samples of one process with one window.
 #[derive(Default)]
 struct Seen {
     rate: Samples,

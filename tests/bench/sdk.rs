@@ -1,5 +1,5 @@
-//! A server of the official Rust SDK, as somebody writes one who has its tools in the process: what
-//! the protocol alone costs there.
+//! A server of the official Rust SDK with its tools in its own process: the cost of the protocol
+//! alone.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio::net::TcpListener;
 
-/// Offers these tools, each of which gives its text back.
+/// Offers these tools. Each returns its text.
 #[derive(Clone)]
 struct Echo(Arc<Vec<Tool>>);
 
@@ -48,15 +48,15 @@ impl ServerHandler for Echo {
     }
 }
 
-/// Serves these definitions as fast as the SDK does, on a port of loopback that it tells, until the
-/// input ends.
+/// Serves these definitions as fast as the SDK does, until the input ends. It listens on a port of
+/// loopback, which it passes to `tell`.
 ///
 /// # Errors
 /// There is no port, or these are no definitions.
 pub fn serve(definitions: &str, tell: impl FnOnce(u16) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let tools: Vec<Tool> = serde_json::from_str(definitions).context("no definitions of tools")?;
     let echo = Echo(Arc::new(tools));
-    // One answer of one JSON text, and no session to look up.
+    // Each answer is one JSON text; there is no session to look up.
     let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
     let service =
         StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
@@ -84,7 +84,7 @@ async fn accept(
             let service = service.clone();
             async move { Ok::<_, Infallible>(service.handle(request).await) }
         });
-        // How a connection ended shows at its client.
+        // The client sees how a connection ended.
         tokio::spawn(async move {
             drop(Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), answer).await);
         });

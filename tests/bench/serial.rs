@@ -1,6 +1,5 @@
-//! One call after another: how long the answer takes, beside a bare round trip of the same line
-//! with a native child, and beside a process that is spawned for each call. Threads run where the
-//! scheduler puts them.
+//! The time of a serial call. It is shown beside a bare round trip of the same line with a native
+//! child, and beside a process spawned for each call. The scheduler places the threads.
 
 use std::time::Instant;
 
@@ -22,7 +21,7 @@ prewarm = 0: no instance is made before its call comes; otherwise as many wait a
 A thread that is woken on the same CPU answers tens of µs sooner than one on another CPU, and the scheduler may choose one for
 the bare pipe and the other for toolcell (then q1 and q3 lie far apart): the next table takes that choice away.";
 
-/// Processes that are spawned in each round; one takes as long as many calls.
+/// Processes spawned in each round. One takes as long as many calls.
 const SPAWNED: usize = 10;
 
 const PIPE: &str = "bare pipe";
@@ -74,8 +73,8 @@ fn lanes(serving: &Serving, fresh: &Serving) -> anyhow::Result<Lanes> {
     ]))
 }
 
-/// What a user does instead of keeping a server: a process for each call. From before it is spawned
-/// until it is gone.
+/// A process for each call, as a user without a server would do. The time runs from before the
+/// process is spawned until it has ended.
 fn spawn() -> anyhow::Result<Samples> {
     let once = Subject::native(Native::Once)?;
     let (mut request, mut took) = (Vec::new(), Samples::default());

@@ -1,4 +1,4 @@
-//! Folders to serve from: a manifest, and components that were built before.
+//! Folders to serve from: a manifest, and components that are built already.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,32 +8,33 @@ use toolcell_tests::{Folder, bulk};
 
 use crate::subject::Subject;
 
-/// Where the examples' components are built, from the folder of this crate.
+/// The folder of the examples' built components, relative to this crate's folder.
 const EXAMPLES: &str = "../guest-examples/components";
 
-/// Where the fixtures' components are built, from the folder of this crate.
+/// The folder of the fixtures' built components, relative to this crate's folder.
 const FIXTURES: &str = "fixtures/components";
 
-/// The fixture that makes HTTP requests. Rust with its standard library, and so with files too.
+/// The fixture that makes HTTP requests. It is Rust with its standard library, so it also has
+/// files.
 const REACHING: &str = "reach_http";
 
-/// The fixture that is saved again and again.
+/// The fixture that is saved repeatedly.
 const NUMBERED: &str = "numbered";
 
-/// Mounts of [`Serving::granted`]: one to write, one of scratch space, the others to read.
+/// Mounts of [`Serving::granted`]: one writable, one of scratch space, the others read-only.
 pub const MOUNTS: usize = 4;
 
-/// Its HTTP rules.
+/// HTTP rules of [`Serving::granted`].
 pub const RULES: usize = 20;
 
-/// Calls of one tool that are let through. The rate is counted as it always is, and never reached.
+/// The call rate of one tool. It is counted as always, and never reached.
 const RATE: &str = "1000000/s";
 
-/// A folder with a manifest and components. Gone when dropped.
+/// A folder with a manifest and components. Dropping this removes it.
 pub struct Serving(Folder);
 
 impl Serving {
-    /// Serves `echo` and `tiny` as every tool is served by itself, but for [`RATE`].
+    /// Serves `echo` and `tiny` with the default settings of a tool, except for [`RATE`].
     ///
     /// # Errors
     /// They were not built.
@@ -41,7 +42,7 @@ impl Serving {
         Self::examples_with("")
     }
 
-    /// The same, with no instance made before a call comes.
+    /// Serves `echo` and `tiny` with no instance made before a call comes.
     ///
     /// # Errors
     /// They were not built.
@@ -56,7 +57,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves `echo` beside `loops`, whose calls end by no limit while the measurement runs.
+    /// Serves `echo` beside `loops`. No limit ends a call of `loops` while the measurement runs.
     ///
     /// # Errors
     /// They were not built.
@@ -70,9 +71,9 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves this many components, each with one tool, `echo` with [`prefix`] before it. Each is
-    /// the same code and a section that differs, so that none can be taken for another one that is
-    /// compiled already.
+    /// Serves this many components, each with one tool: `echo` with [`prefix`] before its name.
+    /// Each has the same code and a section that differs, so that no compiled component serves for
+    /// another.
     ///
     /// # Errors
     /// `echo` was not built.
@@ -88,7 +89,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// Serves `echo` beside a component that can be saved with another number.
+    /// Serves `echo` beside a component that can be saved again with another number.
     ///
     /// # Errors
     /// They were not built.
@@ -100,7 +101,7 @@ impl Serving {
         Ok((serving, numbered))
     }
 
-    /// Puts these bytes in the place of the component that can be saved, in one step.
+    /// Replaces the component that can be saved with these bytes, in one step.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -111,7 +112,7 @@ impl Serving {
         Ok(std::fs::rename(draft, path)?)
     }
 
-    /// Serves `reach_http` with these keys and tables of it.
+    /// Serves `reach_http` with these keys and tables in its manifest entry.
     ///
     /// # Errors
     /// It was not built.
@@ -121,7 +122,7 @@ impl Serving {
         Ok(serving)
     }
 
-    /// The same with [`MOUNTS`] mounts and [`RULES`] HTTP rules.
+    /// Serves `reach_http` with [`MOUNTS`] mounts and [`RULES`] HTTP rules.
     ///
     /// # Errors
     /// It was not built.
@@ -138,7 +139,7 @@ impl Serving {
         Self::reaching(keys, &tables)
     }
 
-    /// The same with leave to ask the server on this port.
+    /// Serves `reach_http` with permission to ask the server on this port.
     ///
     /// # Errors
     /// It was not built.
@@ -147,7 +148,7 @@ impl Serving {
         Self::reaching("", &format!("[components.{REACHING}.network]\n{rule}"))
     }
 
-    /// The components with further keys of each, then further tables.
+    /// The components, with further keys for each, then further tables.
     fn with(further: &str, components: &[(&str, &str)]) -> Self {
         let mut manifest = format!("version = 1\n\n[defaults.limits]\nrate = \"{RATE}\"\n");
         for (name, keys) in components {
@@ -172,18 +173,18 @@ impl Serving {
         self.subject().with(["--audit".as_ref(), self.0.path().join("audit.jsonl").as_os_str()])
     }
 
-    /// Has toolcell compile all components ahead.
+    /// Has toolcell compile all components in advance.
     ///
     /// # Errors
-    /// It fails.
+    /// toolcell fails.
     pub fn compile(&self) -> anyhow::Result<()> {
         self.toolcell("compile").run()
     }
 
-    /// Removes all that toolcell has kept: the next start compiles everything.
+    /// Removes everything that toolcell has cached, so that the next start compiles all components.
     ///
     /// # Errors
-    /// It cannot be removed.
+    /// A file cannot be removed.
     pub fn forget(&self) -> anyhow::Result<()> {
         match std::fs::remove_dir_all(self.kept()) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
@@ -200,11 +201,12 @@ impl Serving {
     }
 }
 
-/// A component whose tools answer with a number and are described by it. Both stand in its bytes.
+/// A component whose tools return a number and mention it in their descriptions. Both stand in its
+/// bytes.
 pub struct Numbered(Vec<u8>);
 
 impl Numbered {
-    /// The component with this number, and with that many bytes of code more.
+    /// The component with this number and with that many more bytes of code.
     ///
     /// # Errors
     /// The fixture has no place for a number.
@@ -220,7 +222,7 @@ impl Numbered {
     }
 }
 
-/// What stands before the name of the tool of this copy.
+/// The prefix of the tool name of this copy.
 pub fn prefix(copy: usize) -> String {
     format!("c{copy}_")
 }

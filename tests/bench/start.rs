@@ -1,5 +1,5 @@
-//! From starting a process to its first answer, with few and with many tools, compiled before and
-//! not.
+//! Time from the start of a process to its first answer, with few and with many tools, with and
+//! without compiled code.
 
 use std::time::Instant;
 
@@ -62,7 +62,7 @@ fn native(times: usize) -> anyhow::Result<Samples> {
     Ok(took)
 }
 
-/// Starts it that many times, each after `before`.
+/// Starts it that many times, and runs `before` ahead of each start.
 fn starts(
     serving: &Serving,
     tools: usize,

@@ -1,6 +1,6 @@
-//! A conversation that never waits for one answer before it asks again: up to a window of calls are
-//! outstanding, one thread writes, another one reads. Every answer is checked, and that each call
-//! has exactly one.
+//! A conversation that does not wait for one answer before it makes the next request. Up to a
+//! window of calls are outstanding; one thread writes, another reads. It checks every answer, and
+//! that each call has exactly one.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,18 +14,18 @@ use crate::frame::{Ask, Reply};
 use crate::link::Link;
 use crate::samples::Samples;
 
-/// What to ask, how often, and how many at once.
+/// The request, the number of calls, and how many are outstanding at once.
 #[derive(Clone, Copy)]
 pub struct Stream {
-    /// What.
+    /// The request.
     pub ask: Ask,
     /// Calls in all.
     pub calls: usize,
-    /// Calls that wait for their answer at most.
+    /// Calls outstanding at most.
     pub window: usize,
 }
 
-/// When each call was sent, in nanoseconds after the first.
+/// The time each call was sent, in nanoseconds after the first.
 struct Sent {
     begun: Instant,
     at: Vec<AtomicU64>,
@@ -42,7 +42,7 @@ impl Sent {
 
     fn mark(&self, calls: std::ops::Range<usize>) {
         let now = self.now();
-        // Whoever reads the answer has been told of the call through the subject, after this.
+        // The reader learns of the call through the subject, after this store.
         self.at.get(calls).unwrap_or_default().iter().for_each(|at| at.store(now, Ordering::Relaxed));
     }
 
@@ -52,17 +52,18 @@ impl Sent {
     }
 }
 
-/// Holds the conversation; gives how long each answer took, in µs from when its call was written.
+/// Holds the conversation. Returns the time of each answer, in µs, counted from when its call was
+/// written.
 ///
 /// # Errors
-/// An answer is wrong, missing or one too many.
+/// An answer is wrong, missing or given twice.
 pub fn converse(link: &mut Link, stream: Stream) -> anyhow::Result<Samples> {
     let (window, sent) = (Window::new(stream.window), Sent::new(stream.calls));
     let (input, output) = link.halves();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_calls(input, stream, &sent, &window));
         let read = read_answers(output, stream, &sent, &window);
-        // A writer that waits for room ends, if no answer will make any.
+        // A writer that waits for a free place must end if no answer will make one.
         window.close();
         let written = writer.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the writer panicked")));
         let took = read?;
@@ -98,7 +99,7 @@ fn read_answers(output: &mut BufReader<File>, stream: Stream, sent: &Sent, windo
         took.push_us(sent.since(call));
         left -= 1;
         unseen += 1;
-        // Room is made once for all answers that came together.
+        // Places are freed once for all answers that arrived together.
         if output.buffer().is_empty() {
             window.give(std::mem::take(&mut unseen));
         }
@@ -106,7 +107,7 @@ fn read_answers(output: &mut BufReader<File>, stream: Stream, sent: &Sent, windo
     Ok(took)
 }
 
-/// Checks a line; gives the id of the call that it answers, if it is an answer.
+/// Checks a line. Returns the id of the call if the line is an answer.
 fn check(ask: Ask, line: &[u8]) -> anyhow::Result<Option<u64>> {
     let reply = Reply::read(line)?;
     match (ask, reply.id) {
@@ -119,7 +120,7 @@ fn check(ask: Ask, line: &[u8]) -> anyhow::Result<Option<u64>> {
     Ok(reply.id)
 }
 
-/// How many more calls may be sent.
+/// The number of calls that may still be sent.
 struct Window {
     free: Mutex<Option<usize>>,
     changed: Condvar,
@@ -130,7 +131,7 @@ impl Window {
         Self { free: Mutex::new(Some(calls)), changed: Condvar::new() }
     }
 
-    /// Waits for room, and takes all there is, but no more than this. `None` once closed.
+    /// Waits for free places and takes them all, but at most `most`. `None` once closed.
     fn take(&self, most: usize) -> Option<usize> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = self.changed.wait_while(free, |free| *free == Some(0)).unwrap_or_else(PoisonError::into_inner);

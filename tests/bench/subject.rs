@@ -1,6 +1,6 @@
-//! What can be measured: a program that answers lines on its stdin with lines on its stdout.
-//! toolcell is one, this program as a native child is another; any MCP server that has a tool like
-//! `echo` can be a further one.
+//! The programs that can be measured. Each answers lines on its stdin with lines on its stdout. One
+//! is toolcell; this program as a native child is another. Any MCP server with a tool like `echo`
+//! can be a further one.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use anyhow::{Context as _, ensure};
 
 use crate::native::Native;
 
-/// A program to start and ask.
+/// A program to start and send requests to.
 #[derive(Clone)]
 pub struct Subject {
-    /// What to call it in errors.
+    /// Its name in errors.
     pub name: &'static str,
     /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables that it has beside this program's own.
+    /// Variables that it has in addition to this program's own.
     pub environment: Vec<(&'static str, OsString)>,
 }
 
 impl Subject {
-    /// This command of `toolcell` with this manifest. What it keeps, it keeps in this folder, not
-    /// among the user's.
+    /// This command of `toolcell` with this manifest. Its cache is in this folder, not in the
+    /// user's.
     pub fn toolcell(command: &str, manifest: &Path, kept: &Path) -> Self {
         let arguments = vec![command.into(), "--manifest".into(), manifest.into()];
         let environment =
@@ -38,7 +38,7 @@ impl Subject {
         }
     }
 
-    /// The same with these further arguments.
+    /// The subject with these further arguments.
     pub fn with<const N: usize>(mut self, arguments: [&OsStr; N]) -> Self {
         self.arguments.extend(arguments.map(OsStr::to_owned));
         self
@@ -47,7 +47,7 @@ impl Subject {
     /// This program as a native child.
     ///
     /// # Errors
-    /// It does not know where it is.
+    /// The path of this program is unknown.
     pub fn native(native: Native) -> anyhow::Result<Self> {
         let (program, arguments) = (std::env::current_exe()?, vec![native.flag().into()]);
         Ok(Self { name: "native child", program, arguments, environment: Vec::new() })
@@ -56,13 +56,13 @@ impl Subject {
     /// The command that starts it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        // What a person has set for toolcell must not change what is measured.
+        // A person's own settings for toolcell must not change the figures.
         command.args(&self.arguments).env_remove("RUST_BACKTRACE").env_remove("TOOLCELL_CODE_CACHE");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
-    /// Runs it to its end, which a command other than a server comes to.
+    /// Runs it to its end. Only commands that are not servers end by themselves.
     ///
     /// # Errors
     /// It does not start, or fails.
@@ -70,7 +70,7 @@ impl Subject {
         self.output().map(drop)
     }
 
-    /// What it prints until its end.
+    /// The text that it prints until its end.
     ///
     /// # Errors
     /// It does not start, or fails.

@@ -1,5 +1,5 @@
-//! What a client over HTTP sees: calls and lists with many connections at once, beside a server of
-//! the official Rust SDK, and what open streams take.
+//! The server as a client sees it over HTTP. It measures calls and lists with many connections at
+//! once, beside a server of the official Rust SDK, and the memory of open streams.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -23,10 +23,10 @@ use crate::subject::Subject;
 /// Connections at once.
 const CONNECTIONS: usize = 64;
 
-/// Streams that are opened.
+/// Streams to open.
 const STREAMS: usize = 1_000;
 
-/// Descriptors that this program needs beside those of streams.
+/// Descriptors that this program needs besides those of the streams.
 const DESCRIPTORS_BESIDE: u64 = 200;
 
 const COLUMNS: &[Column] = &[
@@ -45,7 +45,7 @@ const NOTE: &str = "\
 answer. rmcp: the official SDK's server, without sessions, with the same definitions, in a process of its own. In turns; medians over
 rounds; × is the median of the ratio in a round. more MB: resident memory of 1,000 open streams.";
 
-/// A server in a process of its own. It is ended when this is dropped.
+/// A server in a process of its own. Dropping this ends it.
 struct Server {
     child: Child,
     port: u16,
@@ -62,7 +62,7 @@ impl Server {
             line.clear();
             ensure!(said.read_line(&mut line)? > 0, "toolcell ended before it served");
         }
-        // What it says later is of no interest, and must not block it.
+        // Its later output is of no interest, but must not block it.
         std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
         let port = line.rsplit(':').next().and_then(|rest| rest.split('/').next()).context("no port")?.parse()?;
         Ok(Self { child, port })
@@ -71,13 +71,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only where the child has ended already.
+        // Both fail only if the child has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// One thing that is asked of one server.
+/// One request to one server.
 struct Lane {
     name: &'static str,
     ask: Ask,
@@ -164,7 +164,7 @@ pub fn measure(options: &Options) -> anyhow::Result<Section> {
     Ok(Section { title, note: NOTE.to_owned(), columns: COLUMNS, rows, measured })
 }
 
-/// The tools that toolcell offers, as one line.
+/// The definitions of toolcell's tools, as one line.
 fn definitions(serving: &Serving) -> anyhow::Result<Vec<u8>> {
     let mut link = Link::open(&serving.subject(), Wire::Pipes)?;
     link.send(&frame::modern(1, "tools/list", serde_json::json!({})))?;
@@ -173,7 +173,7 @@ fn definitions(serving: &Serving) -> anyhow::Result<Vec<u8>> {
     Ok(format!("{tools}\n").into_bytes())
 }
 
-/// How much more memory is resident with the streams open.
+/// The resident memory that the open streams add.
 fn streams(serving: &Serving) -> anyhow::Result<f64> {
     let needed = STREAMS as u64 + DESCRIPTORS_BESIDE;
     let limit = getrlimit(Resource::Nofile);
@@ -181,7 +181,7 @@ fn streams(serving: &Serving) -> anyhow::Result<f64> {
         setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum: limit.maximum })?;
     }
     let server = Server::start(serving)?;
-    // What the first requests need is no part of it.
+    // Memory that the first requests need is not counted.
     Load::open(server.port, 1)?.round(Ask::Call(Tool::Echo, Era::Modern), Duration::from_millis(20))?;
     let (before, _) = process::resident_mb(server.child.id())?;
     let mut load = Load::open(server.port, STREAMS)?;

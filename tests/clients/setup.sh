@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs the client programs from their lock files into the cache, and prints where they are.
+# Installs the client programs from their lock files into the cache, and prints their paths.
 #
 #   setup.sh python      prints the path of a Python that has the SDK
 #   setup.sh node        prints the path of a Node the clients run on, and on a second line its node_modules
 #   setup.sh             installs both
 #
-# Each installation is keyed by the digest of its lock, is made under another name and moved into place when it
-# is whole: a second run takes no time and no network, and two at once do no harm. The cache is
+# The digest of its lock names each installation. It is made under another name and moved into place when it is
+# whole: a second run takes no time and no network, and two runs at once do no harm. The cache is
 # ${TOOLCELL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/toolcell}/clients, outside the clone.
 set -eu
 
@@ -27,13 +27,13 @@ fail() {
 # digest FILE...: twelve hexadecimal digits that name the contents
 digest() { cat "$@" | { sha256sum 2>/dev/null || shasum -a 256; } | cut -c1-12; }
 
-# begin KIND: a new folder beside the one that it becomes
+# begin KIND: makes a new folder beside the final one
 begin() {
     mkdir -p "$cache"
     unfinished=$(mktemp -d "$cache/.$1.XXXXXX")
 }
 
-# finish TARGET: puts the new folder in place; where another run was faster, its folder stays
+# finish TARGET: puts the new folder in place; if another run was faster, its folder stays
 finish() {
     if [ -d "$1" ]; then rm -rf "$unfinished"; else mv "$unfinished" "$1"; fi
     unfinished=''
@@ -70,7 +70,7 @@ node_clients() {
         say "installing the TypeScript SDK and the Inspector into $target (about 300 MB)"
         begin node
         cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$unfinished/"
-        # npm warns that the Inspector wants a newer Node than the one npm runs on: the one it brings is newer.
+        # npm warns that the Inspector needs a newer Node than npm's own. The Inspector's package brings a newer one.
         (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
             fail "npm could not install node/package-lock.json" "what it said is above; the registry must be reachable once"
         finish "$target"

@@ -2,11 +2,11 @@
 """Runs the official conformance suite against the binary: `make conformance`.
 
 The suite comes from its package, pinned in tests/clients/node. It speaks HTTP with `toolcell serve --http`, which serves
-the fixture `conformance`. For each revision it runs exactly what that revision requires. What fails must be listed in
-REVISION.yaml beside this file, with the reason; what is listed there and passes fails too.
+the fixture `conformance`. For each revision it runs exactly the scenarios that the revision requires. A scenario that fails
+must be listed in REVISION.yaml beside this file, with the reason. A listed scenario that passes counts as a failure too.
 
-One tool of the suite is to change the list of tools. No tool of this host can, so whoever runs the suite does: a thread
-here saves the manifest, with another component or without, whenever the audit says that this tool was called.
+One tool of the suite must change the list of tools. No tool of this host can do that, so this program does it: whenever the
+audit records a call of that tool, a thread saves the manifest with a further component or without it.
 """
 import os
 import pathlib
@@ -18,7 +18,7 @@ import threading
 
 HERE = pathlib.Path(__file__).resolve().parent
 REVISIONS = ["2025-11-25", "2026-07-28"]
-# Seconds that one scenario may take, and the whole of a revision.
+# Seconds for one scenario, and for a whole revision.
 SCENARIO_S, REVISION_S = 30, 600
 MANIFEST = '''version = 1
 [server]
@@ -35,19 +35,19 @@ source = "conformance.wasm"
 prefix = "more_"
 '''
 CHANGES = b'"tool":"test_trigger_tool_change"'
-# Seconds between two looks at the audit: the suite listens for 0.8.
+# Seconds between two reads of the audit. The suite listens for 0.8.
 LOOK_S = 0.02
 
 
 def suite():
-    """Node and the suite's program."""
+    """The command line of Node and the suite's program."""
     setup = HERE.parent / "clients" / "setup.sh"
     node, modules = subprocess.check_output([setup, "node"], text=True).split("\n")[:2]
     return [node, f"{modules}/@modelcontextprotocol/conformance/dist/index.js"]
 
 
 def serving(folder):
-    """A host in this folder, and the address it says it serves at."""
+    """Starts a host in this folder. Returns its process and the URL that it prints."""
     binary = os.environ.get("TOOLCELL_BIN") or HERE.parent.parent / "target" / "release" / "toolcell"
     component = HERE.parent / "fixtures" / "components" / "conformance.wasm"
     (folder / "toolcell.toml").write_text(MANIFEST)
@@ -62,7 +62,7 @@ def serving(folder):
 
 
 def change_when_told(folder, ended):
-    """Saves the manifest anew for each call of the tool that is to change the list."""
+    """Saves the manifest again for each call of the tool that must change the list."""
     seen, more = 0, False
     while not ended.wait(LOOK_S):
         records = (folder / "audit.jsonl").read_bytes().splitlines()
@@ -75,7 +75,7 @@ def change_when_told(folder, ended):
 
 
 def conforms(command, url, revision, folder):
-    """Runs one revision's scenarios; prints its summary. Whether nothing failed that may not."""
+    """Runs one revision's scenarios and prints its summary. True if no scenario failed that must pass."""
     options = ["server", "--url", url, "--requirements", revision, "--timeout", str(SCENARIO_S * 1000)]
     options += ["--expected-failures", HERE / f"{revision}.yaml", "-o", folder / revision]
     run = subprocess.run([*command, *options], capture_output=True, text=True, timeout=REVISION_S)

@@ -7,7 +7,7 @@ fn asking() -> Value {
     json!({"elicitation": {}})
 }
 
-/// The manifest of a tool whose calls are confirmed; `how`: lines of the component's table.
+/// The manifest of a tool whose calls need approval. `how` holds lines of the component's table.
 fn confirmed(how: &str) -> String {
     format!("{}{how}\n", manifest_of(&["good"]))
 }
@@ -35,7 +35,7 @@ fn approving(reply: &Value) -> Value {
     json!({"requestState": reply["result"]["requestState"], "inputResponses": {"toolcell.approval": {"action": "accept"}}})
 }
 
-/// What was asked for approvals and came of it, and the outcomes of calls.
+/// The answers to approvals and the outcomes of calls, as the audit records them.
 fn recorded(host: &TestHost) -> (Vec<String>, Vec<String>) {
     let records = host.audit();
     let of = |event: &str, key: &str| -> Vec<String> {

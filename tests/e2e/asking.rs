@@ -1,4 +1,4 @@
-//! A tool asks the person, the model or the client behind its caller, in both eras, and only within
+//! A tool asks the person, the model or the client behind its caller: in both eras, and only within
 //! its limits.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, Folder, TestHost, manifest_of};
 
-/// A client that can be asked everything.
+/// The capabilities of a client that answers every kind of question.
 fn everything() -> Value {
     json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}})
 }
@@ -15,7 +15,8 @@ fn name_form() -> Value {
     json!({"form": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}})
 }
 
-/// A host whose legacy client can be asked everything. `limits`: lines of the component's table.
+/// A host whose legacy client answers every kind of question. `limits` holds lines of the
+/// component's table.
 fn legacy(limits: &str) -> TestHost {
     let mut host = TestHost::recording(&asks_under(limits));
     host.initialize_declaring("2025-11-25", everything());
@@ -30,7 +31,7 @@ fn reply(host: &mut TestHost, request: &Value, result: &Value) {
     host.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
 }
 
-/// A modern call with these params, of a client that declares this.
+/// A modern call with these params, from a client that declares these capabilities.
 fn modern(host: &mut TestHost, capabilities: &Value, mut params: Value) -> Value {
     params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": capabilities});
     host.request("tools/call", params)
@@ -151,7 +152,7 @@ fn the_deadline_stands_still_while_a_tool_waits_for_a_person() {
     let mut host = legacy(&format!("deadline = \"{}ms\"", deadline.as_millis()));
     let id = host.start_call("ask", json!({"rounds": [{"who": name_form()}]}));
     let form = host.next_of("elicitation/create");
-    // Nothing is waited for here: this is the time that the person takes.
+    // This sleep waits for nothing: it is the time that the person takes.
     std::thread::sleep(deadline * 2);
     reply(&mut host, &form, &json!({"action": "decline"}));
     assert_eq!(host.answer_to(&id).text(), "declined");
@@ -222,7 +223,7 @@ mod conformance {
         modern(host, &json!({"elicitation": {}, "sampling": {}, "roots": {}}), params)
     }
 
-    /// What the suite answers to a request.
+    /// The suite's answer to a request.
     fn respond(request: &Value) -> Value {
         let text = json!({"type": "text", "text": "Hello there!"});
         match request["method"].as_str().unwrap() {

@@ -1,4 +1,4 @@
-//! Nothing hidden: what is recorded of each call, and the commands that check and show it.
+//! Nothing hidden: the records of each call, and the commands that check and show them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -16,7 +16,8 @@ fn of_event<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
     records.iter().filter(|record| record["event"] == event).collect()
 }
 
-/// A host with an audit that has one call of each kind: run, and refused by the input schema.
+/// A host with an audit of one call of each kind: one that ran, and one that the input schema
+/// refused.
 fn recorded() -> TestHost {
     let mut host = TestHost::recording(&manifest_of(&["good"]));
     assert_eq!(host.call("echo", json!({"text": "hello"})).text(), "hello");
@@ -139,7 +140,7 @@ fn show_has_a_line_for_each_call_and_filters() {
     assert!(!audit(folder, &["show"]).stdout.contains('\u{1b}'));
 }
 
-/// A host that is gone, and its audit of nine files.
+/// The folder of an ended host, with its audit of nine files.
 fn rotated() -> Folder {
     let manifest = with_audit("file = \"audit.jsonl\"\nrotate = \"64KiB\"\nkeep = 8\narguments = \"values\"");
     let mut host = TestHost::with_manifest(&manifest);
@@ -150,7 +151,7 @@ fn rotated() -> Folder {
     host.ends_leaving_its_folder()
 }
 
-/// Changes what every record of a closed file says, and mends nothing.
+/// Changes every record of a closed file and does not repair the chain.
 fn forge(folder: &Folder, number: u32) {
     let path = folder.path().join(format!("{AUDIT}.{number}"));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -178,12 +179,12 @@ fn verify_reports_every_file_beyond_a_gap_also_with_a_head_that_is_found() {
     let found = audit(&folder, &["verify", "--json", "--head", head]);
     let found: Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!((&found["ok"], found["unchecked"].as_array().unwrap().len()), (&json!(false), 4), "{found}");
-    // Nothing else is left there: what is left is the end of a chain, as where rotation has removed
-    // the rest.
+    // Now nothing else is left beyond the gap. The rest is the end of a chain, as if rotation had
+    // removed the files before it.
     (5..=8).for_each(remove);
     assert!(audit(&folder, &["verify", "--head", head]).succeeded().contains("files: 3"));
-    // One more is removed: a gap of one is looked across, and what is on both sides does not
-    // follow.
+    // One more file is removed. A gap of one file is looked across, and the chain does not continue
+    // behind it.
     remove(1);
     let found = audit(&folder, &["verify"]);
     assert!(found.code() == 1 && found.stderr.contains("the chain breaks at record"), "{found:?}");
@@ -214,7 +215,7 @@ fn an_audit_whose_host_was_killed_while_it_rotated_is_read_as_far_as_it_is_there
         serde_json::from_str::<Value>(&line).unwrap()["seq"].clone()
     };
     let shown = last(&audit(&folder, &["show", "--json"]));
-    // What the rotation does before there is a new file.
+    // The steps of a rotation before it makes the new file.
     std::fs::remove_file(folder.path().join("audit.jsonl.8")).unwrap();
     for number in (0..8).rev() {
         let name = |number| if number == 0 { AUDIT.to_owned() } else { format!("{AUDIT}.{number}") };
@@ -228,7 +229,7 @@ fn an_audit_whose_host_was_killed_while_it_rotated_is_read_as_far_as_it_is_there
     assert_eq!(audit(&folder, &["verify", "missing.jsonl"]).code(), 1);
 }
 
-/// `toolcell audit tail`, ended when dropped.
+/// `toolcell audit tail`. Dropping this ends it.
 struct Tail {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,

@@ -1,5 +1,5 @@
-//! Components of a few bytes that stand for gigabytes: each is refused before it costs anything,
-//! wherever it comes in, and what serves goes on.
+//! Components of a few bytes that stand for gigabytes. Each is refused before it costs anything,
+//! wherever it comes in, and the host goes on serving.
 
 #[allow(dead_code, reason = "what the other users of this file need")]
 #[path = "../../host/sandbox/src/load/survey/tests/encode.rs"]
@@ -11,20 +11,21 @@ use encode::{component, function, globals, inner_module, levels, list, module, n
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, Saving, TestHost, fixture_bytes, manifest_of};
 
-/// Longer than refusing any of them takes on a busy machine, and far shorter than any of them took.
+/// Time in which each bomb must be refused. Longer than a busy machine needs, and far shorter than
+/// any of them took.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
-/// Bytes that a host may take more than before, after all of them. Each alone took more.
+/// Bytes by which a host's memory may grow after all of them. Each alone took more.
 const MORE_BYTES_MAX: u64 = 96 << 20;
 
 const TOO_MUCH: &str = "made of too much: at least ";
 const TOO_MANY: &str =
     "too many parts: the tool is made of more instances, memories or tables than one call may have: at least ";
 
-/// The file that is saved anew.
+/// The file that is saved again.
 const TOOL: &str = "components/tool.wasm";
 
-/// A bomb: what it is, its bytes, and what is said of it.
+/// A bomb: its name, its bytes, and words of the error.
 struct Bomb(&'static str, Vec<u8>, [&'static str; 2]);
 
 fn nested(opened: &[u8], count: usize) -> Vec<u8> {
@@ -35,7 +36,7 @@ fn made(module: Vec<u8>, count: usize) -> Vec<u8> {
     component(&[section(1, &module), times(2, count, &[0x00, 0x00, 0x00])])
 }
 
-/// Types, each of which holds the one before it so often.
+/// A chain of types, each of which holds the one before it `width` times.
 fn chain(shape: u8, width: usize, count: usize) -> Vec<u8> {
     let of = |at: usize| match shape {
         0x70 => signed(at),
@@ -46,7 +47,7 @@ fn chain(shape: u8, width: usize, count: usize) -> Vec<u8> {
     component(&[list(7, &types)])
 }
 
-/// Instances, each of which holds the one before it twice.
+/// A chain of instances, each of which holds the one before it twice.
 fn bundles(count: usize) -> Vec<u8> {
     let twice = |at: usize| {
         let exports = ["a", "b"].map(|name| [encode::extern_name(name), vec![0x05], number(at)].concat());
@@ -56,13 +57,13 @@ fn bundles(count: usize) -> Vec<u8> {
     component(&[list(5, &instances)])
 }
 
-/// Blocks inside each other.
+/// Nested blocks.
 fn blocks(opened: &[u8], count: usize) -> Vec<u8> {
     let code = [opened.repeat(count), vec![0x0b; count]].concat();
     made(module(&function(0, &code)), 1)
 }
 
-/// Loops beside each other, through which many locals live.
+/// Loops one after another, with many locals that live through all of them.
 fn loops(locals: usize, count: usize) -> Vec<u8> {
     let write = |local: usize| [vec![0x41, 0x00, 0x21], number(local)].concat();
     let code = [(0..locals).flat_map(write).collect(), [0x03, 0x40, 0x0b].repeat(count)].concat();
@@ -147,7 +148,8 @@ fn under_a_lock_what_is_not_pinned_is_not_looked_into() {
     let _ = Command::in_folder(&folder, &["lock"]).run().succeeded();
     let mut host = TestHost::with_options(folder, &["--locked"]);
     assert_eq!(host.call("version", json!({})).text(), "a");
-    // One that a parser would fall over, and one that is no WebAssembly at all: nobody looks.
+    // The first would overwhelm a parser, and the second is no WebAssembly at all. Neither is
+    // parsed.
     for bytes in [nested(&[0x41, 1, 1], 5_000), b"anything else".to_vec()] {
         let size = format!("and {} bytes)", bytes.len());
         host.folder().save(Saving::RenamedOver, TOOL, bytes);
@@ -156,7 +158,7 @@ fn under_a_lock_what_is_not_pinned_is_not_looked_into() {
         assert!(said.contains("other bytes: ") && said.contains("nothing of it was read"), "{said}");
         assert!(held["failed"].is_null(), "{held:#}");
         assert_eq!(host.call("version", json!({})).text(), "a");
-        // Who approves it has it read.
+        // Approving it has it read.
         let approved = Command::in_folder(host.folder(), &["approve", "tool"]).run();
         let refused = approved.failed_with(1);
         assert!(refused.contains("made of too much") || refused.contains("not a WebAssembly component"), "{refused}");
@@ -191,7 +193,7 @@ fn what_the_host_keeps_of_instances_counts_as_memory() {
 #[test]
 fn a_ping_does_not_wait_for_instances_that_take_long_to_make() {
     let manifest = manifest_of(&["good", "many_globals"]).replace("deadline = \"5s\"", "deadline = \"60s\"");
-    // More at once than there are threads for guests, and none made ahead.
+    // More calls at once than there are guest threads, and no instances made ahead.
     let limits = "concurrency = 64\nqueue = 256\n";
     let manifest = format!("{manifest}prewarm = 0\n\n[components.many_globals.limits]\nqueue_wait = \"10m\"\n{limits}");
     let mut host = TestHost::with_manifest(&manifest);

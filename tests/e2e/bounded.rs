@@ -1,4 +1,5 @@
-//! Limits: where each may be set, which setting wins, and what lies just within and just beyond.
+//! Limits: the places where each may be set, the setting that wins, and values just within and just
+//! beyond.
 
 use serde_json::json;
 use toolcell_tests::TestHost;
@@ -65,7 +66,7 @@ fn a_limit_holds_to_the_byte() {
         "too many random bytes at once: the tool asked for more than 1KiB (limit \"random\")"
     );
 
-    // A timer takes two: what is waited for, and the wait.
+    // A timer takes two handles: the pollable and its timer.
     assert_eq!(host.call("pollables", json!({"pollables": 50})).text(), "50 pollables kept");
     let answer = host.call("pollables", json!({"pollables": 51}));
     assert_eq!(answer.error_text(), "too many handles: the tool held more than 100 at once (limit \"handles\")");

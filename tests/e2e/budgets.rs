@@ -1,30 +1,30 @@
-//! Every budget has a key, ends what exceeds it with a message of its own, and leaves the next call
-//! working. What `bounded` and `hostile` show of the budgets of a call is not shown again.
+//! Every budget has a key, ends a call that exceeds it with a message of its own, and leaves the
+//! next call working. Budgets of a call that `bounded` and `hostile` test are not tested again.
 
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, TestHost, modern_meta};
 
-/// A manifest that serves `good` under these lines, which may open tables of their own.
+/// A manifest that serves `good` with these lines, which may open tables of their own.
 fn good_under(lines: &str) -> String {
     format!("version = 1\n[components.good]\nsource = \"components/good.wasm\"\n{lines}\n")
 }
 
-/// Serves this fixture under these limits, and `good` under the built-in ones.
+/// Serves this fixture under these limits, and `good` under the default ones.
 fn serving(fixture: &str, limits: &str) -> TestHost {
     TestHost::with_manifest(&good_under(&format!(
         "[components.{fixture}]\nsource = \"components/{fixture}.wasm\"\n[components.{fixture}.limits]\n{limits}"
     )))
 }
 
-/// What `check` says of a manifest that it refuses.
+/// The output of `check` for a manifest that it refuses.
 fn refused(folder: &Folder) -> String {
     Command::in_folder(folder, &["check", "toolcell.toml"]).run().failed_with(1).to_owned()
 }
 
-/// The manifest is refused with this message and this hint; with `instead` in place of the last
-/// line it is served.
+/// Asserts that the manifest is refused with this message and this hint. With `instead` in place of
+/// `lines` it is served.
 fn is_refused_with(lines: &str, message: &str, hint: &str, instead: &str) {
     let text = refused(&Folder::with_manifest(&good_under(lines)));
     for part in [message, hint, "components/good.wasm"] {
@@ -33,7 +33,7 @@ fn is_refused_with(lines: &str, message: &str, hint: &str, instead: &str) {
     TestHost::with_manifest(&good_under(instead)).still_works();
 }
 
-/// A call of `tool` with a progress token, and the progress that came for it.
+/// Calls `tool` with a progress token and returns the progress that came for it.
 fn call_with_progress(host: &mut TestHost, tool: &str, arguments: Value) -> Vec<f64> {
     let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "p"}});
     assert_eq!(host.request("tools/call", params)["result"]["content"][0]["text"], "reported");
@@ -60,7 +60,8 @@ fn a_tool_that_is_called_too_often_says_when_to_try_again() {
 #[test]
 fn the_allowance_of_calls_comes_back() {
     let mut host = TestHost::with_manifest(&good_under("[components.good.tools.echo.limits]\nrate = \"5/s\""));
-    // More than five come at once only if two hundred calls in a row take a fifth of a second each.
+    // More than five would be let through only if two hundred calls in a row took a fifth of a
+    // second each.
     let refused = (0..200).map(|_| host.call("echo", json!({"text": "again"}))).find(|answer| answer.is_error());
     let text = "too many calls: more than 5/s of this tool (limit \"rate\"); try again in 1s";
     assert_eq!(refused.unwrap().error_text(), text);
@@ -74,7 +75,7 @@ fn calls_are_counted_before_they_take_a_place() {
     let mut host = serving("loops", limits);
     let running = host.start_call("sleep_hour", json!({}));
     let refused = host.start_call("sleep_hour", json!({}));
-    // Which of the two came first is not said.
+    // Either of the two may come first.
     let texts = [&running, &refused].map(|id| host.answer_to(id).error_text().to_owned());
     let late = "deadline exceeded: the call took longer than 1s (limit \"deadline\")";
     let often = "too many calls: more than 1/h of this tool (limit \"rate\"); try again in 1h";
@@ -122,7 +123,7 @@ fn calls_past_the_queue_and_past_its_wait_are_told_so() {
 fn progress_past_its_rate_is_dropped_and_the_tool_goes_on() {
     let mut host = serving("hungry", "progress = \"5/h\"");
     for _ in 0..2 {
-        // Each call has an allowance of its own.
+        // Each call has its own allowance.
         let reports = call_with_progress(&mut host, "progress_reports", json!({"reports": 5_000}));
         assert_eq!(reports, [1.0, 2.0, 3.0, 4.0, 5.0]);
     }
@@ -157,7 +158,7 @@ fn calls_of_the_host_cost_fuel() {
 
 #[test]
 fn pollables_are_handles() {
-    // The timer that a pollable waits for is one of its own.
+    // The timer of a pollable takes a handle of its own.
     let mut host = serving("hungry", "handles = 50");
     for _ in 0..2 {
         assert_eq!(host.call("pollables", json!({"pollables": 25})).text(), "25 pollables kept");
@@ -234,8 +235,7 @@ fn a_component_larger_than_it_may_be_is_not_read() {
 #[test]
 fn a_component_that_compiles_longer_than_it_may_is_refused() {
     let folder = Folder::with_manifest(&good_under("[components.good.load]\ncompile_time = \"1ms\""));
-    // No cache of compiled code has ever seen it: a custom section of its own is behind what it
-    // was.
+    // No cache of compiled code has seen these bytes: a custom section of their own is appended.
     let mut bytes = std::fs::read(folder.path().join("components/good.wasm")).unwrap();
     let label = format!("{:032}", std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos());
     bytes.extend_from_slice(&[0, 34, 1, b'n']);

@@ -1,5 +1,6 @@
-//! `calibrate` and `bench`: what is proposed holds for the calls it came from, what is measured is
-//! what calls use, and the manifest's limits on how many calls there are stand in neither's way.
+//! `calibrate` and `bench`. The proposed limits hold for the calls they came from, and the measured
+//! figures are those of the calls. The manifest's limits on the number of calls hinder neither
+//! command.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, manifest_of};
@@ -17,7 +18,7 @@ fn append(folder: &Folder, text: &str) {
     folder.write("toolcell.toml", format!("{manifest}\n{text}"));
 }
 
-/// The limits that `list` shows for this tool.
+/// This tool's limits, as `list` shows them.
 fn limits(folder: &Folder, tool: &str) -> Value {
     let listed = run(folder, &["list", "--json"]).json();
     let tools = listed["tools"].as_array().unwrap();

@@ -1,5 +1,4 @@
-//! The commands beside `serve`: what goes to stdout, what to stderr, and with which exit code they
-//! end.
+//! The commands beside `serve`: their stdout, their stderr, and their exit codes.
 
 use serde_json::json;
 use toolcell_tests::{Command, Finished, Folder, manifest_of};

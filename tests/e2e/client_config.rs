@@ -1,10 +1,10 @@
-//! What `toolcell client-config` prints: that it is in each client's form, and starts or finds a
+//! The output of `toolcell client-config`: it has each client's form, and it starts or finds a
 //! server.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder, manifest_of, toolcell};
 
-/// Each client, with the key that it keeps its servers under.
+/// Each client, with the key of its table of servers.
 const CLIENTS: [(&str, &str); 7] = [
     ("claude", "mcpServers"),
     ("claude-desktop", "mcpServers"),
@@ -21,7 +21,7 @@ fn printed(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, &[&["client-config"], arguments].concat()).run()
 }
 
-/// The one entry, in a client's JSON.
+/// The only entry, in a client's JSON.
 fn entry(finished: &Finished, key: &str) -> Value {
     let config: Value = serde_json::from_str(finished.succeeded()).unwrap();
     let servers = config[key].as_object().unwrap_or_else(|| panic!("no {key} in {config}"));
@@ -29,7 +29,7 @@ fn entry(finished: &Finished, key: &str) -> Value {
     servers["toolcell"].clone()
 }
 
-/// The lines below the table's head, in Codex's TOML, whose texts and lists are written as in JSON.
+/// The lines below the table's head in Codex's TOML. Its texts and lists are written as in JSON.
 fn lines(finished: &Finished) -> Value {
     let (head, rest) = finished.succeeded().split_once('\n').unwrap();
     assert_eq!(head, "[mcp_servers.toolcell]");
@@ -40,7 +40,7 @@ fn lines(finished: &Finished) -> Value {
     Value::Object(pairs.collect())
 }
 
-/// Starts what an entry says as a client does, and asks for its tools.
+/// Starts the entry's command as a client does, and asks for its tools.
 fn starts_a_server(entry: &Value) {
     assert_eq!(entry["command"], toolcell().display().to_string());
     let arguments: Vec<&str> = entry["args"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();

@@ -1,9 +1,9 @@
-//! Real MCP clients talk to toolcell, over stdio and over HTTP: list every tool, call every
-//! example, are refused, cancel.
+//! Real MCP clients talk to toolcell, over stdio and over HTTP: they list every tool, call every
+//! example, are refused, and cancel.
 //!
-//! Holds the tests, and how the client programs of `tests/clients` are found and run. What is
-//! called and what must come back is in `tests/clients/cases.json`, which every client reads;
-//! nothing of it belongs here.
+//! Holds the tests, and the code that finds and runs the client programs of `tests/clients`. The
+//! calls and the expected answers are in `tests/clients/cases.json`, which every client reads; none
+//! of them belongs here.
 
 mod cases;
 mod rmcp;
@@ -20,15 +20,15 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use toolcell_tests::{Folder, fixture_bytes, toolcell};
 
-/// The longest a client may talk. The slowest, the Inspector, starts a server for each of its dozen
-/// requests; it is done in a minute, and in some minutes where other tests and builds keep the
-/// machine busy.
+/// Longest time that a client may talk. The slowest is the Inspector, which starts a server for
+/// each of its dozen requests. It takes a minute, or some minutes while other tests and builds keep
+/// the machine busy.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// The longest an installation may take, where the cache is empty: some 300 MB are downloaded.
+/// Longest time that an installation may take with an empty cache: some 300 MB are downloaded.
 const SETUP_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// What the SDKs call their modes.
+/// The modes, as the SDKs name them.
 const MODES: [&str; 3] = ["legacy", "auto", "2026-07-28"];
 
 #[test]
@@ -145,7 +145,7 @@ fn rmcp_sees_reloads_in_every_mode() {
     }
 }
 
-/// Lets a client talk over HTTP in each of these modes, with the same servers.
+/// Runs a client over HTTP in each of these modes, against one set of servers.
 fn over_http(modes: &[&str], client: impl Fn() -> Command) {
     let served = Served::over_http();
     for mode in modes {
@@ -156,7 +156,7 @@ fn over_http(modes: &[&str], client: impl Fn() -> Command) {
     served.end();
 }
 
-/// Lets a client see reloads in every mode, over stdio and over HTTP.
+/// Has a client see reloads in every mode, over stdio and over HTTP.
 fn reloads(client: impl Fn() -> Command) {
     for mode in MODES {
         let folder = folder_to_reload();
@@ -170,7 +170,7 @@ fn reloads(client: impl Fn() -> Command) {
     }
 }
 
-/// Lets a client answer what tools ask in every mode, over stdio and over HTTP.
+/// Has a client answer the questions of tools in every mode, over stdio and over HTTP.
 fn answers(client: impl Fn() -> Command) {
     let folder = folder_that_asks();
     let served = Served::manifest("asking", &folder.manifest());
@@ -183,8 +183,8 @@ fn answers(client: impl Fn() -> Command) {
     served.end();
 }
 
-/// A folder whose component is saved anew by the client: as code behind the same list, and as
-/// another list.
+/// A folder whose component the client saves again: as other code with an equal list, and as code
+/// with another list.
 fn folder_to_reload() -> Folder {
     let folder = Folder::with_manifest("version = 1\n[components.tool]\nsource = \"components/tool.wasm\"\n");
     folder.write("components/tool.wasm", fixture_bytes("versioned_a"));
@@ -193,7 +193,7 @@ fn folder_to_reload() -> Folder {
     folder
 }
 
-/// A folder whose tools ask, and one whose calls are confirmed.
+/// A folder whose tools ask, and one whose calls need approval.
 fn folder_that_asks() -> Folder {
     let confirmed = "[components.good]\nsource = \"components/good.wasm\"\napproval = \"always\"\n";
     Folder::with_manifest(&format!("version = 1\n[components.asks]\nsource = \"components/asks.wasm\"\n{confirmed}"))
@@ -227,8 +227,8 @@ fn node_client(program: &str) -> Command {
     client
 }
 
-/// Installs the clients of one language unless they are there, and gives the paths that `setup.sh`
-/// prints.
+/// Installs the clients of one language unless they are installed. Returns the paths that
+/// `setup.sh` prints.
 fn install(language: &str) -> Result<Vec<String>, String> {
     let mut setup = Command::new("sh");
     setup.arg(folder().join("setup.sh")).arg(language);
@@ -239,13 +239,13 @@ fn install(language: &str) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&done.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Lets a client talk to toolcell; fails with all it said unless it is content.
+/// Runs a client against toolcell. Fails with all its output unless the client succeeds.
 fn talk(client: &mut Command, mode: &str) {
     converse(client.arg("--toolcell").arg(toolcell()).arg("--cases").arg(folder().join("cases.json")), mode);
 }
 
-/// Lets a client talk in one mode to what its arguments name; fails with all it said unless it is
-/// content.
+/// Runs a client in one mode against the servers that its arguments name. Fails with all its output
+/// unless the client succeeds.
 pub(crate) fn converse(client: &mut Command, mode: &str) {
     client.args(["--mode", mode]);
     let done = run(client, CLIENT_TIME_MAX);
@@ -255,14 +255,14 @@ pub(crate) fn converse(client: &mut Command, mode: &str) {
     assert!(said.contains("ok "), "the client checked nothing\n{said}\n{complained}");
 }
 
-/// Runs a program to its end, which must come within `limit`. A program that is late is killed.
+/// Runs a program to its end. A program that exceeds `limit` is killed.
 fn run(program: &mut Command, limit: Duration) -> Output {
     program.stdin(Stdio::null()).kill_on_drop(true);
     let name = format!("{program:?}");
     within(limit, &name, async { program.output().await.unwrap_or_else(|error| panic!("{name}: {error}")) })
 }
 
-/// What `work` gives, if it is done within `limit`.
+/// The result of `work`. Panics if it takes longer than `limit`.
 fn within<T>(limit: Duration, name: &str, work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime

@@ -1,4 +1,5 @@
-//! Compiled code is kept from one start to the next, and never trusted for lying where it should.
+//! Compiled code is kept from one start to the next, and is never trusted only because of its
+//! place.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -106,11 +107,11 @@ fn an_entry_that_is_no_file_or_larger_than_any_is_not_read() {
     let home = Home::new();
     home.compile();
     let entry = home.entry();
-    // A FIFO: nobody is at its other end, ever.
+    // A FIFO that nobody ever opens at the other end.
     fs::remove_file(&entry).unwrap();
     make_fifo(&entry);
     assert_eq!(home.compile(), "good compiled\n");
-    // A gigabyte, and a terabyte, of nothing.
+    // Files of a gigabyte and of a terabyte, with no data.
     for bytes in [1 << 30, 1 << 40] {
         fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
         fs::OpenOptions::new().write(true).open(&entry).unwrap().set_len(bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Every fixture, and every tool of a fixture, is named by a test: what nobody calls proves
+//! A test names every fixture and every tool of a fixture. A tool that no test calls proves
 //! nothing.
 
 use std::fs;
@@ -33,7 +33,7 @@ fn every_fixture_is_named_by_a_test() {
 
 #[test]
 fn every_tool_of_a_fixture_is_named_by_a_test() {
-    // Two hosts: some tools of the one and of the other have the same name.
+    // Two hosts, since some tools of the one have the names of tools of the other.
     let hosts: [(&[&str], usize); 2] = [
         (&["good", "hungry", "liar", "loops", "noisy", "nosy", "quitter", "remembers", "versioned_a"], 80),
         (

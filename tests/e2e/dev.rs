@@ -1,5 +1,5 @@
-//! `toolcell dev`: a project is built when a file of it changes, what is built is served, and what
-//! does not build changes nothing.
+//! `toolcell dev`: a change of a project's file builds the project and serves the result. A failed
+//! build changes nothing.
 //!
 //! Projects are folders `guest` that shell scripts build by copying.
 
@@ -8,11 +8,11 @@ use std::fs;
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost, fixture_bytes};
 
-/// The component, as the script of a build writes it.
+/// The component that the build script writes.
 const BUILT: &str = "components/tool.wasm";
 
-/// A manifest that names it, in a folder where it is not there yet; `guest/code` is what it is
-/// built from.
+/// A folder with a manifest that names the component before it exists. It is built from
+/// `guest/code`.
 fn folder(fixture: &str) -> Folder {
     let folder = Folder::with_manifest(&format!("version = 1\n[components.tool]\nsource = \"{BUILT}\"\n"));
     folder.make("components");
@@ -28,7 +28,7 @@ fn version(host: &mut TestHost) -> String {
 }
 
 fn is_alive(process: &str) -> bool {
-    // A process that is dead and not waited for yet is a zombie.
+    // A dead process that its parent has not waited for is a zombie.
     fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -139,7 +139,7 @@ fn a_host_that_is_ended_during_its_first_build_leaves_none_behind() {
 fn a_file_that_every_build_writes_is_no_reason_to_build_for_ever() {
     let staged = folder("versioned_a");
     staged.write(BUILT, fixture_bytes("versioned_a"));
-    // The file is other each time, as one with the time in it is.
+    // The file differs each time, as a generated file with the time in it does.
     let mut host = TestHost::building(staged, &format!("echo . >> generated; {COPY}"));
     host.still_answers();
     host.will_say("the build itself writes");

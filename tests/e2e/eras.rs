@@ -1,5 +1,5 @@
-//! Both eras and every revision: what each handshake says, how each encodes tools and results, and
-//! what each may be sent.
+//! Both eras and every revision: the content of each handshake, the form of tools and results, and
+//! the messages that each may be sent.
 
 use std::collections::BTreeSet;
 

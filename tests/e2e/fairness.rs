@@ -1,15 +1,14 @@
-//! Guests that never end keep nobody else waiting: neither the protocol nor another tool.
+//! Guests that never end delay nothing else: neither the protocol nor another tool.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// How long an answer may take beside endless calls. A machine that is not busy needs a hundredth
-/// of it.
+/// Time that an answer may take beside endless calls. An idle machine needs a hundredth of it.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Serves `good` and `loops`, of which no limit ends a call.
+/// Serves `good` and `loops`. No limit ends a call of `loops`.
 fn endless() -> TestHost {
     let manifest = manifest_of(&["good", "loops"])
         .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
@@ -18,7 +17,7 @@ fn endless() -> TestHost {
     TestHost::with_manifest(&manifest)
 }
 
-/// Does it that many times, each within [`SOON`].
+/// Runs `ask` that many times, each within [`SOON`].
 fn soon(what: &str, rounds: usize, mut ask: impl FnMut()) {
     for round in 0..rounds {
         let asked = Instant::now();
@@ -51,7 +50,7 @@ fn beside_eight_endless_calls_everything_else_is_answered() {
 fn a_call_that_comes_alone_and_never_ends_does_not_delay_the_next_ping() {
     let mut host = endless();
     for tool in ["spin", "fill", "call_host", "spin", "fill", "call_host"] {
-        // Long enough for the host to trust calls again, after one that was not short.
+        // This is long enough for the host to trust calls again, after one that was not short.
         assert_eq!(host.call("slow", json!({"steps": 1, "step_ms": 200})).text(), "1 steps done");
         let id = host.start_call(tool, json!({}));
         soon(&format!("the first pings beside {tool}"), 10, || host.still_answers());
@@ -70,7 +69,8 @@ fn calls_that_wait_for_a_busy_tool_do_not_keep_others_waiting() {
     let calls: Vec<Value> = (0..20).map(|_| host.start_call("spin", json!({}))).collect();
     soon("a ping", 50, || host.still_answers());
     soon("a short call", 50, || assert_eq!(host.call("echo", json!({"text": "short"})).text(), "short"));
-    // Whichever of them runs, the next takes its place: none is lost, and none is answered.
+    // When the running call is cancelled, the next one takes its place: none is lost, and none is
+    // answered.
     calls.iter().for_each(|id| host.cancel(id));
     host.still_works();
     assert_eq!(host.kept(), [json!(null); 0]);

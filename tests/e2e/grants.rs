@@ -1,8 +1,8 @@
-//! Grants mean what they say: for each kind a table of what is allowed, what is denied, what lies
-//! on the boundary, and that a denial is told to the model and recorded for the operator. One
-//! module per kind; hostile guests have modules of their own.
+//! Grants mean exactly what they say. For each kind, a table shows what is allowed, what is denied,
+//! and the boundary. It also shows that the model is told of a denial and that the audit records it
+//! for the operator. There is one module per kind; hostile guests have modules of their own.
 //!
-//! Holds what the modules share: manifests of one fixture, and looking for a denial.
+//! Holds the code that the modules share: manifests of one fixture, and the search for a denial.
 
 mod addresses;
 mod examples;
@@ -24,7 +24,7 @@ mod tls;
 use serde_json::Value;
 use toolcell_tests::{Answer, Command, Finished, Folder, TestHost, manifest_of};
 
-/// A manifest that serves this fixture and `good`, with these tables: `{c}` in them stands for
+/// A manifest that serves this fixture and `good`, with these tables. `{c}` in them stands for
 /// `components.FIXTURE`.
 fn manifest(fixture: &str, tables: &str) -> String {
     let limits = "\n[defaults.limits]\nfuel = 20_000_000\n";
@@ -43,7 +43,7 @@ fn host(fixture: &str, tables: &str) -> TestHost {
     TestHost::recording(&manifest(fixture, tables))
 }
 
-/// What a tool of a fixture says its operation came to.
+/// The outcome that a fixture's tool reports of its operation.
 fn came_to(answer: &Answer) -> Result<Value, String> {
     let outcome = answer.structured();
     match (outcome.get("ok"), outcome.get("error")) {
@@ -53,21 +53,21 @@ fn came_to(answer: &Answer) -> Result<Value, String> {
     }
 }
 
-/// A denial as it must be told and recorded.
+/// A denial as the model and the audit must see it.
 struct Denied<'a> {
-    /// As in the audit: `http`, `filesystem`.
+    /// The capability, as in the audit: `http`, `filesystem`.
     capability: &'a str,
-    /// What was asked, as the guest named it.
+    /// The denied request, as the guest named it.
     asked: &'a str,
-    /// Why not, as the model is told.
+    /// The reason, as the model is told it.
     because: &'a str,
     /// The table of the manifest to change.
     section: &'a str,
-    /// The line to put there.
+    /// The line to add to that table.
     allow: &'a str,
 }
 
-/// Asserts that the answer tells of this denial, and that the audit and stderr name the line that
+/// Asserts that the answer mentions this denial, and that the audit and stderr name the line that
 /// would allow it.
 fn assert_denied(host: &TestHost, answer: &Answer, denied: &Denied<'_>) {
     let told = format!("denied: {} — {}", denied.asked, denied.because);
@@ -80,12 +80,12 @@ fn assert_denied(host: &TestHost, answer: &Answer, denied: &Denied<'_>) {
     host.will_say(denied.allow);
 }
 
-/// What `check` says of the manifest of this folder.
+/// The result of `check` for the manifest of this folder.
 fn check(folder: &Folder) -> Finished {
     Command::in_folder(folder, &["check"]).run()
 }
 
-/// Asserts that this manifest is refused with each of these words.
+/// Asserts that this manifest is refused, with each of these words in the output.
 fn assert_refused(folder: &Folder, words: &[&str]) {
     let finished = check(folder);
     let said = finished.failed_with(1);

@@ -1,5 +1,5 @@
-//! Tools that misbehave while they are called: the exact answer the client gets, and that the next
-//! call works.
+//! Tools that misbehave in a call: the exact answer that the client gets, and a next call that
+//! works.
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
@@ -9,10 +9,10 @@ const OUT_OF_MEMORY: &str = "out of memory: the call needed more than 16MiB (lim
 const LATE: &str = "deadline exceeded: the call took longer than 300ms (limit \"deadline\")";
 const UNREACHABLE: &str = "the tool trapped: wasm `unreachable` instruction executed";
 
-/// A call, and the text of the error it is answered with.
+/// A call, and the text of the error that answers it.
 type Row = (&'static str, Value, &'static str);
 
-/// Makes each call on this host: the answer must be this error, word for word, and the next call
+/// Makes each call on this host. The answer must be this error, word for word, and the next call
 /// must work.
 fn are_answered(mut host: TestHost, rows: &[Row]) {
     for (tool, arguments, expected) in rows {
@@ -21,7 +21,7 @@ fn are_answered(mut host: TestHost, rows: &[Row]) {
     }
 }
 
-/// Serves `good` and this fixture, the fixture under these limits of its own.
+/// Serves `good` and this fixture; the fixture has these limits.
 fn serving_with(fixture: &str, limits: &str) -> TestHost {
     let manifest = manifest_of(&["good", fixture]);
     TestHost::with_manifest(&format!("{manifest}\n[components.{fixture}.limits]\n{limits}\n"))
@@ -55,8 +55,8 @@ fn a_tool_that_recurses_forever_runs_over_its_stack() {
         TestHost::serving(&["good", "loops"]),
         &[
             ("recurse", json!({}), "stack overflow: the tool recursed too deep"),
-            // What a compiler keeps in memory for each turn runs out of that first: it leaves the
-            // memory at its lower end.
+            // The data that a compiler keeps in linear memory for each turn runs out first: it
+            // passes the lower end of the memory.
             ("recurse_with_frames", json!({}), "the tool trapped: out of bounds memory access"),
         ],
     );

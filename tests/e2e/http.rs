@@ -1,8 +1,8 @@
-//! Serving over HTTP: both eras on one endpoint, who is let in, what hostile clients are answered,
-//! and the end.
+//! Serving over HTTP: both eras on one endpoint, access, answers to hostile clients, and the end of
+//! a server.
 //!
-//! Every test talks over raw sockets, so that what is sent is what is meant. Real clients are in
-//! the module `clients`.
+//! Every test uses raw sockets, so that the bytes on the wire are exactly those it means to send.
+//! Real clients are in the module `clients`.
 
 mod asking;
 mod attacks;

@@ -1,5 +1,5 @@
-//! Whose memory a call sees: nobody's by default, whether its instance was made ahead or not; its
-//! caller's where the manifest says so, and then never a broken one.
+//! The memory that a call sees. By default it is no other call's, made ahead or not. If the
+//! manifest says so, it is its caller's, and then never that of a broken instance.
 
 use serde_json::json;
 use toolcell_tests::TestHost;
@@ -26,7 +26,7 @@ fn instances_made_ahead_stay_within_their_memory_and_calls_go_on() {
         "version = 1\n[server]\nprewarm_memory = \"1MiB\"\n[defaults.limits]\nrate = \"1000000/s\"\n\
          [components.remembers]\nsource = \"components/remembers.wasm\"\nprewarm = 64\n",
     );
-    // One instance of this guest alone has more than the whole budget: every call makes its own.
+    // One instance of this guest exceeds the whole budget, so every call makes its own.
     for _ in 0..50 {
         assert_eq!(host.call("count", json!({})).text(), "1");
     }

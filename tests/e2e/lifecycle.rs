@@ -1,5 +1,5 @@
-//! What goes on beside and around calls: progress, log, cancellation, subscriptions, and the ways a
-//! host ends.
+//! Everything beside and around calls: progress, log, cancellation, subscriptions, and the ways in
+//! which a host ends.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// Serves `good` and `loops` with an hour for each call: only what is tested ends one.
+/// Serves `good` and `loops` with an hour for each call, so that only the tested event ends one.
 fn patient() -> TestHost {
     let manifest = manifest_of(&["good", "loops"]).replace("deadline = \"5s\"", "deadline = \"1h\"");
     TestHost::with_manifest(&manifest.replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000"))
@@ -54,8 +54,7 @@ fn nobody_hears_of_progress_or_log_who_did_not_ask() {
 fn a_legacy_client_sets_the_level_of_the_log() {
     let mut host = patient();
     host.initialize("2025-06-18");
-    // The operator's log takes everything from `info` up, so that those lines reach somebody in any
-    // case.
+    // The operator's log takes lines from `info` up, so those lines are always wanted.
     for (level, heard, reach_somebody) in [("warning", 5, 7), ("debug", 8, 8), ("emergency", 1, 7)] {
         assert_eq!(host.request("logging/setLevel", json!({"level": level}))["result"], json!({}));
         let enabled = host.call("levels", json!({})).text().to_owned();
@@ -112,7 +111,8 @@ fn a_cancelled_call_stops_whatever_it_does_and_is_not_answered() {
         host.close_input();
         let finished = host.ends();
         assert_eq!(finished.code(), 0, "{finished:?}");
-        // What is not stopped holds the end up: for ten seconds, then it is cancelled anyway.
+        // A call that was not stopped would delay the end by ten seconds, until it is cancelled
+        // anyway.
         assert!(told.elapsed() < Duration::from_secs(9), "{revision:?}: something was not stopped");
         let answered = |frame: &Value| ids.contains(&frame["id"]);
         assert!(!finished.frames().iter().any(answered), "{revision:?}: {finished:?}");
@@ -222,8 +222,8 @@ fn a_signal_to_end_ends_it_in_order() {
     }
 }
 
-/// Sends until the host does not read any more, looks at what it holds, then reads: every line is
-/// answered, once.
+/// Sends lines until the host stops reading, checks its memory, then reads. Every line must be
+/// answered once.
 fn nothing_is_lost_and_little_is_held(fixtures: &[&str], count_max: usize, line: impl Fn(usize) -> String) {
     let mut host = TestHost::serving(fixtures);
     let (sent, rest) = host.send_until_it_blocks(line, count_max, Duration::from_secs(2));

@@ -1,9 +1,9 @@
-//! Components that are refused when they are loaded: what is said of them, and that nothing is
-//! served with them.
+//! Components that are refused at load: the problems that are reported. Nothing is served with such
+//! a component.
 
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
-/// What `check` says of a manifest with this fixture. It must fail.
+/// The output of `check` for a manifest with this fixture. It must fail.
 fn refused(fixture: &str) -> String {
     refused_in(&Folder::with_manifest(&manifest_of(&[fixture])))
 }
@@ -20,7 +20,7 @@ fn nothing_is_served_with_a_component_that_is_refused() {
     }
 }
 
-/// `serve` ends without an answer, and names the same problems.
+/// Asserts that `serve` ends without an answer and reports the same problems.
 fn nothing_is_served(folder: &Folder, problems: &str) {
     let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let served = Command::in_folder(folder, &["serve", "--manifest", "toolcell.toml"]).with_input(ping).run();
@@ -28,7 +28,7 @@ fn nothing_is_served(folder: &Folder, problems: &str) {
     assert!(served.failed_with(1).contains(problems.trim()), "{problems}\n{}", served.stderr);
 }
 
-/// Each part is in the text.
+/// Asserts that each part is in the output of `check`.
 fn says(fixture: &str, parts: &[&str]) {
     let text = refused(fixture);
     for part in parts.iter().chain(&[format!("component \"{fixture}\"").as_str()]) {
@@ -117,14 +117,14 @@ fn a_component_that_does_not_list_is_refused() {
 
 #[test]
 fn a_component_that_lists_a_hundred_thousand_tools_is_refused() {
-    // With room enough to list them all, it is the number of tools that counts.
+    // With enough fuel and memory to list them all, the limit on the number of tools applies.
     let manifest = manifest_of(&["list_many"])
         .replace("fuel = 20_000_000", "fuel = 10_000_000_000\nhost_data = \"256MiB\"")
         .replace("memory = \"16MiB\"", "memory = \"256MiB\"");
     let text = refused_in(&Folder::with_manifest(&manifest));
     let expected = "component \"list_many\" lists 100000 tools; a component may list 1000";
     assert!(text.contains(expected), "no {expected:?} in\n{text}");
-    // Without, one of the limits of every call does.
+    // Without them, one of the limits of every call applies.
     says("list_many", &["(limit \""]);
 }
 

@@ -1,5 +1,5 @@
-//! End-to-end tests: the real binary, real components, real frames. One module per promise or part
-//! of the surface.
+//! End-to-end tests: the real binary, real components, real frames. There is one module per promise
+//! or part of the surface.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

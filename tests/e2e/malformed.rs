@@ -1,9 +1,10 @@
-//! Frames that are wrong: the exact answer to each, and that the process lives.
+//! Malformed frames: the exact answer to each, and a process that lives on.
 
 use serde_json::{Value, json};
 use toolcell_tests::{LEGACY_REVISIONS, MODERN_REVISION, TestHost};
 
-/// What the client sends, and everything that comes back before a `ping` after it is answered.
+/// The bytes that the client sends, and all frames that come back before the answer to a `ping`
+/// sent after them.
 type Row = (Vec<u8>, Vec<Value>);
 
 fn error(id: Value, code: i32, message: &str) -> Vec<Value> {
@@ -22,7 +23,7 @@ fn pong(id: Value) -> Vec<Value> {
     vec![json!({"jsonrpc": "2.0", "id": id, "result": {}})]
 }
 
-/// Each row on one host, then a call that works.
+/// Sends each row on one host, then makes a call, which must work.
 fn are_answered(mut host: TestHost, rows: Vec<Row>) {
     for (line, expected) in rows {
         let shown = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
@@ -91,7 +92,7 @@ fn a_key_twice_is_refused_wherever_it_is() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}"#, no_request(json!(1), "Duplicate key: method")),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, no_request(Value::Null, "Duplicate key: id")),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":{"a":1,"a":2}}"#, no_request(json!(1), "Duplicate key: a")),
-        // Written differently, the same key.
+        // The key is the same, spelled differently.
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","m\u0065thod":"x"}"#,
             no_request(json!(1), "Duplicate key: method"),

@@ -1,8 +1,8 @@
-//! `toolcell new`: what it writes and what it refuses, and that every project builds, passes its
-//! own tests and answers.
+//! `toolcell new`: the files it writes and the requests it refuses. Every project builds, passes
+//! its own tests and answers.
 //!
-//! The projects are built with their languages' own tools, which come from where the examples get
-//! theirs. Where one cannot be had, stderr says so and the project is left out.
+//! The projects are built with their languages' own tools, from the same place as those of the
+//! examples. If a tool cannot be had, stderr says so and the project is left out.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use toolcell_tests::toolchain::{self, Toolchain};
 use toolcell_tests::{Command, Finished, Folder};
 
-/// Every pair that there is a template for.
+/// Every pair of language and shape that has a template.
 const TEMPLATES: [(&str, &str); 9] = [
     ("rust", "typed"),
     ("rust", "contract"),
@@ -36,15 +36,15 @@ fn new(folder: &Folder, arguments: &[&str]) -> Finished {
     Command::in_folder(folder, &[&["new"], arguments].concat()).run()
 }
 
-/// A project of this language and shape, called `0-tool_box`: a name that not every language's
-/// tools would take.
+/// A project of this language and shape, called `0-tool_box`, a name that some languages' tools
+/// would refuse.
 fn project(folder: &Folder, language: &str, shape: &str) -> PathBuf {
     let written = new(folder, &["0-tool_box", "--lang", language, "--shape", shape]);
     assert!(written.succeeded().contains("toolcell call count_words"), "{written:?}");
     folder.path().join("0-tool_box")
 }
 
-/// Builds and tests a project of each of these shapes, and sees what its tool answers.
+/// Builds and tests a project of each of these shapes, and checks its tool's answer.
 fn project_answers(language: &str, shape: &str) {
     let toolchain = match Toolchain::of(language, &repository()) {
         Ok(toolchain) => toolchain,
@@ -147,7 +147,7 @@ fn every_project_has_a_manifest_with_its_name_a_readme_and_a_list_of_what_is_not
         );
         assert!(read("README.md").starts_with("# 0-tool_box\n"), "{language}");
         assert!(read(".gitignore").contains("*.wasm"), "{language}");
-        // All that is wrong before it is built: there is no component.
+        // Before the build there is only one problem: the component does not exist.
         let checked = Command::in_folder(&folder, &["check", "0-tool_box/toolcell.toml", "--json"]).run().json();
         let problems: BTreeSet<&str> =
             checked["problems"].as_array().unwrap().iter().map(|problem| problem["code"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What whoever runs a host sees of it: figures, the log, traces of calls.
+//! The operator's view of a host: figures, the log, traces of calls.
 
 mod figures;
 mod log;

@@ -1,5 +1,5 @@
-//! Asking the manifest: what a tool can reach, whether it may do something and by which line,
-//! expectations, and what the lines would be that allow what it tried.
+//! Questions about the manifest. It tells what a tool can reach, what it may do and by which line,
+//! which expectations fail, and which lines would allow the calls it tried.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Finished, Folder};

@@ -1,10 +1,10 @@
-//! Command-line programs as tools: what they are run with, what of a run is the answer, how runs
-//! end, and what is said of manifests that do not fit.
+//! Command-line programs as tools. The tests show the input of a run, the part of it that becomes
+//! the answer, the ways it ends, and the problems of unsuitable manifests.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost};
 
-/// A manifest that makes these tools of the program: of each its name and its lines.
+/// A manifest that makes these tools of the program. Each tool is a name and its lines.
 fn manifest(component: &str, tools: &[(&str, &str)]) -> String {
     let mut manifest = format!(
         "version = 1\n[defaults.limits]\nfuel = 50_000_000\ndeadline = \"5s\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n\
@@ -20,7 +20,7 @@ fn host(component: &str, tools: &[(&str, &str)]) -> TestHost {
     TestHost::with_manifest(&manifest(component, tools))
 }
 
-/// A tool for each mode of the program that has a number.
+/// A host with a tool for each mode of the program that takes a number.
 fn modes(modes: &[&str]) -> TestHost {
     let lines: Vec<(String, String)> = modes
         .iter()
@@ -215,7 +215,7 @@ fn a_file_of_the_run_is_the_answer() {
         (3, "/etc/x", "the program ended with exit code 1\n\nstandard error:\n/etc/x: "),
     ] {
         let answer = host.call("image", json!({"n": n, "path": path}));
-        // A denial is told in a text of its own.
+        // A denial is reported in a text of its own.
         let said = answer.result()["content"][0]["text"].as_str().unwrap();
         assert!(answer.is_error() && said.starts_with(expected), "{said}");
     }
@@ -345,7 +345,7 @@ fn a_call_of_a_program_is_recorded_as_any_other() {
     }
 }
 
-/// What `check` says of a manifest. It must fail.
+/// The output of `check` for this manifest. It must fail.
 fn refused(manifest: &str) -> String {
     let folder = Folder::with_manifest(manifest);
     Command::in_folder(&folder, &["check", "toolcell.toml"]).run().failed_with(1).to_owned()

@@ -1,8 +1,8 @@
-//! Hot reload: what is saved is served, clients hear of another list and of nothing else, and what
-//! is broken changes nothing.
+//! Hot reload: a saved file is served, clients are told of a changed list and of nothing else, and
+//! a broken file has no effect.
 //!
-//! Holds what the modules share: a folder with one component, `tool`, that is saved anew as other
-//! versions of itself.
+//! Holds the code that the modules share: a folder with one component, `tool`, that is saved again
+//! in other versions.
 
 mod announced;
 mod broken;
@@ -16,10 +16,10 @@ mod stuck;
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost, fixture_bytes};
 
-/// The file that is saved anew.
+/// The file that is saved again.
 const TOOL: &str = "components/tool.wasm";
 
-/// Lines that let `linger` see its gate.
+/// Lines that give `linger` access to its gate.
 const GATE: &str = "[components.tool.filesystem]\n\"/gate\" = { path = \"gate\" }\n";
 
 /// A manifest that serves [`TOOL`] as the component `tool`. Further lines belong to its table.
@@ -45,12 +45,12 @@ fn version(host: &mut TestHost) -> String {
     host.call("version", json!({})).text().to_owned()
 }
 
-/// The names of the tools that are listed, in their order.
+/// The names of the listed tools, in the order of the list.
 fn names(host: &mut TestHost) -> Vec<String> {
     host.list().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Opens a subscription to changes of the list, and gives its id.
+/// Opens a subscription to changes of the list and returns its id.
 fn subscribe(host: &mut TestHost) -> Value {
     let id = host.start("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
     host.next_of("notifications/subscriptions/acknowledged");

@@ -1,5 +1,5 @@
-//! Files that the manifest names beside components, and that set what tools may reach: a change of
-//! one is a change of the component.
+//! Files beside components that the manifest names and that decide what tools may reach. A change
+//! of such a file is a change of the component.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, HttpServer};
 use toolcell_tests::{Folder, TestHost, manifest_of};
 
-/// A manifest whose tool may ask this server. Further lines belong to its tables.
+/// A manifest whose tool may send requests to this server. `lines` belong to its tables.
 fn manifest(server: &HttpServer, scheme: &str, lines: &str) -> String {
     let address = server.address();
     format!(
@@ -17,7 +17,7 @@ fn manifest(server: &HttpServer, scheme: &str, lines: &str) -> String {
     )
 }
 
-/// A file that only this user may read, in the place of the one before, in one step.
+/// Replaces a file in one step with one that only this user may read.
 fn put_private(folder: &Folder, relative: &str, text: &str) {
     folder.write("draft", text);
     let draft = folder.path().join("draft");
@@ -25,7 +25,7 @@ fn put_private(folder: &Folder, relative: &str, text: &str) {
     fs::rename(draft, folder.path().join(relative)).unwrap();
 }
 
-/// Asks the server, and gives what it saw of this header.
+/// Sends a request to the server and returns the value of this header that the server saw.
 fn seen_in_header(host: &mut TestHost, server: &HttpServer, header: &str) -> Vec<String> {
     let answer = host.call("http", json!({"url": server.url("/echo")}));
     assert_eq!(answer.structured()["ok"]["status"], 200, "{}", answer.everything());
@@ -65,7 +65,7 @@ fn a_secret_that_is_replaced_goes_with_the_next_request_and_nobody_is_told_of_a_
 fn secrets_behind_a_link_that_is_swapped_are_looked_at_anew() {
     let server = HttpServer::start();
     let folder = with_secret(&server);
-    // As a volume of Kubernetes is laid out: the folder that holds the file is swapped by one link.
+    // The layout of a Kubernetes volume: one link swaps the folder that holds the file.
     for (version, value) in [("mounted/one", "first"), ("mounted/two", "second")] {
         folder.make(version);
         put_private(&folder, &format!("{version}/token"), value);
@@ -112,10 +112,10 @@ fn certificates_that_are_replaced_are_trusted_from_the_next_request_on() {
     assert_eq!(host.call("http", url).structured()["ok"]["status"], 200);
 }
 
-/// The text beside `drawings`, from which its tools are described.
+/// The WIT text beside `drawings`, which gives its tools their descriptions.
 const WIT: &str = include_str!("../fixtures/guests/wit/typed/drawings.wit");
 
-/// A host of `drawings` with that text.
+/// A host of `drawings` with that WIT text.
 fn described() -> TestHost {
     let folder = Folder::with_manifest(&format!("{}wit = \"wit/\"\n", manifest_of(&["drawings"])));
     folder.write("wit/drawings.wit", WIT);
@@ -124,7 +124,7 @@ fn described() -> TestHost {
     host
 }
 
-/// What is said of one of them.
+/// The description of one of the tools.
 fn said(host: &mut TestHost) -> Value {
     let tools = host.list();
     tools.iter().find(|tool| tool["name"] == "area").unwrap()["description"].clone()

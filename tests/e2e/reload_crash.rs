@@ -1,9 +1,9 @@
-//! Processes that are killed (`kill -9`) while they write: what they leave, and how the next one
-//! starts.
+//! Processes that are killed (`kill -9`) while they write: the files they leave, and the start of
+//! the next process.
 //!
-//! Nothing here waits for a time. A process is killed once so many things have happened in a folder
-//! that it writes to, as the kernel tells; each round lets one more happen, until it comes to its
-//! end.
+//! No test waits for a time. A process is killed after a number of events in a folder that it
+//! writes to, which inotify reports. Each round lets one more event happen, until the process
+//! reaches its end.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 use toolcell_tests::{Command, Finished, Folder, fixture_bytes};
 
-/// How long to wait for the kernel to tell before looking whether the process has ended.
+/// Time to wait for an event before checking if the process has ended.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Three components, so that a folder is written to more than once.
@@ -34,7 +34,7 @@ source = \"components/post_return_spins.wasm\"
 prefix = \"three_\"
 ";
 
-/// What happens in some folders: entries that are made, written, closed, renamed and removed.
+/// The events in some folders: entries that are made, written, closed, renamed and removed.
 struct Deeds(OwnedFd);
 
 impl Deeds {
@@ -48,17 +48,17 @@ impl Deeds {
         Self(told)
     }
 
-    /// How many there were since this was asked last, waiting for a moment for one.
+    /// The number of events since the last call. Waits a moment for one.
     fn count(&self) -> usize {
         let looked = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&LOOK_EVERY));
-        // The kernel ends the waiting early for other reasons than a deed.
+        // The kernel may end the wait early for reasons other than an event.
         assert!(matches!(looked, Ok(_) | Err(Errno::INTR)), "{looked:?}");
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(&self.0, &mut buffer);
         std::iter::from_fn(|| reader.next().ok().map(|_| ())).count()
     }
 
-    /// Kills the process after so many. False where it ended before.
+    /// Kills the process after that many events. False if it ended before.
     fn kill_after(&self, deeds: usize, process: &mut Child) -> bool {
         let mut seen = 0;
         while seen < deeds {
@@ -68,7 +68,7 @@ impl Deeds {
             seen += self.count();
         }
         process.kill().unwrap();
-        // By the signal, unless it was at its end just then.
+        // The signal ended it, unless it was just ending by itself.
         process.wait().unwrap().code().is_none()
     }
 }
@@ -114,14 +114,14 @@ impl Home {
         self.variables().iter().fold(command, |command, (name, value)| command.with_variable(name, value)).run()
     }
 
-    /// The same of a command that must go well.
+    /// Runs a command that must succeed.
     fn goes_well(&self, arguments: &[&str]) -> Finished {
         let finished = self.run_whole(arguments);
         assert_eq!(finished.code(), 0, "{finished:?}");
         finished
     }
 
-    /// Starts a command that is going to be killed.
+    /// Starts a command that will be killed.
     fn start(&self, arguments: &[&str]) -> Child {
         let mut process = Process::new(toolcell_tests::toolcell());
         process.args(arguments).envs(self.variables()).current_dir(self.path());
@@ -133,7 +133,7 @@ impl Home {
     }
 }
 
-/// The files in a folder whose names end so.
+/// The files in a folder whose names end with `end`.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.filter(|path| path.file_name().unwrap().to_string_lossy().ends_with(end)).collect()
@@ -198,13 +198,15 @@ fn compiled_code_that_was_being_kept_is_whole_or_not_there() {
     assert!(drafts_seen > 0, "no kill left a draft: nothing was interrupted");
 }
 
-/// Calls that a host is sent before it is killed: more records than one file of the audit takes.
+/// Calls sent to a host before it is killed. They make more records than one file of the audit
+/// holds.
 const CALLS: usize = 200;
 
-/// Hosts that are killed.
+/// Number of hosts to kill.
 const HOSTS: usize = 16;
 
-/// A host that is sent its calls and killed after so many deeds. Gives how many it had answered.
+/// Sends a host its calls and kills it after that many events. Returns the number of calls that it
+/// had answered.
 fn killed_at_work(home: &Home, deeds: usize) -> usize {
     let watched = Deeds::of(&[home.path()]);
     let mut host = home.start(&["serve", "--audit", "audit.jsonl", "--watch", "off"]);
@@ -219,12 +221,12 @@ fn killed_at_work(home: &Home, deeds: usize) -> usize {
             let params =
                 serde_json::json!({"name": "one_now", "arguments": {}, "_meta": toolcell_tests::modern_meta()});
             let frame = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-            // It may be killed meanwhile.
+            // The host may be killed meanwhile.
             if writeln!(input, "{frame}").is_err() {
                 break;
             }
         }
-        // Its end ends a host that comes to it.
+        // The end of its input ends a host that reads that far.
         drop(input);
     });
     watched.kill_after(deeds, &mut host);
@@ -234,7 +236,7 @@ fn killed_at_work(home: &Home, deeds: usize) -> usize {
     whole.lines().filter(|line| serde_json::from_str::<Value>(line).unwrap()["result"]["isError"] == false).count()
 }
 
-/// The records of the last host, over all files of the audit.
+/// The records of the last host, from all files of the audit.
 fn records_of_the_last_host(home: &Home) -> Vec<Value> {
     let shown = home.run_whole(&["audit", "show", "--json"]);
     let records = shown.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -250,16 +252,15 @@ fn an_audit_that_was_being_written_goes_on_and_has_every_call_that_was_answered(
     ));
     let mut deeds = 7_usize;
     for host in 0..HOSTS {
-        // Each at another place: the first ones while a host starts, others in the middle of a
-        // rotation.
+        // Each host is killed at another point: the first ones while they start, others in the
+        // middle of a rotation.
         deeds = (deeds * 31 + 17) % (2 * CALLS + 40) + host / 4;
         let answered = killed_at_work(&home, deeds);
         let started = records_of_the_last_host(&home).iter().filter(|record| record["event"] == "call.started").count();
         assert!(started >= answered, "{answered} calls answered, {started} recorded (killed after {deeds})");
         let audit = home.path().join("audit.jsonl");
         let bytes = fs::metadata(&audit).map_or(0, |metadata| metadata.len());
-        // What a machine that stops leaves, and a process that is killed nearly never: half a
-        // record.
+        // Half a record: a machine that stops leaves one, a killed process almost never.
         let is_torn = host % 2 == 1 && bytes > 7;
         if is_torn {
             fs::OpenOptions::new().write(true).open(&audit).unwrap().set_len(bytes - 7).unwrap();

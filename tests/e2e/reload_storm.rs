@@ -1,8 +1,8 @@
 //! Two hundred swaps while twenty clients call: no answer is lost or wrong, no generation stays,
-//! memory stays what it is.
+//! and memory does not grow.
 //!
-//! A process that serves on stdio has one connection, so the clients are twenty threads that share
-//! it, each with ids of its own.
+//! A process that serves on stdio has one connection. The clients are therefore twenty threads that
+//! share it, each with its own ids.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,20 +18,22 @@ use toolcell_tests::{Command, Folder, PATIENCE, TestHost, bulk};
 /// Swaps in all.
 const SWAPS: u64 = 200;
 
-/// Swaps after which what is kept for reuse is there: memory is compared with what it was then.
+/// Swaps after which everything kept for reuse exists. Later memory is compared with that at this
+/// point.
 const WARM: u64 = 50;
 
-/// Every so many swaps, tools are described otherwise: clients are told of these and of no others.
+/// Interval, in swaps, at which the tools' descriptions change. Clients are told of these changes
+/// only.
 const TELLING: u64 = 10;
 
-/// Threads that call.
+/// Threads that make calls.
 const CLIENTS: usize = 20;
 
 /// Bytes by which resident memory may grow beyond what it was after [`WARM`] swaps; it grows by
 /// some 1 MB. A generation that stayed would hold 100 KiB at least: 150 of them are 15 MB.
 const GROWTH_BYTES_MAX: u64 = 8 << 20;
 
-/// The reply with this id ends the conversation.
+/// The id whose reply ends the conversation.
 const OVER: &str = "over";
 
 const MANIFEST: &str = "version = 1
@@ -45,13 +47,13 @@ deadline = \"1m\"
 source = \"components/numbered.wasm\"
 ";
 
-/// What is replaced, and by what it can be told which one answers.
+/// The component that is replaced. A number in it shows which version answers.
 struct Numbered {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// The last that was put in place. Written before it is.
+    /// The number saved last. Stored before the file is in place.
     saved: AtomicU64,
-    /// The last that certainly serves. Written after it does.
+    /// The last number that certainly serves. Stored after it does.
     serving: AtomicU64,
 }
 
@@ -67,7 +69,8 @@ impl Numbered {
         self.put_in_place(number, &self.with_number(number));
     }
 
-    /// The same with that many bytes of code more, and another description.
+    /// Puts the component with this number in place, with that many more bytes of code and another
+    /// description.
     fn save_with_code(&self, number: u64, code_bytes: usize) {
         self.put_in_place(number, &bulk::with_code(&self.with_number(number), code_bytes));
     }
@@ -87,13 +90,13 @@ impl Numbered {
     }
 }
 
-/// Writes six digits behind these words.
+/// Writes six digits after these words.
 fn write_number(bytes: &mut [u8], words: &[u8], number: u64) {
     let at = bytes.windows(words.len()).position(|window| window == words).expect("the words are in it") + words.len();
     bytes[at..at + 6].copy_from_slice(format!("{number:06}").as_bytes());
 }
 
-/// Where and as whom commands are run.
+/// The folder and the environment in which commands run.
 struct Place {
     folder: PathBuf,
     variables: [(&'static str, String); 2],
@@ -110,7 +113,7 @@ impl Place {
         self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect()
     }
 
-    /// What the only process that serves answers.
+    /// The answer of the only process that serves.
     fn ask(&self, command: &str) -> Value {
         let place = |command: Command| command.working_in(&self.folder).with_variable("XDG_RUNTIME_DIR", "");
         let variables = self.variables();
@@ -123,7 +126,7 @@ impl Place {
         answers[0].clone()
     }
 
-    /// The status, once it is so.
+    /// The status, as soon as `is_so` holds for it.
     fn status_once(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -136,7 +139,7 @@ impl Place {
     }
 }
 
-/// One client's side: what it sends, and the answers that are for it.
+/// One client's side: the calls it makes, and the answers for it.
 struct Client<'s> {
     number: usize,
     wire: &'s Mutex<ChildStdin>,
@@ -147,8 +150,8 @@ struct Client<'s> {
 }
 
 impl Client<'_> {
-    /// Calls until it is over: each time one that is never answered and is cancelled, a short one
-    /// and a long one beside it.
+    /// Calls until `over` is set. Each round makes a call that never ends and is cancelled, and
+    /// beside it a short call and a long one.
     fn call_until(mut self, over: &AtomicBool) -> u64 {
         while !over.load(Ordering::SeqCst) {
             let never = self.start("never");
@@ -168,7 +171,8 @@ impl Client<'_> {
         id
     }
 
-    /// Calls, and checks that the answer is of what served when it was sent or of what came since.
+    /// Calls and checks the answer. It must come from the version that served at the start of the
+    /// call, or from a later one.
     fn call(&mut self, tool: &str) {
         let oldest = self.numbered.serving.load(Ordering::SeqCst);
         let id = self.start(tool);
@@ -188,8 +192,8 @@ fn send(wire: &Mutex<ChildStdin>, frame: &Value) {
     wire.write_all(format!("{frame}\n").as_bytes()).unwrap();
 }
 
-/// Replaces the component as often as there are swaps: one time a command asks for it, one time the
-/// file is seen to differ.
+/// Replaces the component [`SWAPS`] times. In turns, a command asks for the reload, or the host
+/// notices the changed file.
 fn swap(numbered: &Numbered, place: &Place, each: impl Fn(u64)) {
     for number in 1..=SWAPS {
         numbered.save(number);
@@ -204,8 +208,8 @@ fn swap(numbered: &Numbered, place: &Place, each: impl Fn(u64)) {
     }
 }
 
-/// Gives every frame to whom it is for, until all is over. Gives how often it was said that the
-/// list changed.
+/// Passes every frame to its client, until the reply with the id [`OVER`]. Returns the number of
+/// list-changed notifications.
 fn give_out(host: &mut TestHost, clients: &[Sender<Value>]) -> u64 {
     let mut told = 0;
     loop {
@@ -219,7 +223,7 @@ fn give_out(host: &mut TestHost, clients: &[Sender<Value>]) -> u64 {
             return told;
         }
         let client = id.split_once('-').and_then(|(client, _)| client.parse::<usize>().ok()).unwrap();
-        // One that failed does not listen any more: what it says is shown when it is joined.
+        // A client that failed no longer receives; joining its thread shows the error.
         let _ = clients[client].send(frame);
     }
 }

@@ -1,9 +1,9 @@
-//! What a call leaves behind, on a machine that is short of memory: nothing that a later call, or
-//! anybody who reads the process, finds.
+//! Remnants of a call on a machine that is short of memory: no later call, and nobody who reads the
+//! process, may find any.
 //!
-//! Pages that are swapped out, or being moved, are not in memory when a place of the pool is reset.
-//! An engine that looks only at what is there leaves them as they are, and the next instance in
-//! that place reads them.
+//! Pages that are swapped out or being moved are not in memory when a slot of the pool is reset. An
+//! engine that resets only pages in memory would leave them, and the next instance in that slot
+//! would read them.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -12,12 +12,12 @@ use std::os::unix::fs::FileExt as _;
 use serde_json::{Value, json};
 use toolcell_tests::{Paging, TestHost};
 
-/// Calls that leave a pattern, four at once.
+/// Calls that leave a pattern, four at a time.
 const ROUNDS: u64 = 50;
 const AT_ONCE: u64 = 4;
 
-/// What each computes after it wrote: some tens of milliseconds, in which its pages are paged out
-/// more than once.
+/// Steps that each call computes after it wrote. They take some tens of milliseconds, in which its
+/// pages are paged out more than once.
 const COMPUTES: u64 = 20_000_000;
 
 fn manifest(component: &str, prewarm: u32) -> String {
@@ -27,7 +27,7 @@ fn manifest(component: &str, prewarm: u32) -> String {
     )
 }
 
-/// Pages the host out, where this machine lets a test do that; else says so, loudly.
+/// Pages the host out, if this machine lets a test do that. Otherwise says so, loudly.
 fn paging(host: &TestHost) -> Option<Paging> {
     match Paging::of(host.process_id(), host.folder().path()) {
         Ok(paging) => Some(paging),
@@ -38,12 +38,13 @@ fn paging(host: &TestHost) -> Option<Paging> {
     }
 }
 
-/// Eight bytes that only the guest makes: as in the fixture.
+/// Eight bytes that only the guest makes, by the fixture's formula.
 fn pattern(seed: u64) -> u64 {
     seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23) | 1
 }
 
-/// Words of this kind that the process holds, in memory or in swap: reading a page brings it back.
+/// The number of such words in the process, in memory or in swap. Reading a page brings it back
+/// from swap.
 fn words_in(process_id: u32, word: u64) -> usize {
     let maps = BufReader::new(File::open(format!("/proc/{process_id}/maps")).unwrap());
     let memory = File::open(format!("/proc/{process_id}/mem")).unwrap();
@@ -62,7 +63,7 @@ fn words_in(process_id: u32, word: u64) -> usize {
                 break;
             }
             let words = page.chunks_exact(8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap()));
-            // Locals of the guest's frames are the pattern with a small number in its lowest bits.
+            // Locals in the guest's frames hold the pattern with a small number in its lowest bits.
             found += words.filter(|found| found & !0xf == word & !0xf).count();
         }
     }
@@ -88,7 +89,7 @@ fn no_call_sees_pages_of_another_that_were_swapped_out() {
         }
         assert!(paging.goes_on(), "the pager ended early");
         drop(paging);
-        // Neither memories nor stacks, in which calls run, hold the last calls' words.
+        // Neither memories nor the stacks of calls hold words of the last calls.
         assert_eq!(words_in(host.process_id(), pattern(ROUNDS)), 0, "prewarm {prewarm}");
     }
 }

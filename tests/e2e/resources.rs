@@ -1,11 +1,11 @@
-//! Resources: what tools embed in their results can be read once more, by whoever got it, for as
-//! long as it is kept, and by nobody else; what the manifest declares is read by calls of tools.
+//! Resources. One that a tool embeds in its result can be read again for as long as it is kept,
+//! only by the caller who got it. One that the manifest declares is read by a call of a tool.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, MODERN_REVISION, Saving, TestHost, manifest_of};
 
-/// What the tool `every_kind` of the fixture embeds, twice under one address.
+/// The resource that the fixture's tool `every_kind` embeds twice, under one address.
 const NOTE: &str = "note://one";
 
 fn uris(reply: &Value) -> Vec<&str> {
@@ -23,7 +23,7 @@ fn contents() -> Value {
     json!([with("text", "first note"), with("blob", "AP9/")])
 }
 
-/// A modern request for this resource.
+/// A modern request that reads this resource.
 fn reading(uri: &str) -> Ask {
     Ask::modern(3, "resources/read", json!({"uri": uri})).with("mcp-name", uri)
 }
@@ -72,7 +72,7 @@ fn what_a_result_embedded_is_listed_and_read_in_every_revision() {
     }
 }
 
-/// The component of the fixtures that makes any address, twice, under prefixes of their own.
+/// The fixture component that embeds any address, served twice under two prefixes.
 fn two_that_label() -> TestHost {
     let manifest = manifest_of(&["labels"]);
     let source = manifest.lines().find(|line| line.starts_with("source")).unwrap();
@@ -89,13 +89,14 @@ fn no_component_replaces_a_resource_of_another() {
     let read = |host: &mut TestHost| host.request("resources/read", json!({"uri": "label:1"}));
     let text = |reply: &Value| reply["result"]["contents"][0]["text"].as_str().map_or(0, str::len);
     assert_eq!(text(&read(&mut host)), 5);
-    // The other one embeds the same address: it means neither's, in the list as well.
+    // The other component embeds the same address. It is now ambiguous and stands for neither
+    // resource, also in the list.
     let _ = host.call("b_label", json!({"first": 0, "count": 2, "body": 7}));
     let answer = read(&mut host);
     assert_eq!(answer["error"]["code"], -32002, "{answer}");
     assert!(answer["error"]["message"].as_str().unwrap().contains("two components"), "{answer}");
     assert_eq!(uris(&host.request("resources/list", json!({}))), ["label:0"]);
-    // However many the other one embeds, none of this one's makes room for them.
+    // However many resources the other component embeds, none of this one's is dropped for them.
     for first in (0..320).step_by(32) {
         let _ = host.call("b_label", json!({"first": 1_000 + first, "count": 32}));
     }
@@ -118,7 +119,7 @@ fn a_session_has_its_own_and_takes_them_along() {
     assert_eq!(host.ask(&read.of_session(&three)).error(), (200, -32002), "gone with its session");
 }
 
-/// All pages of the list, and the length of each in bytes.
+/// The addresses on all pages of the list, and the length of each page in bytes.
 fn pages(host: &mut TestHost) -> (Vec<String>, Vec<usize>) {
     let (mut found, mut lengths, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
     loop {
@@ -135,7 +136,7 @@ fn pages(host: &mut TestHost) -> (Vec<String>, Vec<usize>) {
     }
 }
 
-/// A host whose results may be as large as by default.
+/// A host whose results may have the default size.
 fn labelling() -> TestHost {
     let mut host =
         TestHost::with_manifest(&manifest_of(&["labels"]).replace("output = \"64KiB\"", "output = \"1MiB\""));
@@ -143,13 +144,13 @@ fn labelling() -> TestHost {
     host
 }
 
-/// Bytes of one page at the most, the rest of the answer included.
+/// Largest size of one page in bytes, with the rest of the answer.
 const PAGE_BYTES: usize = 300 << 10;
 
 #[test]
 fn every_member_of_what_is_kept_counts_and_no_answer_is_larger_than_a_page() {
     for member in ["mime_type", "last_modified", "uri"] {
-        // One byte for each, and six where it is written.
+        // One letter takes one byte, the other takes six in JSON.
         for letter in ["x", "\u{1}"] {
             let mut host = labelling();
             let before = host.resident_bytes();
@@ -163,7 +164,8 @@ fn every_member_of_what_is_kept_counts_and_no_answer_is_larger_than_a_page() {
             assert!(more < 64 << 20, "{member}: {more} bytes more");
         }
     }
-    // As long as they may be: many pages, each of them bounded, nothing twice and nothing left out.
+    // The longest members that are kept: many pages, each bounded, nothing twice and nothing left
+    // out.
     let mut host = labelling();
     for first in (0..320).step_by(32) {
         let _ = host.call("label", json!({"first": first, "count": 32, "mime_type": 12_000, "roles": 10}));
@@ -172,7 +174,7 @@ fn every_member_of_what_is_kept_counts_and_no_answer_is_larger_than_a_page() {
     let expected: Vec<String> = (64..320).map(|place| format!("label:{place}")).collect();
     assert_eq!(found, expected, "the last 256, the oldest first");
     assert!(lengths.len() > 10 && lengths.iter().all(|length| *length < PAGE_BYTES), "{lengths:?}");
-    // A body counts beside them: sixteen of half a megabyte are all that a client has.
+    // Bodies count as well: a client may have sixteen of half a megabyte.
     for first in 0..40 {
         let _ = host.call("label", json!({"first": first, "body": 500_000, "mime_type": 12_000}));
     }
@@ -190,7 +192,7 @@ fn a_page_goes_on_where_the_last_one_ended_whatever_is_kept_meanwhile() {
     let first = host.request("resources/list", json!({}));
     assert_eq!(uris(&first), ["label:0", "label:1", "label:2"]);
     let next = |cursor: &Value| json!({"cursor": cursor});
-    // One that was listed goes to the end, and others come: nothing is left out.
+    // A listed resource moves to the end, and others are added. Nothing is left out.
     let _ = host.call("label", json!({"first": 1}));
     let _ = host.call("label", json!({"first": 5}));
     let second = host.request("resources/list", next(&first["result"]["nextCursor"]));
@@ -228,7 +230,7 @@ fn without_a_session_a_caller_has_its_own_and_anybody_has_none() {
     assert_eq!(uris(&open.ask(&list).frame()), [""; 0]);
 }
 
-/// The fixture of the conformance suite, with resources that one of its tools reads. `more`:
+/// The fixture of the conformance suite, with resources that one of its tools reads. `more` holds
 /// further lines.
 fn declaring(more: &str) -> String {
     format!(

@@ -1,4 +1,4 @@
-//! Results that are not what they say they are, and what the host makes of them.
+//! Malformed results of tools, and the host's handling of them.
 
 use serde_json::{Value, json};
 use toolcell_tests::{LEGACY_REVISIONS, TestHost};

@@ -1,22 +1,22 @@
-//! Schemas that take long to compile or to apply, and what they are applied to: each is refused
-//! soon, in little memory, and whoever else there is goes on.
+//! Schemas that take long to compile or to apply, and values for them. Each is refused soon and in
+//! little memory, and other calls go on.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, TestHost, manifest_of};
 
-/// Within this a busy machine answers. What is not bounded takes minutes.
+/// Time in which a busy machine answers. An unbounded check takes minutes.
 const SOON: Duration = Duration::from_secs(20);
 
 const TOO_LONG: &str = "- (root): checking it would take too long: it is too large for what its schema asks of it";
 
-/// The fixtures with results of a megabyte.
+/// The fixtures, with results of up to a megabyte.
 fn wide(fixtures: &[&str]) -> String {
     manifest_of(fixtures).replace("output = \"64KiB\"", "output = \"1MiB\"")
 }
 
-/// The fixtures with time to list large definitions.
+/// The fixtures, with fuel to list large definitions.
 fn ample(fixtures: &[&str]) -> String {
     manifest_of(fixtures).replace("fuel = 20_000_000", "fuel = 1_000_000_000")
 }
@@ -54,7 +54,7 @@ fn results_and_arguments_that_take_too_long_to_check_are_refused_soon_and_nobody
     }
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     host.still_works();
-    // What is short is checked as ever.
+    // Short values are checked as before.
     assert_eq!(host.call("takes_names", json!({"a": 1})).text(), "taken");
     let short = host.call("takes_bits", json!({"bits": "01"})).error_text().to_owned();
     let expected = "- /bits: must match the pattern ^[01]*1[01]{1900}2";

@@ -1,5 +1,4 @@
-//! Sealed by default: a component with no grants finds nothing, and nothing of the host is told to
-//! it.
+//! Sealed by default: a component without grants finds nothing, and learns nothing about the host.
 
 use std::net::{TcpListener, UdpSocket};
 
@@ -8,7 +7,7 @@ use toolcell_tests::{TestHost, manifest_of};
 
 #[test]
 fn there_is_no_environment_no_argument_no_input_no_terminal_and_no_folder() {
-    // What the host itself was given: a secret in its environment, and files beside its manifest.
+    // The host itself has a secret in its environment, and files beside its manifest.
     let mut host = TestHost::serving(&["good", "nosy"]);
     let rows: [(&str, &str); 6] = [
         ("environment", "0 variables"),

@@ -1,24 +1,23 @@
-//! Cancelled, late, or at the end of the process: a call stops soon whatever it does, gives back
-//! what it had, and the audit says why it ended.
+//! Calls that are cancelled, late, or caught by the end of the process. Each stops soon whatever it
+//! does and frees its resources, and the audit says why it ended.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolcell_tests::{TestHost, manifest_of};
 
-/// How long a call that is told to stop may take to do so. A machine that is not busy needs a
-/// hundredth of it.
+/// Time in which a call must stop when told to. An idle machine needs a hundredth of it.
 const SOON: Duration = Duration::from_millis(500);
 
-/// How long calls go on after SIGTERM before they are told to stop.
+/// Time that calls go on after SIGTERM before they are told to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Tools that compute, that call the host, that sleep, and that are blocked on a pollable. None of
-/// them ends by itself.
+/// Tools that compute, that call the host, that sleep, and that block on a pollable. None ends by
+/// itself.
 const ENDLESS: [&str; 7] = ["spin", "fill", "ignore_cancel", "call_host", "nap_forever", "sleep_hour", "wait_forever"];
 
-/// Serves `good` and `loops` and records. No limit ends a call but this deadline, and one call runs
-/// at a time: the next one begins when the one before it has ended.
+/// Serves `good` and `loops` and records. Only this deadline ends a call. One call runs at a time,
+/// so the next begins when the one before it has ended.
 fn one_at_a_time(deadline: &str) -> TestHost {
     let manifest = manifest_of(&["good", "loops"])
         .replace("fuel = 20_000_000", "fuel = 1_000_000_000_000_000")
@@ -74,7 +73,7 @@ fn a_call_that_has_shown_progress_stops_as_soon() {
         let told = Instant::now();
         host.still_works();
         assert!(told.elapsed() < SOON, "{tool} held the next call up for {:?}", told.elapsed());
-        // It may stop by itself once it sees that the caller gave up.
+        // The guest may stop by itself once it sees the cancellation.
         let records = finished(&host.audit(), tool);
         assert_eq!(outcomes(&records), ["cancelled"], "{tool}");
         assert!(records[0]["usage"]["fuel"].as_u64().unwrap() > 0, "it ran: {records:?}");
@@ -139,13 +138,13 @@ fn a_thousand_cancelled_calls_leave_nothing_behind() {
             let id = host.start_call(tool, json!({}));
             host.still_answers();
             host.cancel(&id);
-            // Begins when the cancelled one has ended.
+            // This call begins when the cancelled one has ended.
             assert_eq!(host.call("echo", json!({"text": "next"})).text(), "next");
         }
         host.resident_bytes()
     };
-    // As many before: every place of the pool that is used keeps some pages, and they must all have
-    // been used.
+    // The same number of calls first: every used slot of the pool keeps some pages, so all slots
+    // must have been used.
     let before = cancel_calls(CALLS);
     let after = cancel_calls(CALLS);
     assert!(after < before + before / 10, "{CALLS} cancelled calls made {before} bytes {after}");

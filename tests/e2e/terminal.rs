@@ -1,5 +1,4 @@
-//! What people see who sit at a terminal: colours, progress, and the examples served until they
-//! have seen enough.
+//! The output on a terminal: colours, progress, and the examples, served until an interrupt.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -10,11 +9,11 @@ use toolcell_tests::{Command, Folder, toolchain};
 
 const WRONG: &str = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\nlimits = { deadline = 30 }\n";
 
-/// How long the examples may take: each is compiled where it never was, on a machine that runs
-/// other tests.
+/// Time that the examples have. Each is compiled for the first time, on a machine that runs other
+/// tests.
 const EXAMPLES: Duration = Duration::from_secs(180);
 
-/// Whether there is no terminal to be had; stderr says so then.
+/// True if there is no terminal. Then stderr says so.
 fn is_left_out() -> bool {
     let is_here = terminal::can_be_had();
     if !is_here {
@@ -23,7 +22,7 @@ fn is_left_out() -> bool {
     !is_here
 }
 
-/// The text without what colours it.
+/// The text without its colours.
 fn plain(coloured: &str) -> String {
     let mut parts = coloured.split("\u{1b}[");
     let first = parts.next().unwrap().to_owned();
@@ -60,7 +59,7 @@ fn what_takes_over_a_second_says_how_far_it_is_and_leaves_nothing_behind() {
     let manifest = format!("version = 1\n[components.loops]\nsource = \"components/loops.wasm\"\n{limits}");
     let folder = Folder::with_manifest(&manifest);
     let calibrate = || Command::in_folder(&folder, &["calibrate", "spin", "--with", "{}"]);
-    // Elsewhere not a word of it; the one call meets its deadline after five seconds.
+    // Elsewhere no progress is printed. The one call reaches its deadline after five seconds.
     let written = calibrate().run();
     let written = written.failed_with(1);
     assert!(!written.contains("calling"), "{written}");

@@ -1,12 +1,11 @@
-//! Functions over WIT values as tools: what is listed of them, what they are called with, and what
-//! they answer.
+//! Functions over WIT values as tools: their definitions, their arguments, and their answers.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LEGACY_REVISIONS, TestHost, fixture_bytes, manifest_of};
 
 const WIT: &str = include_str!("../fixtures/guests/wit/typed/drawings.wit");
 
-/// A manifest of the component, with more in its table.
+/// A manifest of the component. `more` belongs to its table.
 fn manifest(more: &str) -> String {
     format!("{}{more}\n", manifest_of(&["drawings"]))
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stands before rustc and asks for coverage where inputs are read: our crates, and those that parse for them. The others, an
-# engine's runtime among them, are only in the way of a fuzzer, and take several times as long to build with it.
-# Cargo does not know of these flags: after a change here, remove target/fuzz.
+# Wraps rustc and adds coverage to the crates that read inputs: our own, and those that parse for them. Coverage of the
+# others, such as an engine's runtime, does not help a fuzzer and makes the build several times as long.
+# Cargo does not see these flags: after a change here, remove target/fuzz.
 set -euo pipefail
 rustc=$1
 shift

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets and runs each for a time: `run.sh [--same] SECONDS_EACH [TARGET…]`. Needs stable Rust and a C++
-# compiler, no nightly and no cargo-fuzz: the compiler's own coverage pass is asked for by name, and libFuzzer comes with its
-# crate. Inputs that are found are kept in target/fuzz/corpus and gone on from, those that fail in target/fuzz/artifacts.
-# With --same every run begins with the seeds alone and the same random numbers, and not where another one ended.
+# Builds the fuzz targets and runs each for a time: `run.sh [--same] SECONDS_EACH [TARGET…]`. It needs stable Rust and a
+# C++ compiler, but no nightly and no cargo-fuzz: it names the compiler's own coverage pass, and libFuzzer comes with its
+# crate. Inputs that reach new code are kept in target/fuzz/corpus, where the next run goes on. Inputs that fail are kept in
+# target/fuzz/artifacts. With --same every run begins with only the seeds and with fixed random numbers.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -15,11 +15,11 @@ time_each_s=${1:?how many seconds for each target?}
 shift
 if [ $# -gt 0 ]; then targets=("$@"); else targets=(frames lines manifest definitions values loads); fi
 
-# One input may take this long. The slowest of the seeds takes a few milliseconds; busy machines are slow.
+# Time for one input. The slowest seed takes a few milliseconds, but machines may be busy.
 input_time_max_s=10
-# More than any target needs with everything it has found.
+# More memory than any target needs with its whole corpus.
 memory_max_mib=1024
-# More than any target asks for at once: who asks for more lets an input say how much.
+# More than any target allocates at once. A larger allocation has its size from an input.
 allocation_max_mib=512
 
 if ! command -v "${CXX:-c++}" >/dev/null; then
@@ -27,10 +27,10 @@ if ! command -v "${CXX:-c++}" >/dev/null; then
     exit 1
 fi
 
-# A folder of its own, also where the caller's is kept elsewhere: the flags below would have everything built anew.
+# A separate folder, also below a caller's own, since the flags below would otherwise rebuild everything.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/fuzz
 host=$(rustc -vV | sed -n 's/^host: //p')
-# With a target named, build scripts and macros are told apart, which go without coverage.
+# With an explicit target, cargo tells build scripts and macros apart. They get no coverage.
 RUSTC_WRAPPER=$here/covered.sh cargo build --quiet --release --locked --manifest-path "$here/Cargo.toml" --target "$host" --bins
 
 dictionary() {
@@ -41,7 +41,7 @@ dictionary() {
     esac
 }
 
-# A Rust program ignores it from its start; libFuzzer's own `main` does not.
+# A Rust program ignores SIGPIPE from its start; libFuzzer's own `main` does not.
 trap '' PIPE
 
 failed=()

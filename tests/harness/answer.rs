@@ -1,4 +1,4 @@
-//! What a `tools/call` came back with.
+//! The result of a `tools/call`.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub struct Answer(Value);
 
 impl Answer {
-    /// Of this reply frame.
+    /// The answer in this reply frame.
     #[must_use]
     pub fn new(reply: Value) -> Self {
         Self(reply)
@@ -22,33 +22,32 @@ impl Answer {
     /// The result.
     ///
     /// # Panics
-    /// Where the reply is a JSON-RPC error.
+    /// If the reply is a JSON-RPC error.
     #[must_use]
     pub fn result(&self) -> &Value {
         self.0.get("result").unwrap_or_else(|| panic!("a result was expected, not {}", self.0))
     }
 
-    /// Whether the result says that it is an error. Absent counts as no.
+    /// True if the result is marked as an error. An absent mark counts as false.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.result()["isError"].as_bool().unwrap_or(false)
     }
 
-    /// The text of a result that is no error and has exactly one piece of content, a text.
+    /// The text of a successful result whose only content is one text.
     ///
     /// # Panics
-    /// Where the result is anything else.
+    /// If the result is anything else.
     #[must_use]
     pub fn text(&self) -> &str {
         assert!(!self.is_error(), "no error was expected: {}", self.0);
         self.only_text()
     }
 
-    /// The text of a result that is an error and has exactly one piece of content, a text, and
-    /// nothing structured.
+    /// The text of an error result whose only content is one text, with nothing structured.
     ///
     /// # Panics
-    /// Where the result is anything else.
+    /// If the result is anything else.
     #[must_use]
     pub fn error_text(&self) -> &str {
         assert!(self.is_error(), "an error was expected: {}", self.0);
@@ -56,24 +55,24 @@ impl Answer {
         self.only_text()
     }
 
-    /// The structured content of a result that is no error.
+    /// The structured content of a successful result.
     ///
     /// # Panics
-    /// Where the result is an error or has none.
+    /// If the result is an error or has none.
     #[must_use]
     pub fn structured(&self) -> &Value {
         assert!(!self.is_error(), "no error was expected: {}", self.0);
         self.result().get("structuredContent").unwrap_or_else(|| panic!("structured content was expected: {}", self.0))
     }
 
-    /// What the call was denied, as the model is told of it beside a result that is no error.
+    /// The denials of the call, as a successful result tells the model of them.
     #[must_use]
     pub fn denials(&self) -> Vec<&str> {
         let lines = self.result()["_meta"]["toolcell/denials"].as_array();
         lines.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    /// All text of the whole reply: what a model, a client and its log may ever read of it.
+    /// All text of the reply: everything that a model, a client and its log can read of it.
     #[must_use]
     pub fn everything(&self) -> String {
         self.0.to_string()

@@ -1,12 +1,12 @@
-//! Where the binary under test is.
+//! The path of the binary under test.
 
 use std::path::{Path, PathBuf};
 
-/// The `toolcell` under test: `TOOLCELL_BIN` where it is set, else the release build of this
-/// workspace.
+/// The `toolcell` under test: the file in `TOOLCELL_BIN` if that is set, else the release build of
+/// this workspace.
 ///
 /// # Panics
-/// Where there is no such file.
+/// If there is no such file.
 #[must_use]
 pub fn toolcell() -> PathBuf {
     let built = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/toolcell");

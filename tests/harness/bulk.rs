@@ -1,16 +1,16 @@
-//! Components of any size: one that works, and beside it a core module of so many functions that
-//! compiling it takes as long as compiling a program of that size. Nothing calls them.
+//! Components of any size: a working component, and beside it a core module of many functions.
+//! Compiling it takes as long as compiling a program of that size. Nothing calls the functions.
 
-/// Bytes of one function's body, about: what a compiler of a large program emits on the average.
+/// Approximate bytes of one function's body: the average that a compiler emits for a large program.
 const FUNCTION_BYTES: usize = 400;
 
 /// Locals of a function, its two parameters among them.
 const LOCALS: u64 = 8;
 
-/// A section with a core module in a component, by the component model's binary format.
+/// The id of a component's section with a core module, by the component model's binary format.
 const CORE_MODULE: u8 = 1;
 
-/// The component with that many bytes of code more.
+/// The component with that many further bytes of code.
 #[must_use]
 pub fn with_code(component: &[u8], code_bytes: usize) -> Vec<u8> {
     let mut grown = component.to_vec();
@@ -21,7 +21,7 @@ pub fn with_code(component: &[u8], code_bytes: usize) -> Vec<u8> {
 /// A core module of this many functions.
 fn module(functions: usize) -> Vec<u8> {
     let mut module = b"\0asm\x01\0\0\0".to_vec();
-    // One type: (i32, i32) -> i32; every function has it; one memory of one page.
+    // One type, (i32, i32) -> i32, which every function has; one memory of one page.
     push_section(&mut module, 1, &[1, 0x60, 2, 0x7f, 0x7f, 1, 0x7f]);
     let mut types = leb(functions as u64);
     types.extend(std::iter::repeat_n(0, functions));
@@ -49,7 +49,8 @@ fn body(functions: u64, random: &mut Random) -> Vec<u8> {
     body
 }
 
-/// One step of what programs do: compute, load, store, branch or call. Leaves nothing on the stack.
+/// One step as programs have them: compute, load, store, branch or call. Leaves nothing on the
+/// stack.
 fn push_step(body: &mut Vec<u8>, functions: u64, random: &mut Random) {
     let [one, other, to] = [0; 3].map(|_: u8| random.byte_below(LOCALS));
     match random.below(10) {
@@ -93,7 +94,7 @@ fn leb(mut number: u64) -> Vec<u8> {
     }
 }
 
-/// The same numbers in every run: xorshift64.
+/// A pseudorandom sequence (xorshift64), equal in every run.
 struct Random(u64);
 
 impl Random {

@@ -19,10 +19,10 @@ pub struct Command {
     input: Vec<u8>,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Finished {
-    /// How the process ended.
+    /// The exit status of the process.
     pub status: ExitStatus,
     /// All of its stdout.
     pub stdout: String,
@@ -39,7 +39,7 @@ impl Command {
         Self { process, input: Vec::new() }
     }
 
-    /// The same, run in this folder: hosts that serve from it are found.
+    /// `toolcell` with these arguments in this folder, where it finds the hosts that serve from it.
     #[must_use]
     pub fn in_folder(folder: &Folder, arguments: &[&str]) -> Self {
         Self::toolcell(arguments)
@@ -61,17 +61,17 @@ impl Command {
         self
     }
 
-    /// Gives it this on stdin. Without, stdin is at its end from the start.
+    /// Gives it this input on stdin. Without it, stdin is empty.
     #[must_use]
     pub fn with_input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// Starts it on a terminal, where its stdin is as well.
+    /// Starts it on a terminal, which is also its stdin.
     ///
     /// # Panics
-    /// Where there is no terminal to be had.
+    /// If there is no terminal to be had.
     #[must_use]
     pub fn on_terminal(self) -> Terminal {
         Terminal::running(&self.process, 2 * PATIENCE)
@@ -80,13 +80,13 @@ impl Command {
     /// Runs it to its end.
     ///
     /// # Panics
-    /// Where it does not start, or takes too long: then it is ended.
+    /// If it does not start, or takes too long, in which case it is killed.
     #[must_use]
     pub fn run(mut self) -> Finished {
         self.process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.process.spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), self.input);
-        // A command that ends without reading its input is no failure of the test's.
+        // A command that ends without reading its input is no failure of the test.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let stdout = read_all(child.stdout.take().unwrap());
         let stderr = read_all(child.stderr.take().unwrap());
@@ -118,26 +118,26 @@ impl Finished {
     /// The exit code.
     ///
     /// # Panics
-    /// Where a signal ended the process.
+    /// If a signal ended the process.
     #[must_use]
     pub fn code(&self) -> i32 {
         self.status.code().unwrap_or_else(|| panic!("ended by a signal: {self:?}"))
     }
 
-    /// Stdout, of a run that went well.
+    /// The stdout of a run that succeeded.
     ///
     /// # Panics
-    /// Where it did not.
+    /// If it failed.
     #[must_use]
     pub fn succeeded(&self) -> &str {
         assert_eq!(self.code(), 0, "{self:?}");
         &self.stdout
     }
 
-    /// Stderr, of a run that ended with this exit code.
+    /// The stderr of a run that ended with this exit code.
     ///
     /// # Panics
-    /// Where it ended with another.
+    /// If it ended with another.
     #[must_use]
     pub fn failed_with(&self, code: i32) -> &str {
         assert_eq!(self.code(), code, "{self:?}");
@@ -147,7 +147,7 @@ impl Finished {
     /// Stdout as one JSON value.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If it is not one JSON value.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -156,7 +156,7 @@ impl Finished {
     /// Stdout as frames, one to a line.
     ///
     /// # Panics
-    /// Where a line is no JSON.
+    /// If a line is not JSON.
     #[must_use]
     pub fn frames(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -1,5 +1,5 @@
-//! The metrics of a host, read as strictly as OpenMetrics 1.0 is written: every line is understood,
-//! or the test fails.
+//! The metrics of a host, read as strictly as OpenMetrics 1.0 defines them. The test fails on a
+//! line that cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::web::{Ask, Wire};
 use crate::{PATIENCE, TestHost};
 
-/// The form of the page.
+/// The content type of the page.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A page of metrics.
@@ -25,10 +25,10 @@ type Series = (String, Labels);
 type Labels = Vec<(String, String)>;
 
 impl TestHost {
-    /// Where it serves its metrics.
+    /// The address of the host's metrics.
     ///
     /// # Panics
-    /// Where it serves none.
+    /// If it serves none.
     #[must_use]
     pub fn metrics_address(&self) -> SocketAddr {
         self.will_say("/metrics");
@@ -37,10 +37,10 @@ impl TestHost {
         at.expect("an address").parse().unwrap()
     }
 
-    /// Its metrics as they are now.
+    /// The host's present metrics.
     ///
     /// # Panics
-    /// Where they are not as OpenMetrics has them.
+    /// If they break a rule of OpenMetrics.
     #[must_use]
     pub fn figures(&self) -> Figures {
         let reply = Wire::to(self.metrics_address()).ask(&Ask::bare("GET", "/metrics"));
@@ -48,10 +48,10 @@ impl TestHost {
         Figures::read(std::str::from_utf8(reply.body()).unwrap())
     }
 
-    /// Its metrics once they are so.
+    /// The host's metrics, as soon as `is_so` holds for them.
     ///
     /// # Panics
-    /// Where they never are.
+    /// If it does not hold in time.
     #[must_use]
     pub fn figures_when(&self, what: &str, is_so: impl Fn(&Figures) -> bool) -> Figures {
         let end = Instant::now() + PATIENCE;
@@ -69,7 +69,7 @@ impl Figures {
     /// Reads a page.
     ///
     /// # Panics
-    /// Where a line is not as OpenMetrics has it.
+    /// If a line breaks a rule of OpenMetrics.
     #[must_use]
     pub fn read(text: &str) -> Self {
         let body = text.strip_suffix("# EOF\n").unwrap_or_else(|| panic!("no end: {text}"));
@@ -86,17 +86,17 @@ impl Figures {
         figures
     }
 
-    /// The value of one series. Labels in any order.
+    /// The value of one series. The labels may be in any order.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     #[must_use]
     pub fn get(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         let found = self.find(name, labels);
         found.unwrap_or_else(|| panic!("no {name} {labels:?} among {:#?}", self.samples.keys()))
     }
 
-    /// The same, where there is such a series.
+    /// The value of one series, or `None` without such a series.
     #[must_use]
     pub fn find(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let mut labels: Vec<_> = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -116,20 +116,21 @@ impl Figures {
         series.map(|((_, of), value)| (shown(of), *value as u64)).collect()
     }
 
-    /// The values that a label has, over all series.
+    /// The values of a label, over all series.
     #[must_use]
     pub fn values_of(&self, label: &str) -> BTreeSet<&str> {
         let labels = self.samples.keys().flat_map(|(_, labels)| labels);
         labels.filter(|(key, _)| key == label).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Every label there is.
+    /// All labels.
     #[must_use]
     pub fn labels(&self) -> BTreeSet<&str> {
         self.samples.keys().flat_map(|(_, labels)| labels).map(|(key, _)| key.as_str()).collect()
     }
 
-    /// HELP, TYPE and UNIT of a family, together and before its samples. Gives the family's name.
+    /// Reads HELP, TYPE and UNIT of a family, which stand together and before its samples. Returns
+    /// the family's name.
     fn describe(&mut self, described: &str, family: &str) -> String {
         let (keyword, rest) = described.split_once(' ').unwrap();
         let (name, said) = rest.split_once(' ').unwrap();
@@ -175,7 +176,7 @@ impl Figures {
         assert!(before.is_none(), "{line} comes twice");
     }
 
-    /// Buckets grow, end without bound, and their last is the count.
+    /// Asserts that buckets grow and end at infinity, and that the last equals the count.
     fn spreads_add_up(&self) {
         for family in self.families.iter().filter(|(_, kind)| *kind == "histogram").map(|(name, _)| name) {
             let mut buckets: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();

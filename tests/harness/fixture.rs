@@ -1,4 +1,4 @@
-//! The components under `tests/fixtures`: which there are, and manifests that name them.
+//! The components under `tests/fixtures`: their names, and manifests that name them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-/// The name of every fixture, by its source rather than by what was built, in alphabetical order.
+/// The name of every fixture, in alphabetical order. The names come from the sources, not from the
+/// built files.
 ///
 /// # Panics
-/// Where the sources cannot be listed.
+/// If the sources cannot be listed.
 #[must_use]
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = [("guests/tools", "rs"), ("wat", "wat")]
@@ -33,8 +34,8 @@ fn stems(folder: &Path, extension: &str) -> Vec<String> {
         .collect()
 }
 
-/// A manifest that serves these fixtures under the limits that the tests share: small ones, so that
-/// what trips them does so at once, and a deadline that a machine under load still keeps.
+/// A manifest that serves these fixtures under the limits that the tests share. They are small, so
+/// that they are exceeded at once. The deadline is long enough for a machine under load.
 #[must_use]
 pub fn manifest_of(fixtures: &[&str]) -> String {
     let mut manifest = String::from(
@@ -46,10 +47,10 @@ pub fn manifest_of(fixtures: &[&str]) -> String {
     manifest
 }
 
-/// The component that was built of this fixture.
+/// The built component of this fixture.
 ///
 /// # Panics
-/// Where it was not built.
+/// If it was not built.
 #[must_use]
 pub fn bytes(name: &str) -> Vec<u8> {
     let path = fixtures().join("components").join(format!("{name}.wasm"));
@@ -57,7 +58,7 @@ pub fn bytes(name: &str) -> Vec<u8> {
 }
 
 /// Puts each fixture that the manifest names as `components/NAME.wasm` beside it. Other sources are
-/// the test's own affair.
+/// left to the test.
 pub(crate) fn place_named_in(manifest: &str, folder: &Path) {
     let built = fixtures().join("components");
     let known = names();

@@ -1,4 +1,4 @@
-//! A folder that one test has to itself, gone afterwards.
+//! A folder for one test alone, removed afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use crate::fixture;
 
-/// The variable that names the folder of a user's sockets.
+/// The variable that names the folder of the user's sockets.
 pub(crate) const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
 
-/// A temporary folder with a manifest and the fixtures that it names. Clones are the same folder,
-/// gone with the last of them.
+/// A temporary folder with a manifest and the fixtures that it names. Clones share the folder;
+/// dropping the last of them removes it.
 #[derive(Clone, Debug)]
 pub struct Folder {
     files: Arc<tempfile::TempDir>,
-    /// Where hosts and commands of this test find one another's sockets, and nobody else's.
+    /// The folder for the sockets of this test's hosts and commands, and of no others.
     runtime: Arc<tempfile::TempDir>,
 }
 
 impl Folder {
     /// A folder with this `toolcell.toml`, and beside it `components/NAME.wasm` for each fixture
-    /// that it names so.
+    /// with such a source.
     ///
     /// # Panics
-    /// Where a fixture was not built, or the folder cannot be written.
+    /// If a fixture was not built, or the folder cannot be written.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
         let temporary = |prefix| Arc::new(tempfile::Builder::new().prefix(prefix).tempdir().unwrap());
@@ -33,28 +33,28 @@ impl Folder {
         folder
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.files.path()
     }
 
-    /// The user's runtime folder, as hosts and commands in this folder are told.
+    /// The user's runtime folder that hosts and commands in this folder are given.
     #[must_use]
     pub fn runtime(&self) -> &Path {
         self.runtime.path()
     }
 
-    /// The manifest in it.
+    /// The path of its manifest.
     #[must_use]
     pub fn manifest(&self) -> PathBuf {
         self.path().join("toolcell.toml")
     }
 
-    /// Makes this folder, with those on its way.
+    /// Makes this folder, and its missing parents.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn make(&self, relative: &str) {
         fs::create_dir_all(self.path().join(relative)).unwrap();
     }
@@ -62,7 +62,7 @@ impl Folder {
     /// Makes a symlink at this relative path.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn link(&self, relative: &str, says: impl AsRef<Path>) {
         std::os::unix::fs::symlink(says, self.path().join(relative)).unwrap();
     }
@@ -70,16 +70,16 @@ impl Folder {
     /// The text of the file at this relative path.
     ///
     /// # Panics
-    /// Where it cannot be read.
+    /// If it cannot be read.
     #[must_use]
     pub fn read(&self, relative: &str) -> String {
         fs::read_to_string(self.path().join(relative)).unwrap()
     }
 
-    /// Everything below this relative path, in order: each path with what it is and what it holds.
+    /// Everything below this relative path, in order. Each path comes with its kind and content.
     ///
     /// # Panics
-    /// Where it cannot be read.
+    /// If it cannot be read.
     #[must_use]
     pub fn tree(&self, relative: &str) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
@@ -102,10 +102,10 @@ impl Folder {
         found
     }
 
-    /// Writes a file at this relative path, with the folders on its way.
+    /// Writes a file at this relative path, and makes its missing parents.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn write(&self, relative: &str, bytes: impl AsRef<[u8]>) {
         let path = self.path().join(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How long a test waits for anything before it fails. Nothing here takes this long; machines under
-/// load do.
+/// Time that a test waits for anything before it fails. No wait here takes this long, except on a
+/// machine under load.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The `_meta` that every modern request carries.
@@ -27,7 +27,7 @@ pub fn modern_meta() -> Value {
 #[derive(Debug)]
 pub(crate) struct Lines(Receiver<Vec<u8>>);
 
-/// What a wait for a line ended with.
+/// The result of waiting for a line.
 pub(crate) enum Line {
     Text(Vec<u8>),
     End,
@@ -60,7 +60,7 @@ impl Lines {
     }
 }
 
-/// What a child wrote to its stderr so far.
+/// The text that a child has written to its stderr so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said(Arc<(Mutex<String>, Condvar)>);
 
@@ -82,7 +82,7 @@ impl Said {
         self.0.0.lock().unwrap().clone()
     }
 
-    /// Waits until the words were said. False where they were not in time.
+    /// Waits until the child has written these words. False if it does not in time.
     pub(crate) fn wait_for(&self, words: &str) -> bool {
         let end = Instant::now() + PATIENCE;
         let mut text = self.0.0.lock().unwrap();

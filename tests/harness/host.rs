@@ -14,22 +14,22 @@ use crate::folder::RUNTIME_FOLDER;
 use crate::frames::{Line, Lines, PATIENCE, Said, modern_meta};
 use crate::{Answer, Folder, binary, fixture};
 
-/// The audit of a host that records, in its folder.
+/// The name of the audit file in the folder of a host that records.
 const AUDIT: &str = "audit.jsonl";
 
-/// A running host. Ended when dropped.
+/// A running host. Dropping this ends it.
 #[derive(Debug)]
 pub struct TestHost {
     child: Child,
     input: Option<ChildStdin>,
-    /// Its stdout, which nobody reads until something is waited for.
+    /// Its stdout, which is not read until a test waits for a frame.
     lines: Option<Lines>,
     said: Said,
     threads: Vec<JoinHandle<()>>,
-    /// Frames that came while another one was waited for, in the order they came.
+    /// Frames that came before the awaited one, in the order in which they came.
     kept: VecDeque<Value>,
     last_id: u64,
-    /// Whether `initialize` was done: requests then carry no modern meta.
+    /// True once `initialize` is done. Requests then carry no modern meta.
     is_legacy: bool,
     folder: Folder,
 }
@@ -38,8 +38,7 @@ impl TestHost {
     /// Serves this manifest. Sources of the form `components/FIXTURE.wasm` are put in place.
     ///
     /// # Panics
-    /// Where the host does not start. Whether the manifest is any good shows with the first
-    /// request.
+    /// If the host does not start. Problems of the manifest show only with the first request.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
         Self::in_folder(Folder::with_manifest(manifest))
@@ -63,7 +62,7 @@ impl TestHost {
         Self::start_with(folder, &[], &[])
     }
 
-    /// The same with these further options.
+    /// Serves the manifest of this folder with these further options.
     ///
     /// # Panics
     /// As [`TestHost::with_manifest`].
@@ -72,7 +71,7 @@ impl TestHost {
         Self::start_with(folder, options, &[])
     }
 
-    /// Serves this manifest, and records each call: [`TestHost::audit`] reads the records.
+    /// Serves this manifest and records each call. [`TestHost::audit`] reads the records.
     ///
     /// # Panics
     /// As [`TestHost::with_manifest`].
@@ -81,7 +80,8 @@ impl TestHost {
         Self::recording_in(Folder::with_manifest(manifest), &[])
     }
 
-    /// The same for the manifest of this folder, with these variables in the host's environment.
+    /// Serves the manifest of this folder, with these variables in the host's environment, and
+    /// records each call.
     ///
     /// # Panics
     /// As [`TestHost::with_manifest`].
@@ -99,7 +99,8 @@ impl TestHost {
         Self::start_with(folder, &[&["--audit", AUDIT], options].concat(), &[])
     }
 
-    /// Serves the manifest of this folder and builds the project `guest` in it by a shell script.
+    /// Serves the manifest of this folder, and builds the project `guest` in it with a shell
+    /// script.
     ///
     /// # Panics
     /// As [`TestHost::with_manifest`].
@@ -114,7 +115,7 @@ impl TestHost {
         Self::start_as("serve", (folder, &manifest), further, variables)
     }
 
-    /// Serves this manifest where it lies, with a folder of its own for everything else.
+    /// Serves this manifest in its own place, with a new folder for everything else.
     pub(crate) fn start_of(manifest: &Path, further: &[&str]) -> Self {
         Self::start_as("serve", (Folder::with_manifest(""), manifest), further, &[])
     }
@@ -152,7 +153,7 @@ impl TestHost {
         }
     }
 
-    /// The folder it serves from.
+    /// The folder that it serves from.
     #[must_use]
     pub fn folder(&self) -> &Folder {
         &self.folder
@@ -161,7 +162,7 @@ impl TestHost {
     /// The records so far, of a host that was started with [`TestHost::recording`].
     ///
     /// # Panics
-    /// Where there are none, or one is no JSON.
+    /// If there are none, or one is not JSON.
     #[must_use]
     pub fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.folder.path().join(AUDIT)).unwrap();
@@ -169,11 +170,11 @@ impl TestHost {
         whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The first record that fits, of a host that records. What a call was told may be on the wire
-    /// before it is on the disk.
+    /// The first record for which `fits` holds, from a host that records. A call's answer may be on
+    /// the wire before its record is on the disk.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     #[must_use]
     pub fn recorded(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
@@ -187,7 +188,7 @@ impl TestHost {
         }
     }
 
-    /// Tells the host that nobody waits for this request any more.
+    /// Cancels this request.
     ///
     /// # Panics
     /// As [`TestHost::send_bytes`].
@@ -196,10 +197,10 @@ impl TestHost {
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
     }
 
-    /// Sends these bytes as they are, without a line break.
+    /// Sends these bytes unchanged, without a line break.
     ///
     /// # Panics
-    /// Where the host does not read any more.
+    /// If the host does not read any more.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("the input is closed");
         if let Err(error) = input.write_all(bytes).and_then(|()| input.flush()) {
@@ -223,10 +224,10 @@ impl TestHost {
         self.send_line(&frame.to_string());
     }
 
-    /// The next frame, in the order they came. Every line that comes must be JSON.
+    /// The next frame, in the order in which they came. Every line must be JSON.
     ///
     /// # Panics
-    /// Where none comes in time, or the host ended.
+    /// If none comes in time, or the host ended.
     pub fn receive(&mut self) -> Value {
         match self.kept.pop_front() {
             Some(frame) => frame,
@@ -234,7 +235,7 @@ impl TestHost {
         }
     }
 
-    /// The frame that comes within `patience`; `None` where the host ended instead.
+    /// The next frame within `patience`. `None` if the host ended instead.
     fn read(&mut self, patience: Duration) -> Option<Value> {
         let line = self.read_line(patience)?;
         Some(serde_json::from_slice(&line).unwrap_or_else(|error| {
@@ -242,7 +243,7 @@ impl TestHost {
         }))
     }
 
-    /// The same, as it came.
+    /// The next line within `patience`, unchanged. `None` if the host ended instead.
     fn read_line(&mut self, patience: Duration) -> Option<Vec<u8>> {
         match self.lines().next(patience) {
             Line::Text(line) => Some(line),
@@ -251,7 +252,7 @@ impl TestHost {
         }
     }
 
-    /// The lines of its stdout, read from now on at the latest.
+    /// The lines of its stdout. Reading starts now at the latest.
     fn lines(&mut self) -> &Lines {
         if let Some(stdout) = self.child.stdout.take() {
             let (lines, thread) = Lines::of(stdout);
@@ -261,23 +262,23 @@ impl TestHost {
         self.lines.as_ref().expect("its stdout was taken")
     }
 
-    /// Sends these bytes as one line, and gives all frames that come before a `ping` after it is
-    /// answered.
+    /// Sends these bytes as one line, then a `ping`. Returns all frames that come before the ping's
+    /// answer.
     ///
     /// # Panics
-    /// Where the `ping` is not answered in time.
+    /// If the `ping` is not answered in time.
     pub fn all_that_comes_after(&mut self, line: &[u8]) -> Vec<Value> {
         self.send_bytes(&[line, b"\n"].concat());
         self.still_answers();
         self.kept()
     }
 
-    /// Sends the lines that `line` makes of 0, 1, 2 … until the host has not read for `patience`,
-    /// at most `count_max`. Gives how many went out whole, and what is still to be sent of the last
+    /// Sends the lines that `line` makes of 0, 1, 2 …, at most `count_max`, until the host has not
+    /// read for `patience`. Returns the number of lines sent whole, and the unsent rest of the last
     /// one.
     ///
     /// # Panics
-    /// Where the input is closed or fails.
+    /// If the input is closed or fails.
     pub fn send_until_it_blocks(
         &mut self,
         line: impl Fn(usize) -> String,
@@ -301,8 +302,8 @@ impl TestHost {
         (count, rest)
     }
 
-    /// Starts to read what the host writes. Before this, or the first wait for a frame, nobody
-    /// does.
+    /// Starts to read the host's output. It is not read before this, or before the first wait for a
+    /// frame.
     pub fn read_from_now(&mut self) {
         self.lines();
     }
@@ -315,8 +316,8 @@ impl TestHost {
         self.next_that(|frame| frame.get("id") == Some(id) && frame.get("method").is_none())
     }
 
-    /// The next frame of this method, of those that came or come. Frames before it are kept for
-    /// [`TestHost::receive`].
+    /// The next frame of this method, from the kept frames and those to come. Frames before it are
+    /// kept for [`TestHost::receive`].
     ///
     /// # Panics
     /// As [`TestHost::receive`].
@@ -337,21 +338,21 @@ impl TestHost {
         }
     }
 
-    /// What came so far beside the replies that were waited for, in order.
+    /// The frames kept so far, in order: all but the awaited replies.
     pub fn kept(&mut self) -> Vec<Value> {
         self.kept.drain(..).collect()
     }
 
-    /// Shakes hands in this legacy revision; later requests are legacy ones. Gives the result of
-    /// `initialize`.
+    /// Makes the handshake of this legacy revision; later requests are legacy ones. Returns the
+    /// result of `initialize`.
     ///
     /// # Panics
-    /// Where the answer is an error.
+    /// If the answer is an error.
     pub fn initialize(&mut self, revision: &str) -> Value {
         self.initialize_declaring(revision, json!({}))
     }
 
-    /// The same with these client capabilities.
+    /// Makes the handshake of this legacy revision, with these client capabilities.
     ///
     /// # Panics
     /// As [`TestHost::initialize`].
@@ -364,7 +365,7 @@ impl TestHost {
         reply.get("result").unwrap_or_else(|| panic!("initialize failed: {reply}")).clone()
     }
 
-    /// Sends a request and gives its id. Unless the handshake was done, it carries the modern meta.
+    /// Sends a request and returns its id. Without a handshake before, it carries the modern meta.
     ///
     /// # Panics
     /// As [`TestHost::send_bytes`].
@@ -382,16 +383,16 @@ impl TestHost {
         id
     }
 
-    /// Sends a request and gives the whole reply.
+    /// Sends a request and returns the whole reply.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.start(method, params);
         self.reply_to(&id)
     }
 
-    /// Starts a call and gives the id of its request.
+    /// Starts a call and returns the id of its request.
     ///
     /// # Panics
     /// As [`TestHost::send_bytes`].
@@ -399,26 +400,26 @@ impl TestHost {
         self.start("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
-    /// Calls a tool and gives its answer.
+    /// Calls a tool and returns its answer.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Answer {
         Answer::new(self.request("tools/call", json!({"name": tool, "arguments": arguments})))
     }
 
-    /// The answer to a call that was started.
+    /// The answer to a call that has been started.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn answer_to(&mut self, id: &Value) -> Answer {
         Answer::new(self.reply_to(id))
     }
 
-    /// Every tool, over all pages.
+    /// All tools, from all pages.
     ///
     /// # Panics
-    /// Where a page is an error.
+    /// If a page is an error.
     pub fn list(&mut self) -> Vec<Value> {
         let mut tools = Vec::new();
         let mut params = json!({});
@@ -437,7 +438,7 @@ impl TestHost {
     /// fixture `good`.
     ///
     /// # Panics
-    /// Where it does not.
+    /// If it does not.
     pub fn still_works(&mut self) {
         self.still_answers();
         assert_eq!(self.call("echo", json!({"text": "still here"})).text(), "still here");
@@ -446,7 +447,7 @@ impl TestHost {
     /// Asserts that the host answers a `ping`.
     ///
     /// # Panics
-    /// Where it does not.
+    /// If it does not.
     pub fn still_answers(&mut self) {
         self.last_id += 1;
         let id = json!(format!("ping-{}", self.last_id));
@@ -454,24 +455,24 @@ impl TestHost {
         assert_eq!(self.reply_to(&id), json!({"jsonrpc": "2.0", "id": id, "result": {}}));
     }
 
-    /// What it wrote to stderr so far.
+    /// The text that the host has written to stderr so far.
     #[must_use]
     pub fn said(&self) -> String {
         self.said.text()
     }
 
-    /// Waits until it wrote these words to stderr.
+    /// Waits until the host has written these words to stderr.
     ///
     /// # Panics
-    /// Where it does not in time.
+    /// If it does not in time.
     pub fn will_say(&self, words: &str) {
         assert!(self.said.wait_for(words), "it never said {words:?}, but:\n{}", self.said.text());
     }
 
-    /// The memory it holds, in bytes, as the kernel counts resident pages.
+    /// The resident memory of the host in bytes, as the kernel counts its pages.
     ///
     /// # Panics
-    /// Where the host ended.
+    /// If the host ended.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -485,15 +486,15 @@ impl TestHost {
         self.child.id()
     }
 
-    /// Hands over the input, so that another thread can write to it.
+    /// Takes the input out, so that another thread can write to it.
     ///
     /// # Panics
-    /// Where the input is closed.
+    /// If the input is closed.
     pub fn take_input(&mut self) -> ChildStdin {
         self.input.take().expect("the input is closed")
     }
 
-    /// Closes the host's input: it should answer what it has and end.
+    /// Closes the host's input. The host should answer all it has read, then end.
     pub fn close_input(&mut self) {
         self.input = None;
     }
@@ -501,32 +502,31 @@ impl TestHost {
     /// Asks the host to end (SIGTERM).
     ///
     /// # Panics
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Asks the host to look at its files (SIGHUP).
+    /// Asks the host to check its files (SIGHUP).
     ///
     /// # Panics
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn hang_up(&self) {
         self.signal(rustix::process::Signal::HUP);
     }
 
-    /// Stops the process where it is, until [`TestHost::resume`]: what happens meanwhile happens at
-    /// once for it.
+    /// Stops the process until [`TestHost::resume`]. Events meanwhile look simultaneous to it.
     ///
     /// # Panics
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn pause(&self) {
         self.signal(rustix::process::Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     ///
     /// # Panics
-    /// Where the process is gone.
+    /// If the process is gone.
     pub fn resume(&self) {
         self.signal(rustix::process::Signal::CONT);
     }
@@ -535,11 +535,11 @@ impl TestHost {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes the input, waits until the host ended, and gives its folder back: for a host that
-    /// starts again in it.
+    /// Closes the input, waits until the host has ended, and returns its folder. Another host can
+    /// then start in it.
     ///
     /// # Panics
-    /// Where it does not end in time.
+    /// If it does not end in time.
     #[must_use]
     pub fn ends_leaving_its_folder(mut self) -> Folder {
         self.close_input();
@@ -548,10 +548,10 @@ impl TestHost {
         std::mem::replace(&mut self.folder, Folder::with_manifest(""))
     }
 
-    /// Kills it, as a machine that runs out of memory does, and gives its folder back.
+    /// Kills the host, as the kernel does when memory runs out, and returns its folder.
     ///
     /// # Panics
-    /// Where that cannot be done.
+    /// If that cannot be done.
     #[must_use]
     pub fn is_killed_leaving_its_folder(mut self) -> Folder {
         self.child.kill().unwrap();
@@ -559,10 +559,10 @@ impl TestHost {
         std::mem::replace(&mut self.folder, Folder::with_manifest(""))
     }
 
-    /// Waits until the host ended by itself, and gives what it wrote that was not received yet.
+    /// Waits until the host has ended by itself, and returns the output that was not received yet.
     ///
     /// # Panics
-    /// Where it does not end in time.
+    /// If it does not end in time.
     pub fn ends(mut self) -> Finished {
         let mut stdout: String = self.kept().iter().map(|frame| format!("{frame}\n")).collect();
         while let Some(line) = self.read_line(PATIENCE) {

@@ -1,11 +1,11 @@
-//! HTTP/2 frame by frame, as a client writes them who keeps to no rule, and as much of the answers
-//! as tells what was done. Must not hold: what a server should do.
+//! HTTP/2 frame by frame, as a client writes it that keeps to no rule. Answers are read only as far
+//! as a test needs to see their outcome. Must not hold: the right behaviour of a server.
 
 use std::io::{Read, Write};
 
 use crate::web::Ask;
 
-/// What a client opens a connection with (RFC 9113 section 3.4).
+/// The bytes that open a client's connection (RFC 9113 section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Kinds of frames (section 6).
@@ -34,15 +34,15 @@ pub const END_HEADERS: u8 = 4;
 pub struct Frame {
     /// One of [`kind`].
     pub kind: u8,
-    /// As the kind has them.
+    /// The flags of this kind.
     pub flags: u8,
     /// The stream, 0 for the connection.
     pub stream: u32,
-    /// What it holds.
+    /// The content of the frame.
     pub payload: Vec<u8>,
 }
 
-/// What became of a request or of its connection.
+/// The outcome of a request, or of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was answered with this status.
@@ -51,7 +51,7 @@ pub enum Fate {
     Reset(u32),
     /// The server goes away, with this code.
     GoneAway(u32),
-    /// The connection was closed without a word.
+    /// The connection was closed without an answer.
     Closed,
 }
 
@@ -70,10 +70,10 @@ impl Frame {
         Self::new(kind::SETTINGS, 0, 0, &payload)
     }
 
-    /// As it goes over the wire.
+    /// The bytes on the wire.
     ///
     /// # Panics
-    /// Where it is longer than a frame can be.
+    /// If it is longer than a frame can be.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let length = u32::try_from(self.payload.len()).unwrap().to_be_bytes();
@@ -87,12 +87,12 @@ impl Frame {
     }
 }
 
-/// A head with these fields, each written out.
+/// A head with these fields, each as a literal.
 #[must_use]
 pub fn head<N: AsRef<str>, V: AsRef<str>>(fields: &[(N, V)]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
-        // A literal that is not indexed (RFC 7541 section 6.2.2).
+        // A literal without indexing (RFC 7541 section 6.2.2).
         block.push(0);
         text(&mut block, name.as_ref());
         text(&mut block, value.as_ref());
@@ -101,7 +101,7 @@ pub fn head<N: AsRef<str>, V: AsRef<str>>(fields: &[(N, V)]) -> Vec<u8> {
 }
 
 fn text(block: &mut Vec<u8>, text: &str) {
-    // An integer with a prefix of seven bits (section 5.1).
+    // An integer with a seven-bit prefix (section 5.1).
     let mut length = text.len();
     if length < 127 {
         block.push(u8::try_from(length).unwrap());
@@ -128,13 +128,13 @@ pub fn request(stream: u32, ask: &Ask, scheme: &str) -> Vec<Frame> {
     vec![Frame::new(kind::HEADERS, END_HEADERS, stream, &head), body]
 }
 
-/// These frames, one after the other.
+/// The bytes of these frames, one after another.
 #[must_use]
 pub fn bytes(frames: &[Frame]) -> Vec<u8> {
     frames.iter().flat_map(Frame::bytes).collect()
 }
 
-/// The next frame; none where the connection is at its end.
+/// The next frame. `None` at the end of the connection.
 pub fn receive(stream: &mut impl Read) -> Option<Frame> {
     let mut lead = [0; 9];
     stream.read_exact(&mut lead).ok()?;
@@ -144,7 +144,7 @@ pub fn receive(stream: &mut impl Read) -> Option<Frame> {
     Some(Frame { kind, flags, stream: u32::from_be_bytes(id), payload })
 }
 
-/// What becomes of the request on this stream: the first thing that says so.
+/// The fate of the request on this stream, by the first frame that decides it.
 pub fn fate(stream: &mut impl Read, of: u32) -> Fate {
     loop {
         let Some(frame) = receive(stream) else { return Fate::Closed };
@@ -157,11 +157,11 @@ pub fn fate(stream: &mut impl Read, of: u32) -> Fate {
     }
 }
 
-/// Sends a request on this stream and gives its status and body. Windows are opened as far as they
-/// go.
+/// Sends a request on this stream and returns its status and body. All windows are opened to their
+/// maximum.
 ///
 /// # Panics
-/// Where it is not answered.
+/// If it is not answered.
 pub fn ask(wire: &mut (impl Read + Write), stream: u32, ask: &Ask, scheme: &str) -> (u16, Vec<u8>) {
     wire.write_all(&bytes(&request(stream, ask, scheme))).unwrap();
     let status = match fate(wire, stream) {
@@ -180,7 +180,7 @@ pub fn ask(wire: &mut (impl Read + Write), stream: u32, ask: &Ask, scheme: &str)
     }
 }
 
-/// The status that a block of fields begins with (RFC 7541, appendices A and B).
+/// The status at the beginning of a block of fields (RFC 7541, appendices A and B).
 fn status(block: &[u8]) -> u16 {
     match block {
         [indexed, ..] if indexed & 0x80 != 0 => {
@@ -195,7 +195,7 @@ fn status(block: &[u8]) -> u16 {
     }
 }
 
-/// Three digits in Huffman's code: those up to 2 have five bits, the others six.
+/// Three digits in the Huffman code: digits up to 2 have five bits, the others six.
 fn digits(coded: &[u8]) -> u16 {
     let bits = coded.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (32 - 8 * coded.len());
     let (mut number, mut left) = (0, bits);

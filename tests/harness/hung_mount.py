@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A mount that hangs, as one of a network does whose server is gone: `hung_mount.py FOLDER FILE`.
+"""A mount that hangs, like a network mount whose server is gone: `hung_mount.py FOLDER FILE`.
 
-It mounts a filesystem in FOLDER whose one file, `file`, is FILE as it was at the start, and prints `mounted`. Each line on stdin is an
-order: `hang` (nothing is answered from now on), `hang reads` (only what files hold is not), `go` (all that waits is answered). It
-ends, and what waits fails, with stdin. Where it may not mount it prints why, and ends with 77.
+It mounts a filesystem in FOLDER with one file, `file`, a copy of FILE as it was at the start. Then it prints `mounted`. Each
+line on stdin is an order: `hang` (no request is answered from now on), `hang reads` (only reads of files are not answered),
+`go` (all waiting requests are answered). When stdin ends, it ends and waiting requests fail. If it may not mount, it prints
+the reason and ends with 77.
 """
 
 import ctypes
@@ -47,7 +48,7 @@ def attributes(node):
 
 
 def answer(opcode, node, body):
-    """An error, or what the request is answered with."""
+    """The answer to the request, or an error."""
     if opcode == INIT:
         return struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 16, 8, 4096, 1, 1, 0, 0, *[0] * 7)
     if opcode == LOOKUP:
@@ -70,11 +71,11 @@ def reply(device, unique, said):
     try:
         os.write(device, struct.pack("<IiQ", 16 + len(data), error, unique) + data)
     except OSError:
-        pass  # Whoever asked is gone.
+        pass  # The asking process is gone.
 
 
 def serve(device):
-    """Answers until stdin ends."""
+    """Answers requests until stdin ends."""
     hangs, waiting = "go", []
     orders = b""
     while True:

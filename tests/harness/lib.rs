@@ -53,5 +53,5 @@ pub use watch::Watch;
 /// The revisions spoken after an `initialize` handshake, oldest first.
 pub const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// The revision whose every request says its version itself.
+/// The revision in which every request names its version.
 pub const MODERN_REVISION: &str = "2026-07-28";

@@ -1,6 +1,6 @@
-//! Servers on loopback addresses that guests are sent to: HTTP in every temper, TLS, HTTP/2, names,
-//! TCP and UDP, and an issuer of tokens. Each takes a port of its own and remembers what came.
-//! Nothing here knows the host under test.
+//! Servers on loopback addresses for the requests of guests. They speak HTTP with every kind of
+//! behaviour, TLS, HTTP/2, names, TCP and UDP; one is an issuer of tokens. Each has its own port
+//! and remembers its requests. Nothing here knows the host under test.
 
 mod collector;
 mod echo;

@@ -1,5 +1,5 @@
-//! nginx before hosts on loopback, with the configuration that the documentation shows. Must not
-//! hold: a configuration of its own.
+//! nginx in front of hosts on loopback, with the documented configuration. Must not hold: a
+//! configuration of its own.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,13 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::frames::PATIENCE;
 
-/// Where the documentation shows it, from the folder of this crate.
+/// The page with that configuration, relative to the folder of this crate.
 const PAGE: &str = "../host/docs/reverse-proxy.md";
 
-/// The status that `nginx.sh` ends with where none can be had.
+/// The exit status of `nginx.sh` if there is no nginx to be had.
 const CANNOT: i32 = 3;
 
-/// A running nginx. Ended when dropped.
+/// A running nginx. Dropping this ends it.
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
@@ -29,10 +29,10 @@ pub struct Nginx {
     _socket: TcpListener,
 }
 
-/// The path of an nginx; `None`, with a word on stderr, where none can be had here.
+/// The path of an nginx. If none can be had here, says so on stderr and returns `None`.
 ///
 /// # Panics
-/// Where looking for one fails.
+/// If looking for one fails.
 #[must_use]
 pub fn installed() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("nginx.sh");
@@ -45,15 +45,16 @@ pub fn installed() -> Option<PathBuf> {
 }
 
 impl Nginx {
-    /// Starts one before these hosts. `change`: what differs from the documentation, in its text.
+    /// Starts an nginx in front of these hosts. `change` edits the documented lines that name the
+    /// hosts.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn before(program: &Path, hosts: &[SocketAddr], change: impl FnOnce(String) -> String) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        // nginx takes over sockets that its environment names, if they are those of its
-        // configuration.
+        // nginx takes over sockets that its environment names, if its configuration has the same
+        // addresses.
         socket.set_nonblocking(true).unwrap();
         fcntl_setfd(&socket, FdFlags::empty()).unwrap();
         let address = socket.local_addr().unwrap();
@@ -73,17 +74,17 @@ impl Nginx {
         nginx
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Goes before these hosts from now on, as after `nginx -s reload`, and waits until nothing
-    /// goes to others any more.
+    /// Sends requests to these hosts from now on, as after `nginx -s reload`. Waits until no other
+    /// host gets a request any more.
     ///
     /// # Panics
-    /// Where it does not in time.
+    /// If that takes too long.
     pub fn goes_before(&mut self, hosts: &[SocketAddr]) {
         let old = self.workers();
         write(self.folder.path(), self.address, &servers(hosts));
@@ -94,7 +95,7 @@ impl Nginx {
         });
     }
 
-    /// The processes that serve.
+    /// The ids of its worker processes.
     fn workers(&self) -> Vec<u32> {
         let id = self.child.id();
         let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -114,13 +115,13 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its workers end with it; a kill would leave them.
+        // Its workers end with it; a kill would leave them behind.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
-/// The lines that name the hosts, as the documentation has them.
+/// The lines that name the hosts, in the documented form.
 fn servers(hosts: &[SocketAddr]) -> String {
     let shown = shown();
     let before = shown.find("    server 127.0.0.1").expect("a host in the documentation");
@@ -133,14 +134,14 @@ fn servers(hosts: &[SocketAddr]) -> String {
     text + &shown[before + length..]
 }
 
-/// The configuration that the documentation shows.
+/// The documented configuration.
 fn shown() -> String {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
     let shown = page.split("```nginx\n").nth(1).and_then(|rest| rest.split("```").next());
     shown.expect("a configuration in the documentation").to_owned()
 }
 
-/// Puts the configuration into this folder, for plain HTTP at this address.
+/// Writes the configuration into this folder, for plain HTTP at this address.
 fn write(folder: &Path, address: SocketAddr, shown: &str) {
     let plain = |line: &&str| !line.trim_start().starts_with("ssl_");
     let mut servers: Vec<String> = shown.lines().filter(plain).map(str::to_owned).collect();

@@ -1,6 +1,6 @@
-"""Has the kernel page a process out, again and again, until its input ends: PAGEOUT.py PID. Needs the right to trace it.
+"""Has the kernel page a process out repeatedly until stdin ends: PAGEOUT.py PID. Needs permission to trace the process.
 
-Prints a line when the first round is done. One round asks for every private, writable mapping.
+Prints a line when the first round is done. One round pages out every private, writable mapping.
 """
 
 import ctypes
@@ -35,7 +35,7 @@ def main():
         for one in ranges(pid):
             if libc.syscall(PROCESS_MADVISE, process, ctypes.byref(one), ctypes.c_size_t(1), MADV_PAGEOUT, 0) < 0:
                 error = ctypes.get_errno()
-                # A mapping may be gone by now, or hold nothing that can be paged out.
+                # A mapping may be gone by now, or have no page that can be paged out.
                 if error not in (12, 14, 22):
                     sys.exit(f"process_madvise: {os.strerror(error)}")
         if not told:

@@ -1,11 +1,11 @@
-//! A machine that is short of memory, for one process: the kernel pages it out again and again,
-//! into swap space of the test's own.
+//! Memory pressure for one process: the kernel pages it out repeatedly, into swap space of the
+//! test's own.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Bytes of swap space: more than a host with a dozen calls of four MiB has.
+/// Bytes of swap space, more than a host with a dozen calls of four MiB has.
 const SWAP_BYTES: usize = 256 << 20;
 
 /// Pages a process out until it is dropped.
@@ -15,13 +15,13 @@ pub struct Paging {
     _swap: Swap,
 }
 
-/// A file that the kernel swaps to, taken back when dropped.
+/// A swap file. Dropping this removes it.
 #[derive(Debug)]
 struct Swap(PathBuf);
 
 impl Paging {
-    /// Begins, with a file in `folder` to swap to; returns once each page was paged out. `Err` says
-    /// what this machine does not allow.
+    /// Begins to page out, with a swap file in `folder`. Returns once each page was paged out.
+    /// `Err` gives the reason why this machine does not allow it.
     pub fn of(process_id: u32, folder: &Path) -> Result<Self, String> {
         let swap = Swap::on(folder)?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/pageout.py");
@@ -52,7 +52,7 @@ impl Paging {
 
 impl Drop for Paging {
     fn drop(&mut self) {
-        // Its input ends, and so does it.
+        // The pager ends with its input.
         drop(self.pager.stdin.take());
         let _ = self.pager.wait();
     }
@@ -61,7 +61,7 @@ impl Drop for Paging {
 impl Swap {
     fn on(folder: &Path) -> Result<Self, String> {
         let path = folder.join("swap");
-        // Written, not only made long: swap space has no holes.
+        // The bytes are really written, since swap space must have no holes.
         std::fs::write(&path, vec![0; SWAP_BYTES]).map_err(|error| error.to_string())?;
         run(Command::new("chmod").arg("600").arg(&path))?;
         run(Command::new("mkswap").arg(&path))?;

@@ -1,5 +1,5 @@
-//! How often a file is read, as the kernel tells: what a test goes by that must know when a host
-//! has looked.
+//! The number of times a file is read, through inotify. A test uses it to know when a host has read
+//! a file.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -11,16 +11,16 @@ use rustix::io::Errno;
 
 use crate::frames::PATIENCE;
 
-/// Counts how often one file is opened to be read and closed again. It is the file itself that is
-/// watched, not its path.
+/// Counts how often one file is opened for reading and closed again. It watches the file itself,
+/// not its path.
 #[derive(Debug)]
 pub struct Readings(OwnedFd);
 
 impl Readings {
-    /// Counts from now on.
+    /// Starts to count.
     ///
     /// # Panics
-    /// Where the kernel does not tell.
+    /// If inotify fails.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         let told = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
@@ -28,10 +28,10 @@ impl Readings {
         Self(told)
     }
 
-    /// How many there were since this was asked last.
+    /// The number of readings since the last call.
     ///
     /// # Panics
-    /// Where the kernel does not tell.
+    /// If inotify fails.
     #[must_use]
     pub fn count(&self) -> usize {
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -46,10 +46,10 @@ impl Readings {
         }
     }
 
-    /// Waits until there is one more at least.
+    /// Waits for at least one further reading.
     ///
     /// # Panics
-    /// Where there is none in time.
+    /// If there is none in time.
     pub fn wait(&self) {
         let limit = Timespec::try_from(PATIENCE).unwrap();
         let told = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).unwrap();

@@ -1,4 +1,4 @@
-//! The ways in which programs save a file, and what tests wait for after one: notifications,
+//! The ways in which programs save a file, and the effects that tests then wait for: notifications,
 //! generations, the status.
 
 use std::fs::{self, File};
@@ -11,30 +11,30 @@ use serde_json::Value;
 use crate::frames::PATIENCE;
 use crate::{Command, Folder, TestHost};
 
-/// The notification that the list of tools changed.
+/// The notification of a changed list of tools.
 pub const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// A way to save a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saving {
-    /// Truncated and written, as `cp` does.
+    /// Truncates and writes the file, as `cp` does.
     InPlace,
-    /// Truncated and written a piece at a time, each piece flushed.
+    /// Truncates the file and writes it a piece at a time, each piece flushed.
     InPieces,
-    /// A new file is written beside it and renamed over it, as most editors do.
+    /// Writes a new file beside it and renames that over it, as most editors do.
     RenamedOver,
-    /// Removed, then made anew.
+    /// Removes the file, then makes it again.
     DeletedAndCreated,
-    /// Moved to a backup's name, then made anew, as `vim` does by default.
+    /// Moves the file to a backup's name, then makes it again, as `vim` does by default.
     MovedAwayAndCreated,
-    /// A hard link to a new file is put in its place.
+    /// Puts a hard link to a new file in its place.
     Linked,
-    /// It is a symlink from now on, which is swapped in by a rename.
+    /// Replaces the file with a symlink, by a rename.
     SymlinkSwapped,
 }
 
 impl Saving {
-    /// Every way.
+    /// All ways.
     pub const ALL: [Self; 7] = [
         Self::InPlace,
         Self::InPieces,
@@ -46,14 +46,14 @@ impl Saving {
     ];
 }
 
-/// Bytes of a piece, of those that are written one after the other.
+/// Bytes of one piece, for files that are written in pieces.
 const PIECE_BYTES: usize = 4 << 10;
 
 impl Folder {
     /// Saves a file in this way.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn save(&self, way: Saving, relative: &str, bytes: impl AsRef<[u8]>) {
         let (path, bytes) = (self.path().join(relative), bytes.as_ref());
         let beside = |ending: &str| path.with_extension(ending);
@@ -89,7 +89,7 @@ impl Folder {
     /// Saves a built fixture in this way.
     ///
     /// # Panics
-    /// Where it was not built, or that fails.
+    /// If it was not built, or that fails.
     pub fn save_fixture(&self, way: Saving, relative: &str, fixture: &str) {
         self.save(way, relative, crate::fixture_bytes(fixture));
     }
@@ -104,16 +104,16 @@ fn write_in_pieces(path: &Path, bytes: &[u8]) {
 }
 
 impl TestHost {
-    /// What the process says of itself over its control socket.
+    /// The process's status, from its control socket.
     ///
     /// # Panics
-    /// Where it does not answer, or another process does too.
+    /// If it does not answer, or another process does too.
     #[must_use]
     pub fn status(&self) -> Value {
         only(Command::in_folder(self.folder(), &["status", "--json"]).run().json())
     }
 
-    /// Has it look at its files now, and gives what came of it.
+    /// Has the host check its files now, and returns the outcome.
     ///
     /// # Panics
     /// As [`TestHost::status`].
@@ -122,20 +122,20 @@ impl TestHost {
         only(Command::in_folder(self.folder(), &["reload", "--json"]).run().json())
     }
 
-    /// Waits until it has looked once more at the files that it was started with, as it does where
-    /// they are new.
+    /// Waits until the host has checked the files of its start once more, as it does with files
+    /// that are new.
     ///
     /// # Panics
-    /// Where it finds something else.
+    /// If it finds a change.
     pub fn is_done_with_its_start(&self) {
         let outcome = self.reload();
         assert_eq!(outcome["outcome"], "unchanged", "{outcome:#}");
     }
 
-    /// Waits until its status is so, and gives it.
+    /// Waits until `is_so` holds for the status, and returns it.
     ///
     /// # Panics
-    /// Where it does not become so in time.
+    /// If it does not hold in time.
     pub fn status_when(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -150,23 +150,23 @@ impl TestHost {
     /// Waits until this generation serves.
     ///
     /// # Panics
-    /// Where it does not in time.
+    /// If it does not in time.
     pub fn serves_generation(&self, generation: u64) {
         self.will_say(&format!("ms: generation {generation}: "));
     }
 
-    /// How many notifications of another list came so far. What was sent before the last answer is
-    /// among them.
+    /// The number of list-changed notifications so far. Those sent before the last answer are among
+    /// them.
     ///
     /// # Panics
-    /// Where the host does not answer any more.
+    /// If the host does not answer any more.
     pub fn list_changes(&mut self) -> usize {
         self.still_answers();
         self.kept().iter().filter(|frame| frame["method"] == LIST_CHANGED).count()
     }
 }
 
-/// The answer of the one process that serves a manifest.
+/// The answer of the only process that serves the manifest.
 fn only(answers: Value) -> Value {
     match answers.as_array().map(Vec::as_slice) {
         Some([answer]) => answer.clone(),

@@ -1,31 +1,31 @@
-//! Commands on a terminal of their own. Python's `pty` stands between: it makes the terminal, and
-//! passes on what is typed and what is shown.
+//! Commands on a terminal of their own. Python's `pty` makes the terminal, and passes on typed
+//! input and shown output.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Runs its arguments on a new terminal, and ends as they do.
+/// Runs its arguments on a new terminal, and ends with their exit code.
 const SPAWN: &str = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/// What is typed to interrupt a command.
+/// The key that interrupts a command.
 pub const CTRL_C: &str = "\u{3}";
 
-/// How long a command that is interrupted may show nothing before it is ended.
+/// Time that an interrupted command may show nothing before it is killed.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Whether there are terminals here: a machine may have no `/dev/ptmx`.
+/// True if this machine has terminals. It may have no `/dev/ptmx`.
 ///
 /// # Panics
-/// Where Python 3 cannot be started.
+/// If Python 3 cannot be started.
 #[must_use]
 pub fn can_be_had() -> bool {
     let tried = std::process::Command::new("python3").args(["-c", "import pty; pty.openpty()"]).output();
     tried.unwrap().status.success()
 }
 
-/// A command that runs on a terminal. Ended when dropped.
+/// A command that runs on a terminal. Dropping this ends it.
 #[derive(Debug)]
 pub struct Terminal {
     child: Child,
@@ -36,10 +36,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command. It may take `patience` until its end.
+    /// Starts a command, which must end within `patience`.
     ///
     /// # Panics
-    /// Where Python 3 cannot be started.
+    /// If Python 3 cannot be started.
     #[must_use]
     pub fn running(command: &std::process::Command, patience: Duration) -> Self {
         let mut python = std::process::Command::new("python3");
@@ -67,10 +67,10 @@ impl Terminal {
         Self { child, keyboard, screen, shown: Vec::new(), end: Instant::now() + patience }
     }
 
-    /// Waits until this has been shown.
+    /// Waits until this text has been shown.
     ///
     /// # Panics
-    /// Where the command ends before, or that takes too long.
+    /// If the command ends before that, or it takes too long.
     pub fn until(&mut self, text: &str) -> String {
         while !self.shown().contains(text) {
             assert!(self.read(), "it ends without {text:?}:\n{}", self.shown());
@@ -81,17 +81,17 @@ impl Terminal {
     /// Types this.
     ///
     /// # Panics
-    /// Where the command has ended.
+    /// If the command has ended.
     pub fn type_in(&mut self, keys: &str) {
         let keyboard = self.keyboard.as_mut().unwrap();
         keyboard.write_all(keys.as_bytes()).unwrap();
         keyboard.flush().unwrap();
     }
 
-    /// The exit code and all that was shown, once the command has ended.
+    /// Waits until the command has ended. Returns its exit code and everything shown.
     ///
     /// # Panics
-    /// Where that takes too long.
+    /// If that takes too long.
     #[must_use]
     pub fn ended(mut self) -> (i32, String) {
         while self.read() {}
@@ -99,7 +99,7 @@ impl Terminal {
         (status.code().unwrap(), self.shown())
     }
 
-    /// Takes in what was shown since; `false` at the end.
+    /// Takes in the output shown since the last call. `false` at the end.
     fn read(&mut self) -> bool {
         match self.screen.recv_timeout(self.end.saturating_duration_since(Instant::now())) {
             Ok(part) => self.shown.extend(part),
@@ -109,7 +109,7 @@ impl Terminal {
         true
     }
 
-    /// A terminal's lines end with a return as well.
+    /// Lines of a terminal also end with a carriage return.
     fn shown(&self) -> String {
         String::from_utf8_lossy(&self.shown).replace("\r\n", "\n")
     }
@@ -117,8 +117,8 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A server takes the end of its terminal for a reload; a command that has ended hears
-        // nothing.
+        // For a server the end of its terminal would mean a reload. A command that has ended does
+        // not get this key.
         let _ = self.keyboard.as_mut().map(|keyboard| keyboard.write_all(CTRL_C.as_bytes()));
         while self.screen.recv_timeout(FAREWELL).is_ok() {}
         let _ = self.child.kill();

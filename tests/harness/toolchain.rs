@@ -1,34 +1,34 @@
-//! The languages' own tools, from where the examples get theirs. Must not hold: what is expected of
-//! a project.
+//! The languages' own tools, from the same place as those of the examples. Must not hold:
+//! expectations of a project.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a script of the examples ends with where a compiler cannot be had.
+/// Exit code of the examples' scripts if a compiler cannot be had.
 const NOT_TO_BE_HAD: i32 = 3;
 
-/// How projects of one language are built.
+/// The tools and settings to build projects of one language.
 #[derive(Debug)]
 pub struct Toolchain {
-    /// Before `make`: a program that finds the compiler.
+    /// A program to run `make` with, which finds the compiler.
     wrapper: Option<PathBuf>,
-    /// Variables that are set.
+    /// Variables to set.
     variables: Vec<(&'static str, String)>,
     /// Further arguments of `make`.
     arguments: Vec<String>,
-    /// What `npm install` would have made, for projects that npm builds.
+    /// The folder that `npm install` would make, for projects that npm builds.
     node_modules: Option<PathBuf>,
 }
 
 impl Toolchain {
-    /// That of this language.
+    /// The toolchain of this language.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     ///
     /// # Panics
-    /// Where no template has such a language.
+    /// If no template has such a language.
     pub fn of(language: &str, repository: &Path) -> Result<Self, String> {
         let examples = repository.join("guest-examples");
         let toolcell = crate::toolcell().to_string_lossy().into_owned();
@@ -59,10 +59,10 @@ impl Toolchain {
         Ok(toolchain)
     }
 
-    /// Runs the commands of the project's README: builds and tests it.
+    /// Runs the commands of the project's README, which build and test it.
     ///
     /// # Panics
-    /// Where one fails.
+    /// If one fails.
     pub fn build_and_test(&self, project: &Path, shape: &str) {
         self.build(project, shape);
         match &self.node_modules {
@@ -74,7 +74,7 @@ impl Toolchain {
     /// Builds the project.
     ///
     /// # Panics
-    /// Where that fails.
+    /// If that fails.
     pub fn build(&self, project: &Path, shape: &str) {
         let Some(modules) = &self.node_modules else { return self.make(project, shape, &[]) };
         std::os::unix::fs::symlink(modules, project.join("node_modules")).unwrap();
@@ -82,7 +82,7 @@ impl Toolchain {
     }
 
     fn make(&self, project: &Path, shape: &str, goals: &[&str]) {
-        // What was compiled for a project of this shape before need not be compiled again.
+        // Crates compiled for an earlier project of this shape need not be compiled again.
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
         let mut command = self.wrapper.as_ref().map_or_else(
             || Command::new("make"),
@@ -103,14 +103,14 @@ impl Toolchain {
     }
 }
 
-/// The folder with the packages of this list of an example.
+/// The folder with the packages of this list, which belongs to an example.
 fn packages(examples: &Path, list: &str) -> Result<String, String> {
     let mut command = Command::new(examples.join("packages.sh"));
     command.arg(examples.join(list));
     Ok(said_by(command)?.trim().to_owned())
 }
 
-/// What a script prints; an error where it says that a compiler cannot be had.
+/// The output of a script, or an error if the script says that a compiler cannot be had.
 fn said_by(mut command: Command) -> Result<String, String> {
     let ended = command.output().unwrap();
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -121,11 +121,11 @@ fn said_by(mut command: Command) -> Result<String, String> {
     }
 }
 
-/// Runs a command of `toolcell` for as long as it takes: a component with a language's whole engine
-/// is compiled at first.
+/// Runs a command of `toolcell` for as long as it takes. The first run compiles a component with a
+/// language's whole engine.
 ///
 /// # Panics
-/// Where it fails.
+/// If it fails.
 #[must_use]
 pub fn toolcell(arguments: &[&str]) -> String {
     let ended = Command::new(crate::toolcell()).args(arguments).output().unwrap();
@@ -133,7 +133,7 @@ pub fn toolcell(arguments: &[&str]) -> String {
     String::from_utf8(ended.stdout).unwrap()
 }
 
-/// Says something that the test runner does not hold back.
+/// Prints a text that the test runner does not capture.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "\n{text}");
 }

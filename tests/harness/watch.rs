@@ -1,5 +1,5 @@
-//! Ends a program where it does not end by itself: a host that hangs must not hang what waits for
-//! it.
+//! Ends a program that does not end by itself. A host that hangs must not hang the program that
+//! waits for it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -13,15 +13,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches from now on, for at most this long. Past that `complain` is called, and the process
-    /// ends with 1.
+    /// Watches from now on, for at most this long. After that, calls `complain` and ends the
+    /// process with code 1.
     #[must_use]
     pub fn for_at_most(patience: Duration, complain: impl FnOnce() + Send + 'static) -> Self {
         let (done, waits) = channel();
         let thread = std::thread::spawn(move || {
             if waits.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 complain();
-                // The children see their input end, and end themselves.
+                // The children end by themselves when their input ends.
                 std::process::exit(1);
             }
         });
@@ -32,7 +32,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.done = None;
-        // It ends with the channel, and says nothing.
+        // The thread ends with the channel, without a complaint.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

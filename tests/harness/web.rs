@@ -1,6 +1,5 @@
-//! A host that serves over HTTP, and what a client of it writes and reads, byte by byte: requests
-//! as a test wants them, right or wrong, and responses as they come. Knows HTTP/1.1 as far as
-//! responses of the host need it.
+//! A host that serves over HTTP, and its client byte by byte: requests as a test wants them, right
+//! or wrong, and the raw responses. Knows only as much of HTTP/1.1 as the host's responses use.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -19,7 +18,7 @@ pub struct WebHost {
     address: SocketAddr,
 }
 
-/// One connection to it: a socket, or what is spoken over one.
+/// One connection to the host: a socket, or a protocol over one.
 #[derive(Debug)]
 pub struct Wire<S = TcpStream>(BufReader<S>, String);
 
@@ -32,7 +31,7 @@ pub struct Ask {
     body: String,
 }
 
-/// One response, or the head of one that goes on.
+/// One response, or the head of one whose body goes on.
 #[derive(Clone, Debug)]
 pub struct Reply {
     status: u16,
@@ -44,16 +43,16 @@ impl WebHost {
     /// Serves these fixtures on a free port of loopback.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn serving(fixtures: &[&str]) -> Self {
         Self::with_manifest(&fixture::manifest_of(fixtures))
     }
 
-    /// Serves this manifest there.
+    /// Serves this manifest on a free port of loopback.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn with_manifest(manifest: &str) -> Self {
         Self::in_folder(Folder::with_manifest(manifest), &["--http", "127.0.0.1:0"])
@@ -62,25 +61,26 @@ impl WebHost {
     /// Serves the manifest of this folder with these arguments.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn in_folder(folder: Folder, arguments: &[&str]) -> Self {
         Self::listening(TestHost::start_with(folder, arguments, &[]))
     }
 
-    /// The same with these variables in the host's environment.
+    /// Serves the manifest of this folder with these arguments, and with these variables in the
+    /// host's environment.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn in_folder_with(folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::listening(TestHost::start_with(folder, arguments, variables))
     }
 
-    /// Serves this manifest where it lies, on a free port of loopback.
+    /// Serves this manifest in its own place, on a free port of loopback.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     #[must_use]
     pub fn of_manifest(manifest: &Path) -> Self {
         Self::listening(TestHost::start_of(manifest, &["--http", "127.0.0.1:0"]))
@@ -101,19 +101,19 @@ impl WebHost {
         &self.host
     }
 
-    /// The process itself, to see it end.
+    /// The process by value, to see it end.
     #[must_use]
     pub fn into_process(self) -> TestHost {
         self.host
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address that clients are told.
+    /// The URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
@@ -122,25 +122,25 @@ impl WebHost {
     /// A new connection.
     ///
     /// # Panics
-    /// Where none can be had.
+    /// If it cannot be made.
     #[must_use]
     pub fn connect(&self) -> Wire {
         Wire::to(self.address)
     }
 
-    /// What this request is answered with on a connection of its own.
+    /// Makes this request on a connection of its own and returns the answer.
     ///
     /// # Panics
-    /// Where no answer comes in time.
+    /// If no answer comes in time.
     #[must_use]
     pub fn ask(&self, ask: &Ask) -> Reply {
         self.connect().ask(ask)
     }
 
-    /// Opens a legacy session that is ready, and gives its id.
+    /// Opens a legacy session, makes it ready, and returns its id.
     ///
     /// # Panics
-    /// Where none is given.
+    /// If none is given.
     #[must_use]
     pub fn session(&self, revision: &str) -> String {
         let reply = self.ask(&Ask::initialize(revision));
@@ -151,30 +151,30 @@ impl WebHost {
         id
     }
 
-    /// Waits until a call of this tool has begun, of a host that records in `audit.jsonl`.
+    /// Waits until a call of this tool has begun. The host must record in `audit.jsonl`.
     ///
     /// # Panics
-    /// Where none does in time.
+    /// If none does in time.
     pub fn begins(&self, tool: &str) {
         let _ = self
             .host
             .recorded("a call that begins", |record| record["event"] == "call.started" && record["tool"] == tool);
     }
 
-    /// How the call of this tool ended, by its record.
+    /// The outcome of this tool's call, from its record.
     ///
     /// # Panics
-    /// Where it does not in time.
+    /// If the call does not end in time.
     #[must_use]
     pub fn outcome(&self, tool: &str) -> String {
         let ended = |record: &Value| record["event"] == "call.finished" && record["tool"] == tool;
         self.host.recorded("a call that ends", ended)["outcome"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// It still answers a call of `echo` in both eras.
+    /// Asserts that the host still answers a call of `echo` in both eras.
     ///
     /// # Panics
-    /// Where it does not.
+    /// If it does not.
     pub fn still_works(&self) {
         let modern = self.ask(&Ask::call("echo", json!({"text": "still"})));
         assert_eq!(modern.frame()["result"]["content"][0]["text"], "still", "{modern:?}");
@@ -186,7 +186,7 @@ impl WebHost {
 }
 
 impl Ask {
-    /// A POST of this message to the endpoint, as clients of any era send it.
+    /// A POST of this message to the endpoint, in the form common to clients of both eras.
     #[must_use]
     pub fn post(message: &Value) -> Self {
         let fields = [("host", "localhost"), ("content-type", "application/json")];
@@ -209,7 +209,7 @@ impl Ask {
         Self::request(0, "initialize", params)
     }
 
-    /// A modern request with the headers that belong to it.
+    /// A modern request with its headers.
     #[must_use]
     pub fn modern(id: u64, method: &str, mut params: Value) -> Self {
         let name = params["name"].as_str().map(str::to_owned);
@@ -241,13 +241,13 @@ impl Ask {
         Self { method, path: path.to_owned(), body: String::new(), ..ask }
     }
 
-    /// The same with this target.
+    /// The request with this target.
     #[must_use]
     pub fn to(self, target: &str) -> Self {
         Self { path: target.to_owned(), ..self }
     }
 
-    /// The same with this header; one of this name is replaced.
+    /// The request with this header, which replaces any of the same name.
     #[must_use]
     pub fn with(self, name: &str, value: &str) -> Self {
         let mut ask = self.without(name);
@@ -255,39 +255,39 @@ impl Ask {
         ask
     }
 
-    /// The same with this header beside those of its name.
+    /// The request with this header, in addition to any of the same name.
     #[must_use]
     pub fn and(mut self, name: &str, value: &str) -> Self {
         self.fields.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same without this header.
+    /// The request without this header.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
 
-    /// The same in this session.
+    /// The request in this session.
     #[must_use]
     pub fn of_session(self, id: &str) -> Self {
         self.with("mcp-session-id", id)
     }
 
-    /// The same with this body.
+    /// The request with this body.
     #[must_use]
     pub fn saying(self, body: &str) -> Self {
         Self { body: body.to_owned(), ..self }
     }
 
-    /// As it goes over the wire.
+    /// The bytes on the wire.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.framed(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body))
     }
 
-    /// The same with this in the place of the body and of what says how long it is.
+    /// The bytes on the wire, with `rest` in place of the length field and the body.
     #[must_use]
     pub fn framed(&self, rest: &str) -> Vec<u8> {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
@@ -303,7 +303,7 @@ impl Ask {
         &self.body
     }
 
-    /// Its head as HTTP/2 has it, the pseudo-headers first.
+    /// Its head in the form of HTTP/2, with the pseudo-headers first.
     #[must_use]
     pub fn fields(&self, scheme: &str) -> Vec<(&str, String)> {
         let mut fields =
@@ -318,10 +318,10 @@ impl Ask {
 }
 
 impl Wire {
-    /// A connection to this address.
+    /// Connects to this address.
     ///
     /// # Panics
-    /// Where none can be had.
+    /// If there is no connection.
     #[must_use]
     pub fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
@@ -333,7 +333,7 @@ impl Wire {
 }
 
 impl<S: Read + Write> Wire<S> {
-    /// A connection that is made already.
+    /// Wraps a connection that exists already.
     #[must_use]
     pub fn over(stream: S) -> Self {
         Self(BufReader::new(stream), String::new())
@@ -342,12 +342,12 @@ impl<S: Read + Write> Wire<S> {
     /// Sends these bytes.
     ///
     /// # Panics
-    /// Where the other side is gone.
+    /// If the other side is gone.
     pub fn send(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).unwrap();
     }
 
-    /// Sends these bytes; false where the other side is gone.
+    /// Sends these bytes. False if the other side is gone.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.0.get_mut().write_all(bytes).is_ok()
     }
@@ -355,7 +355,7 @@ impl<S: Read + Write> Wire<S> {
     /// Sends a request and reads its whole response.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn ask(&mut self, ask: &Ask) -> Reply {
         self.send(&ask.bytes());
         self.reply()
@@ -364,7 +364,7 @@ impl<S: Read + Write> Wire<S> {
     /// The next response, whole.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn reply(&mut self) -> Reply {
         let mut reply = self.head();
         if reply.field("transfer-encoding") == Some("chunked") {
@@ -381,7 +381,7 @@ impl<S: Read + Write> Wire<S> {
     /// The head of the next response, whose body goes on.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn head(&mut self) -> Reply {
         let mut lines = std::iter::from_fn(|| Some(self.line()));
         let status = lines.next().unwrap();
@@ -394,14 +394,14 @@ impl<S: Read + Write> Wire<S> {
         Reply { status: status.parse().unwrap(), fields: fields.collect(), body: Vec::new() }
     }
 
-    /// The frame of the next event of a stream; none where the stream ended.
+    /// The frame in the next event of a stream. `None` at the end of the stream.
     ///
     /// # Panics
-    /// Where none comes in time.
+    /// If none comes in time.
     pub fn event(&mut self) -> Option<Value> {
         loop {
-            // The host writes each event, and each comment, in one chunk; a proxy puts together
-            // what came together.
+            // The host writes each event and each comment in one chunk. A proxy may join chunks
+            // that arrived together.
             while let Some((event, rest)) = self.1.split_once("\n\n") {
                 let (data, rest) = (event.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
                 assert!(data.is_some() || event == ":", "{event:?}");
@@ -415,20 +415,20 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The other side closes the connection, and sends nothing before.
+    /// Asserts that the other side closes the connection and sends nothing before.
     ///
     /// # Panics
-    /// Where it does not in time.
+    /// If it does not in time.
     pub fn is_closed(&mut self) {
         let mut rest = Vec::new();
-        // Where the host closed with bytes unread, its end arrives as a reset.
+        // If the host closed with bytes unread, its end arrives as a reset.
         let _ = self.0.read_to_end(&mut rest);
         assert_eq!(String::from_utf8_lossy(&rest), "");
     }
 
-    /// Whether the other side has closed the connection, once it either does or sends something.
+    /// Waits until the other side sends bytes or closes the connection. True if it closed it.
     pub fn is_at_end(&mut self) -> bool {
-        // Where the host closed with bytes unread, its end arrives as a reset.
+        // If the host closed with bytes unread, its end arrives as a reset.
         self.0.fill_buf().map_or(true, <[u8]>::is_empty)
     }
 
@@ -473,19 +473,19 @@ impl Reply {
         &self.body
     }
 
-    /// The one frame it holds, as JSON or as the last event.
+    /// The only frame in it, as JSON or as the last event.
     ///
     /// # Panics
-    /// Where it holds none.
+    /// If it has none.
     #[must_use]
     pub fn frame(&self) -> Value {
         self.frames().pop().unwrap_or_else(|| panic!("no frame in {self:?}"))
     }
 
-    /// The frames it holds.
+    /// The frames in it.
     ///
     /// # Panics
-    /// Where it holds something else.
+    /// If it holds something else.
     #[must_use]
     pub fn frames(&self) -> Vec<Value> {
         let text = std::str::from_utf8(&self.body).unwrap();
@@ -498,10 +498,10 @@ impl Reply {
         }
     }
 
-    /// Status and code of an error, which is what most refusals are told by.
+    /// Status and code of an error, by which tests tell most refusals.
     ///
     /// # Panics
-    /// Where it is none.
+    /// If it is not an error.
     #[must_use]
     pub fn error(&self) -> (u16, i64) {
         let frame = self.frame();

@@ -1,5 +1,5 @@
-//! The requests of the soak and what each is answered with. Must not hold: when they are sent, or
-//! which are open.
+//! The requests of the soak and the right answer to each. Must not hold: the times of sending, or
+//! the list of open requests.
 
 use std::borrow::Cow;
 
@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use crate::random::Random;
 use crate::serving::{ENDLESS, FUEL, LATE, LATE_DEADLINE};
 
-/// In whose terms a request is made.
+/// The protocol era of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
-    /// After `initialize`; ids are numbers.
+    /// After `initialize`. Ids are numbers.
     Legacy,
-    /// Each request says its version; ids are strings.
+    /// Each request names its version. Ids are strings.
     Modern,
 }
 
-/// What a request is there for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A call that is answered with what was asked for.
+    /// A call that succeeds with the expected result.
     Good,
-    /// A call of a tool that misbehaves; the answer says how.
+    /// A call of a tool that misbehaves; the answer says in which way.
     Hostile,
-    /// A call that never ends and is cancelled: no answer.
+    /// A call that never ends and is cancelled. It gets no answer.
     Cancelled,
-    /// A call that is cancelled while its answer may be under way: at most one.
+    /// A call that is cancelled while its answer may be on the way. It gets at most one answer.
     Raced,
     /// A list, a ping, a discovery.
     Other,
@@ -38,7 +38,7 @@ impl Kind {
     /// Every kind, in the order of reports.
     pub const ALL: [Self; 6] = [Self::Good, Self::Hostile, Self::Cancelled, Self::Raced, Self::Other, Self::Refused];
 
-    /// What a report calls it.
+    /// Its name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -51,14 +51,14 @@ impl Kind {
     }
 }
 
-/// What the right answer holds.
+/// The content of the right answer.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// A result with exactly this text.
     Text(String),
     /// A result that is an error with exactly this text.
     Error(Cow<'static, str>),
-    /// A result that is an error with a text that begins so.
+    /// A result that is an error with a text that begins with this.
     ErrorBeginning(&'static str),
     /// A structured result.
     Structured(Value),
@@ -68,30 +68,30 @@ pub enum Wanted {
     Empty,
     /// A JSON-RPC error of this code.
     Refusal(i64),
-    /// No answer ever.
+    /// No answer at any time.
     Nothing,
 }
 
 /// A request to send.
 pub struct Request {
-    /// What for.
+    /// The purpose.
     pub kind: Kind,
-    /// In whose terms.
+    /// The era.
     pub era: Era,
     method: &'static str,
     params: Value,
-    /// What it is answered with.
+    /// The content of the right answer.
     pub wanted: Wanted,
 }
 
-/// Tools that never end by themselves and cannot run out of anything.
+/// Tools that never end by themselves and exhaust no budget.
 const ENDLESS_TOOLS: [&str; 6] = ["spin", "ignore_cancel", "call_host", "sleep_hour", "nap_forever", "wait_forever"];
 
 const OUT_OF_MEMORY: &str = "out of memory: the call needed more than 16MiB (limit \"memory\")";
 const TOO_LARGE: &str = "the result is larger than 64KiB (limit \"output\")";
 const UNREACHABLE: &str = "the tool trapped: wasm `unreachable` instruction executed";
 
-/// Tools that misbehave, their arguments, and the error that is said. What spins is [`spinning`].
+/// Tools that misbehave, their arguments, and the error text. Tools that spin are in [`spinning`].
 const HOSTILE: [(&str, &str, &str); 19] = [
     ("grow_steadily", "{}", OUT_OF_MEMORY),
     ("grow_at_once", "{}", OUT_OF_MEMORY),
@@ -126,13 +126,14 @@ const HOSTILE: [(&str, &str, &str); 19] = [
     ("says_error", "{}", "the shop is closed"),
 ];
 
-/// The hostile tools that take the most of what the host keeps ready: memories, tables and stacks.
+/// The hostile tools that take most of the resources that the host keeps ready: memories, tables
+/// and stacks.
 const GREEDY: [&str; 5] = ["grow_steadily", "grow_at_once", "many_memories_run", "recurse", "pollables"];
 
 /// Tools that burn all their fuel.
 const SPINNING: [&str; 5] = ["spin", "call_host", "progress_forever", "realloc_spins_run", "post_return_spins_run"];
 
-/// Tools that make noise and then answer with this text.
+/// Tools that write noise and then answer with this text.
 const NOISY: [(&str, &str, &str); 4] = [
     ("stdout_frames", "{}", "printed"),
     ("log_frames", "{}", "logged"),
@@ -141,7 +142,7 @@ const NOISY: [(&str, &str, &str); 4] = [
 ];
 
 impl Request {
-    /// Any request but one that has to be cancelled.
+    /// A random request, except one that must be cancelled.
     pub fn at_random(random: &mut Random, number: u64) -> Self {
         match random.below(100) {
             0..55 => Self::good(random, number),
@@ -152,7 +153,7 @@ impl Request {
         }
     }
 
-    /// Every call that takes much of what the host keeps ready.
+    /// Each call that takes many of the resources that the host keeps ready.
     pub fn greedy(random: &mut Random) -> Vec<Self> {
         let greedy = HOSTILE.iter().filter(|(tool, ..)| GREEDY.contains(tool));
         greedy.map(|hostile| Self::of_hostile(random, *hostile)).collect()
@@ -254,12 +255,13 @@ impl Request {
         Self { kind, era: era(random), method: "tools/call", params, wanted }
     }
 
-    /// The tool that is called, or else the method.
+    /// The name of the called tool, or else of the method.
     pub fn name(&self) -> &str {
         self.params.get("name").and_then(Value::as_str).unwrap_or(self.method)
     }
 
-    /// The line with this id. Calls ask for progress under their own number.
+    /// The line of this request with this id. Calls ask for progress with their own number as the
+    /// token.
     pub fn line(mut self, id: u64) -> Vec<u8> {
         let mut meta = match self.era {
             Era::Legacy => json!({}),
@@ -276,7 +278,7 @@ impl Request {
 }
 
 impl Era {
-    /// An id as requests of this era have it.
+    /// An id in the form of this era.
     pub fn id(self, id: u64) -> Value {
         match self {
             Self::Legacy => json!(id),
@@ -289,13 +291,13 @@ fn era(random: &mut Random) -> Era {
     if random.below(2) == 0 { Era::Legacy } else { Era::Modern }
 }
 
-/// What takes a call back.
+/// The notification that cancels a call.
 pub fn cancellation(era: Era, id: u64) -> Vec<u8> {
     let params = json!({"requestId": era.id(id), "reason": "soak"});
     line(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}))
 }
 
-/// What opens the legacy half of the conversation, with this id.
+/// The request with this id that opens the legacy half of the conversation.
 pub fn opening(id: u64) -> Vec<u8> {
     let revision = toolcell_tests::LEGACY_REVISIONS.last();
     let client = json!({"name": "toolcell-soak", "version": "1"});

@@ -1,5 +1,5 @@
-//! Which requests are open and what came for them: every frame is held against it, and what is
-//! wrong is kept.
+//! The ledger of open requests. Every frame that comes is checked against it, and every error is
+//! recorded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -10,60 +10,60 @@ use serde_json::value::RawValue;
 
 use crate::calls::{Era, Kind, Wanted};
 
-/// Findings that are kept word for word; the others are only counted. Nobody reads more of the
-/// same.
+/// Findings to keep with their text; further ones are only counted. Nobody reads more of the same
+/// kind.
 const FINDINGS_KEPT: usize = 20;
 
-/// How much of a frame a finding quotes, in bytes.
+/// Bytes of a frame that a finding quotes.
 const QUOTE_BYTES: usize = 400;
 
 /// One request that has no answer yet.
 #[derive(Debug)]
 pub struct Open {
-    /// What it is there for.
+    /// Its purpose.
     pub kind: Kind,
-    /// In whose terms it was made.
+    /// Its era.
     pub era: Era,
-    /// What it is to be answered with.
+    /// The content of its right answer.
     pub wanted: Wanted,
-    /// What it asks for: a tool, or a method.
+    /// Its tool, or its method.
     pub name: String,
     begun: Instant,
     progress: f64,
 }
 
 impl Open {
-    /// Not answered yet.
+    /// A request without an answer so far.
     pub fn new(kind: Kind, era: Era, wanted: Wanted, name: impl Into<String>) -> Self {
         Self { kind, era, wanted, name: name.into(), begun: Instant::now(), progress: f64::NEG_INFINITY }
     }
 }
 
-/// What is known of all requests.
+/// The state of all requests.
 #[derive(Debug, Default)]
 pub struct Ledger {
     open: HashMap<u64, Open>,
-    /// Lines that were no JSON and have no error for it yet.
+    /// Lines sent that were no JSON and whose error has not come yet.
     unreadable: u64,
     /// Requests that were sent, by kind.
     pub sent: BTreeMap<Kind, u64>,
     /// Right answers.
     pub answered: u64,
-    /// Calls that were taken back and had no answer.
+    /// Calls that were cancelled and got no answer.
     pub cancelled: u64,
     /// Progress and log messages.
     pub events: u64,
-    /// How long the slowest right answer took, and to what.
+    /// The time of the slowest right answer, and its request.
     pub slowest: (Duration, String),
-    /// What is wrong, the first few of all.
+    /// The first few findings.
     pub findings: Vec<String>,
-    /// How much is wrong.
+    /// The number of findings.
     pub found: u64,
-    /// The output has ended.
+    /// True once the output has ended.
     pub ended: bool,
 }
 
-/// A frame as far as it is looked at.
+/// The parts of a frame that are checked.
 #[derive(Deserialize)]
 struct Frame<'a> {
     id: Option<Value>,
@@ -82,27 +82,27 @@ struct Progress {
 }
 
 impl Ledger {
-    /// A request is about to be sent.
+    /// Records a request that is about to be sent.
     pub fn enter(&mut self, id: u64, open: Open) {
         *self.sent.entry(open.kind).or_default() += 1;
         self.open.insert(id, open);
     }
 
-    /// A line that is no JSON is about to be sent.
+    /// Records a line that is no JSON and is about to be sent.
     pub fn enter_unreadable(&mut self) {
         *self.sent.entry(Kind::Refused).or_default() += 1;
         self.unreadable += 1;
     }
 
-    /// An endless call is about to be taken back: from now on nothing may come for it.
+    /// Records that an endless call is about to be cancelled. From now on no frame may come for it.
     pub fn cancel(&mut self, id: u64) {
         if self.open.remove(&id).is_some() {
             self.cancelled += 1;
         }
     }
 
-    /// Everything before a certain line has been read by the host, so that a raced call without an
-    /// answer gets none.
+    /// Closes raced calls without an answer: the host has read everything before a certain line, so
+    /// they get none.
     pub fn settle_raced(&mut self) {
         let before = self.open.len();
         self.open.retain(|_, open| open.kind != Kind::Raced);
@@ -115,7 +115,7 @@ impl Ledger {
         owed + usize::try_from(self.unreadable).unwrap_or(usize::MAX)
     }
 
-    /// What was not answered in time is lost.
+    /// Records each request that was not answered in time as lost.
     pub fn give_up(&mut self) {
         let lost: Vec<String> = self.open.drain().map(|(id, open)| format!("no answer to {id}: {open:?}")).collect();
         lost.into_iter().for_each(|finding| self.find(finding));
@@ -124,7 +124,7 @@ impl Ledger {
         }
     }
 
-    /// Something is wrong.
+    /// Records an error.
     pub fn find(&mut self, finding: String) {
         self.found += 1;
         if self.findings.len() < FINDINGS_KEPT {
@@ -132,7 +132,7 @@ impl Ledger {
         }
     }
 
-    /// A line came.
+    /// Checks a received line.
     pub fn take(&mut self, line: &[u8]) {
         let taken = match serde_json::from_slice::<Frame<'_>>(line) {
             Ok(frame) => self.take_frame(frame),
@@ -193,7 +193,7 @@ impl Ledger {
     }
 }
 
-/// Whether this is the right answer.
+/// True if this is the right answer.
 fn check(wanted: &Wanted, result: Option<&Value>, error: Option<&Value>) -> Result<(), String> {
     let is_error = |result: &Value| result["isError"] == true;
     let text = |result: &Value| match result["content"].as_array().map(Vec::as_slice) {

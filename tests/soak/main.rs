@@ -1,9 +1,10 @@
 //! `make soak`: hours of use in minutes. One `toolcell serve` gets good, hostile and cancelled
-//! calls in both eras, mixed at random, and every frame that comes back is checked. Between rounds,
-//! with no call open, the process is looked at: memory, threads and files must be what they were.
+//! calls in both eras, mixed at random. Every frame that comes back is checked. Between rounds,
+//! with no call open, the process is checked: memory, threads and files must be as before.
 //!
-//! Must not hold: anything that runs inside the host's process, or what single misbehaviours are
-//! answered with and why (that is `tests/e2e`; the texts here are a sample of those there).
+//! Must not hold: anything that runs inside the host's process, or the exact answers to single
+//! misbehaviours and their reasons. Those belong to `tests/e2e`; the texts here are a sample of
+//! them.
 
 mod calls;
 mod ledger;
@@ -48,7 +49,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     Ok(stdout.flush()?)
 }
 
-/// Says something to the person who waits. That stderr is gone is no reason to stop.
+/// Prints a message to stderr. A closed stderr is no reason to stop.
 fn complain(text: &str) {
     let _ = writeln!(std::io::stderr(), "soak: {text}");
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Drives one `toolcell serve` with good, hostile and cancelled calls in both eras, and checks every answer, and that
 memory, threads and files stay what they are. Exits 0 where nothing was found.
@@ -21,28 +21,28 @@ Environment:
   TOOLCELL_BIN  the binary to drive (default: target/release/toolcell)
 ";
 
-/// How long a soak takes where nothing else is said, in seconds.
+/// Default duration of a soak in seconds.
 const SECONDS: u64 = 600;
 
-/// The shortest, in seconds: below it there are too few rounds to see a trend.
+/// Shortest duration in seconds. A shorter run has too few rounds to see a trend.
 const SECONDS_MIN: u64 = 10;
 
-/// The longest, in seconds: a day.
+/// Longest duration in seconds: a day.
 const SECONDS_MAX: u64 = 86_400;
 
-/// What the command line asks for.
+/// The command that the command line gives.
 pub enum Asked {
     /// Print the help.
     Help,
-    /// Soak.
+    /// Run the soak.
     Soak(Options),
 }
 
-/// How to soak.
+/// Settings of a soak.
 pub struct Options {
-    /// How long.
+    /// The duration.
     pub duration: Duration,
-    /// What the choice of calls begins with.
+    /// The seed of the choice of calls.
     pub seed: u64,
     /// JSON instead of tables.
     pub json: bool,
@@ -51,7 +51,7 @@ pub struct Options {
 /// Reads the command line.
 ///
 /// # Errors
-/// It has something that is not known, or a number out of bounds.
+/// It has an unknown argument, or a number out of bounds.
 pub fn from_command_line() -> anyhow::Result<Asked> {
     let mut options = Options { duration: Duration::from_secs(SECONDS), seed: seed_of_now(), json: false };
     let mut arguments = std::env::args().skip(1);
@@ -75,7 +75,7 @@ pub fn from_command_line() -> anyhow::Result<Asked> {
     Ok(Asked::Soak(options))
 }
 
-/// Another one each time; a run prints its own.
+/// A seed that differs each time. A run prints its own.
 fn seed_of_now() -> u64 {
     std::time::UNIX_EPOCH.elapsed().map_or(1, |since| since.as_secs())
 }

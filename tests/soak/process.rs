@@ -1,10 +1,10 @@
-//! What the kernel says of the running process.
+//! Figures of the running process, as the kernel gives them.
 
 use std::fs::{read_dir, read_to_string};
 
 use anyhow::Context as _;
 
-/// What a process holds at one moment.
+/// The resources of a process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Resident memory, in bytes.
@@ -16,10 +16,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// Looks at a process.
+    /// Reads the figures of a process.
     ///
     /// # Errors
-    /// It is gone.
+    /// The process is gone.
     pub fn by(process: u32) -> anyhow::Result<Self> {
         let text = read_to_string(format!("/proc/{process}/status")).context("the host is gone")?;
         let resident = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("the host is gone")?;

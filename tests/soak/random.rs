@@ -1,15 +1,15 @@
-//! Numbers that look random and come again with the same seed.
+//! Pseudorandom numbers that repeat for the same seed.
 
-/// SplitMix64: one addition and three shifts, good enough to mix calls.
+/// SplitMix64: one addition and three shifts, which is good enough to mix calls.
 pub struct Random(u64);
 
 impl Random {
-    /// Begins with this seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `bound`; zero where that is zero.
+    /// A number below `bound`, or zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

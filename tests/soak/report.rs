@@ -1,4 +1,4 @@
-//! What the soak found, as text for people and as JSON for programs.
+//! The result of the soak, as text for people and as JSON for programs.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,40 +10,40 @@ use crate::ledger::Ledger;
 use crate::process::Held;
 use crate::trend::{DRIFT_PERCENT_MAX, JUDGED_FROM, Trend, warm_up_rounds};
 
-/// What a run found.
+/// The result of a run.
 pub struct Report {
-    /// What the choice of calls began with.
+    /// The seed of the choice of calls.
     pub seed: u64,
-    /// How long it took.
+    /// The duration of the run.
     pub took: Duration,
-    /// What was sent and what came.
+    /// The requests and the frames that came.
     pub ledger: Ledger,
-    /// What the process held after each round.
+    /// The resources of the process after each round.
     pub held: Vec<Held>,
-    /// What the process ended with; `None` where a signal ended it.
+    /// The exit code of the process. `None` if a signal ended it.
     pub exit: Option<i32>,
 }
 
-/// A figure that must not grow: its name, its trend, and how it is shown.
+/// A figure that must not grow: its name, its trend, and its unit.
 struct Watched {
     name: &'static str,
     trend: Option<Trend>,
     unit: &'static str,
-    /// What one is in the unit.
+    /// The factor from the figure to its unit.
     scale: f64,
-    /// `None` where the run is too short to say.
+    /// `None` if the run is too short to tell.
     is_flat: Option<bool>,
 }
 
 impl Report {
-    /// Whether nothing was found.
+    /// True if the run found no problem.
     pub fn is_good(&self) -> bool {
         self.ledger.found == 0
             && self.exit == Some(0)
             && self.watched().iter().all(|watched| watched.is_flat != Some(false))
     }
 
-    /// How long it took until what is watched counted.
+    /// Time of the rounds before the watched figures count.
     fn warm_up(&self) -> Duration {
         self.took.mul_f64(warm_up_rounds(self.held.len()) as f64 / self.held.len().max(1) as f64)
     }
@@ -62,7 +62,7 @@ impl Report {
         ]
     }
 
-    /// As tables.
+    /// The report as tables.
     pub fn to_text(&self) -> String {
         let Self { seed, took, ledger, held, exit } = self;
         let seconds = took.as_secs_f64();
@@ -73,7 +73,7 @@ impl Report {
             held.len(),
             self.warm_up().as_secs_f64()
         );
-        // A string takes all that is written to it.
+        // Writing to a string never fails.
         for kind in Kind::ALL {
             let _ = writeln!(text, "  {:<16}{:>10}", kind.name(), ledger.sent.get(&kind).copied().unwrap_or_default());
         }
@@ -112,7 +112,7 @@ impl Report {
         text
     }
 
-    /// As one JSON object.
+    /// The report as one JSON object.
     pub fn to_json(&self) -> String {
         let sent: serde_json::Map<String, Value> =
             self.ledger.sent.iter().map(|(kind, count)| (kind.name().to_owned(), json!(count))).collect();

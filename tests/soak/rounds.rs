@@ -1,4 +1,4 @@
-//! The soak itself: rounds of requests, and a look at the process between them, when no call is
+//! The soak itself: rounds of requests, and a check of the process between them, when no call is
 //! open.
 
 use std::fs::File;
@@ -18,46 +18,46 @@ use crate::random::Random;
 use crate::report::Report;
 use crate::serving;
 
-/// Rounds that a soak is made of, as long as they are neither too short nor too long.
+/// Rounds of a soak, unless they would be too short or too long.
 const ROUNDS: u32 = 24;
 
 /// The shortest and the longest round.
 const ROUND: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// Requests that wait for their answer at most. Below what the host takes on at once, so that no
-/// call is turned away.
+/// Requests without an answer at most. Fewer than the host runs at once, so that it refuses no
+/// call.
 const WINDOW: usize = 40;
 
-/// How many times the greediest calls are made at once before the first round. The host keeps a
-/// hundred memories ready, half of them for each of two threads, and they are filled by what runs
-/// at once.
+/// Times that the greediest calls are made together before the first round. The host keeps a
+/// hundred memories ready, half of them for each of two threads. Only calls that run together fill
+/// them.
 const FILLS: usize = 4;
 
-/// Endless calls that are open at once: four for each of two workers.
+/// Endless calls that are open at once at most: four for each of two workers.
 const ENDLESS_MAX: usize = 8;
 
-/// Requests after an endless call before it is taken back, at most.
+/// Requests after an endless call before it is cancelled, at most.
 const CANCELLED_WITHIN: u64 = 60;
 
-/// How long answers may take once nothing more is sent. What they wait for takes a second on a
-/// machine with time.
+/// Time that answers may take once no more requests are sent. On an idle machine they take a
+/// second.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The id of the opening: one that no request reaches.
+/// The id of the opening, which no request reaches.
 const OPENING: u64 = 1 << 40;
 
 /// A line that is no JSON.
 const UNREADABLE: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\n";
 
-/// How much of the host's stderr is shown where it fails, in bytes.
+/// Bytes of the host's stderr that are shown if it fails.
 const SAID_BYTES: u64 = 8 * 1024;
 
 /// Soaks.
 ///
 /// # Errors
-/// The host does not start, or the run cannot be made. What the host does wrong is in the report.
+/// The host does not start, or the run cannot be made. Errors of the host are in the report.
 pub fn soak(options: &Options) -> anyhow::Result<Report> {
-    // A round ends with one wait for answers, and a host that does not give them is given up there.
+    // A round ends with one wait for answers. A host that does not answer is given up there.
     let patience = options.duration * 2 + PATIENCE * 4;
     let _watch = Watch::for_at_most(patience, move || {
         crate::complain(&format!("the host hangs: no end after {} s", patience.as_secs()));
@@ -78,8 +78,8 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
     let held = std::thread::scope(|scope| {
         scope.spawn(|| shared.read(output));
         let random = Random::new(options.seed);
-        // It closes the host's stdin when it is dropped, and the reading thread ends with the
-        // host's stdout.
+        // Dropping the client closes the host's stdin. The reading thread ends with the host's
+        // stdout.
         Client { shared: &shared, input, random, next: 0, endless: Vec::new() }.run(options, process)
     });
     let status = child.0.wait()?;
@@ -91,18 +91,18 @@ pub fn soak(options: &Options) -> anyhow::Result<Report> {
     Ok(Report { seed: options.seed, took, ledger, held: held?, exit: status.code() })
 }
 
-/// A process that is ended when this is dropped.
+/// A process. Dropping this ends it.
 struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Both fail only where it has ended already.
+        // Both fail only if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What the writing and the reading thread share.
+/// The state that the writing and the reading thread share.
 #[derive(Default)]
 struct Shared {
     ledger: Mutex<Ledger>,
@@ -125,7 +125,7 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// Waits until this holds. False where it does not in time, or never will.
+    /// Waits until this holds. False if it does not in time, or can no longer do so.
     fn wait_until(&self, holds: impl Fn(&Ledger) -> bool) -> bool {
         let waits = |ledger: &mut Ledger| !holds(ledger) && !ledger.ended;
         let waited = self.changed.wait_timeout_while(self.ledger(), PATIENCE, waits);
@@ -144,16 +144,16 @@ struct Client<'s> {
     endless: Vec<Endless>,
 }
 
-/// An endless call that runs.
+/// A running endless call.
 struct Endless {
     id: u64,
     era: Era,
-    /// The request before which it is taken back.
+    /// The id of the request before which it is cancelled.
     due: u64,
 }
 
 impl Client<'_> {
-    /// All rounds; gives what the process held after each.
+    /// Runs all rounds. Returns the resources of the process after each.
     fn run(&mut self, options: &Options, process: u32) -> anyhow::Result<Vec<Held>> {
         let (begun, round) = (Instant::now(), (options.duration / ROUNDS).clamp(ROUND.0, ROUND.1));
         let opening = Open::new(Kind::Other, Era::Legacy, Wanted::Member("serverInfo"), "initialize");
@@ -176,8 +176,8 @@ impl Client<'_> {
         Ok(held)
     }
 
-    /// Fills what the host keeps ready for later calls, so that it does not fill for as long as
-    /// chance brings more greedy calls together than before.
+    /// Fills the resources that the host keeps for later calls. Otherwise they would grow for as
+    /// long as chance brings more greedy calls together than before.
     fn fill(&mut self) -> anyhow::Result<()> {
         for _ in 0..FILLS {
             for kind in 0..Request::greedy(&mut self.random).len() {
@@ -193,7 +193,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Sends one request, once there is room for it. False where there never is.
+    /// Sends one request, once the window has a free place. False if it never gets one.
     fn step(&mut self) -> anyhow::Result<bool> {
         let room = WINDOW + self.endless.len();
         if !self.shared.wait_until(|ledger| ledger.owed() < room) {
@@ -226,7 +226,7 @@ impl Client<'_> {
         Ok(self.input.write_all(&request.line(id))?)
     }
 
-    /// Takes endless calls back.
+    /// Cancels the endless calls that are due.
     fn take_back(&mut self, is_due: impl Fn(&Endless) -> bool) -> anyhow::Result<()> {
         let (due, running) = std::mem::take(&mut self.endless).into_iter().partition(is_due);
         self.endless = running;
@@ -237,8 +237,8 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Ends the round: takes back what never ends, and waits until every other request is answered.
-    /// False where one is not.
+    /// Ends the round: cancels the endless calls and waits until every other request is answered.
+    /// False if one is not.
     fn settle(&mut self) -> anyhow::Result<bool> {
         self.take_back(|_| true)?;
         let ping = self.next;
@@ -246,14 +246,14 @@ impl Client<'_> {
         self.shared.ledger().enter(ping, Open::new(Kind::Other, Era::Legacy, Wanted::Empty, "ping"));
         self.input.write_all(&calls::ping(ping))?;
         let is_settled = self.shared.wait_until(|ledger| ledger.owed() == 0);
-        // The host has read every cancellation before this ping: what it has not answered, it never
-        // does.
+        // The host has read every cancellation before this ping. A call that it has not answered by
+        // now gets no answer.
         self.shared.ledger().settle_raced();
         Ok(is_settled)
     }
 }
 
-/// The last of what a process said.
+/// The end of the process's stderr.
 fn end_of(stderr: &mut File) -> anyhow::Result<String> {
     let length = stderr.seek(SeekFrom::End(0))?;
     stderr.seek(SeekFrom::Start(length.saturating_sub(SAID_BYTES)))?;

@@ -1,32 +1,32 @@
-//! What the soak serves: fixtures that behave and fixtures that do not, under limits that machines
-//! under load still keep.
+//! The fixtures of the soak, good and hostile, under limits that leave time enough on a machine
+//! under load.
 
 use toolcell_tests::{Folder, toolcell};
 
-/// Fuel of a hostile call. Enough for any fixture that ends by itself, burnt in some ten
-/// milliseconds by those that do not.
+/// Fuel of a hostile call. It is enough for any fixture that ends by itself. The others burn it in
+/// some ten milliseconds.
 pub const FUEL: &str = "20_000_000";
 
-/// Before the names of tools that end by their deadline alone.
+/// The prefix of tools that only their deadline ends.
 pub const LATE: &str = "late_";
 
-/// The deadline of those.
+/// The deadline of those tools.
 pub const LATE_DEADLINE: &str = "50ms";
 
-/// Before the names of tools that end only when they are cancelled.
+/// The prefix of tools that end only when they are cancelled.
 pub const ENDLESS: &str = "endless_";
 
-/// Components that are served under their own names and the limits of all.
+/// Components that are served under their own names, with the limits of all.
 const PLAIN: [&str; 6] = ["good", "loops", "hungry", "noisy", "liar", "quitter"];
 
-/// Components with one tool, `run`, each with its own name before it.
+/// Components with one tool, `run`, whose prefix is the component's name.
 const ONE_TOOL: [&str; 6] =
     ["many_memories", "realloc_outside", "realloc_spins", "result_outside", "result_not_utf8", "post_return_spins"];
 
-/// A folder that serves all of it.
+/// A folder that serves all components.
 pub fn folder() -> Folder {
-    // The rate and the places are never reached: what is busy now is answered by the machine's
-    // speed, and cannot be checked.
+    // The rate and the number of places are never exhausted. Refusals for those reasons would
+    // depend on the machine's speed and could not be checked.
     let mut manifest = format!(
         "version = 1\n\n[defaults.limits]\nfuel = {FUEL}\ndeadline = \"10m\"\nmemory = \"16MiB\"\noutput = \"64KiB\"\n\
          rate = \"1000000/s\"\nconcurrency = 64\nqueue_wait = \"10m\"\n"

@@ -1,27 +1,27 @@
-//! Whether what the process holds grows: the middle of the last rounds against the middle of the
-//! first ones.
+//! The growth of the process's resources: the median of the last rounds against the median of the
+//! first.
 
 use std::time::Duration;
 
 use crate::process::Held;
 
-/// How much resident memory may differ after warm-up, in percent of what it was.
+/// Change of resident memory after warm-up that is allowed, in percent.
 pub const DRIFT_PERCENT_MAX: f64 = 5.0;
 
 /// One in this many rounds is warm-up.
 const WARM_UP_OF: usize = 4;
 
-/// The shortest run whose memory is judged. A quarter of it, two minutes, is warm-up: what the host
-/// keeps ready is filled before the first round, and tables, code and what the allocator keeps in
-/// these two minutes.
+/// The shortest run whose memory is judged. A quarter of it, two minutes, is warm-up. The resources
+/// that the host keeps ready are filled before the first round. Tables, code and the allocator's
+/// reserves fill in these two minutes.
 pub const JUDGED_FROM: Duration = Duration::from_secs(480);
 
-/// How many of so many rounds are warm-up.
+/// The number of warm-up rounds among that many rounds.
 pub const fn warm_up_rounds(rounds: usize) -> usize {
     rounds.div_ceil(WARM_UP_OF)
 }
 
-/// One figure over the run.
+/// The trend of one figure over the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// The median of the first third of the rounds after warm-up.
@@ -33,7 +33,7 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Of one figure of all rounds, in their order. `None` where they are too few.
+    /// The trend of one figure over all rounds, in their order. `None` if there are too few.
     pub fn of(rounds: &[Held], figure: fn(&Held) -> u64) -> Option<Self> {
         let counted: Vec<u64> = rounds.iter().skip(warm_up_rounds(rounds.len())).map(figure).collect();
         let third = (counted.len() / 3).max(1);
@@ -45,7 +45,7 @@ impl Trend {
         })
     }
 
-    /// How much more it is at the end, in percent.
+    /// The growth from the first to the last rounds, in percent.
     pub fn drift_percent(self) -> f64 {
         (self.last as f64 - self.first as f64) * 100.0 / (self.first as f64).max(1.0)
     }

@@ -1,8 +1,9 @@
-//! Serves one in-process `echo` tool over stdio, so that what the protocol costs can be measured alone.
+//! Serves one in-process `echo` tool over stdio, to measure the cost of the protocol alone.
 //!
-//! `cargo run --release -p toolcell-mcp --example echo` speaks MCP on stdin and stdout;
-//! `… --example echo -- measure` starts itself that way and prints what a call costs above a bare pipe, and
-//! what of it is the protocol core itself (decoding, checking, encoding; no descriptor and no other thread).
+//! `cargo run --release -p toolcell-mcp --example echo` speaks MCP on stdin and stdout. `…
+//! --example echo -- measure` starts itself that way. It prints the cost of a call above a bare
+//! pipe, and the share of the protocol core itself (decoding, checking, encoding; no descriptor and
+//! no other thread).
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read, Write};
@@ -71,7 +72,7 @@ fn serve() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs work where it is: `echo` never waits.
+/// Runs work on the calling thread: `echo` never waits.
 struct Here;
 
 impl Executor for Here {
@@ -88,7 +89,7 @@ impl Outbox for Nowhere {
     }
 }
 
-/// What one call costs in the protocol core alone.
+/// Measures one call in the protocol core alone.
 fn core() -> Result<Duration, Box<dyn Error>> {
     let connection = server()?.connect(Arc::new(Nowhere), Arc::new(Here));
     let request = request(1);
@@ -99,7 +100,7 @@ fn core() -> Result<Duration, Box<dyn Error>> {
     Ok(begun.elapsed() / u32::try_from(ROUNDS)?)
 }
 
-/// Copies lines from stdin to stdout: what any program behind a pipe costs.
+/// Copies lines from stdin to stdout: the cost of any program behind a pipe.
 fn bare() -> Result<(), Box<dyn Error>> {
     let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut buffer = vec![0; 64 * 1024];

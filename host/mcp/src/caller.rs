@@ -1,5 +1,5 @@
-//! Who calls: a name and scopes, as the program around this crate found them. Must not hold: how they are found, or what
-//! they allow.
+//! The caller of a request: a name and scopes, as the program around this crate found them. Must
+//! not hold: authentication, or rights.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,10 +8,11 @@ use std::sync::Arc;
 /// The name of the one caller over stdio.
 const LOCAL: &str = "local";
 
-/// The name of callers that need not say who they are.
+/// The name of anonymous callers.
 const ANYONE: &str = "anyone";
 
-/// Who calls. Cheap to clone. Sessions, rates and instances that are kept belong to a caller's name.
+/// The caller of a request. Cheap to clone. Sessions, rates and kept instances belong to a caller's
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     name: Arc<str>,
@@ -19,19 +20,19 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// A caller that was recognised. In which order its scopes come, and how often, makes no difference.
+    /// A recognised caller. The order of its scopes makes no difference, nor do repetitions.
     pub fn new<'s>(name: &str, scopes: impl IntoIterator<Item = &'s str>) -> Self {
         let scopes: BTreeSet<&str> = scopes.into_iter().collect();
         Self { name: name.into(), scopes: scopes.into_iter().map(Box::from).collect() }
     }
 
-    /// Whoever started this process and holds its stdin.
+    /// The process that started this one and holds its stdin.
     #[must_use]
     pub fn local() -> Self {
         Self::new(LOCAL, [])
     }
 
-    /// Whoever comes, where nobody has to say who they are.
+    /// The anonymous caller, where no authentication is needed.
     #[must_use]
     pub fn anyone() -> Self {
         Self::new(ANYONE, [])
@@ -48,12 +49,12 @@ impl Caller {
         Arc::clone(&self.name)
     }
 
-    /// Whether the caller is told from others.
+    /// True for every caller but the anonymous one.
     pub(crate) fn is_recognised(&self) -> bool {
         &*self.name != ANYONE
     }
 
-    /// What the caller was given rights to, as whoever recognised it said.
+    /// The scopes that authentication gave the caller.
     pub fn scopes(&self) -> impl Iterator<Item = &str> + Clone {
         self.scopes.iter().map(AsRef::as_ref)
     }

@@ -1,11 +1,12 @@
-//! Whether the caller has given up: a flag that can be asked and awaited.
+//! The flag that tells a call to stop. It can be read and awaited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Tells one call that its caller has given up, or that the server is shutting down. Cheap to clone.
+/// Tells one call that its caller has given up, or that the server is shutting down. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation {
     shared: Arc<Shared>,
@@ -18,19 +19,19 @@ struct Shared {
 }
 
 impl Cancellation {
-    /// One that nobody has cancelled yet.
+    /// A flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether it was cancelled.
+    /// True once the call was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.shared.cancelled.load(Ordering::Acquire)
     }
 
-    /// Returns once it was cancelled; at once where it was already.
+    /// Waits for the cancellation; returns at once if it has happened.
     pub async fn cancelled(&self) {
         // Made before the flag is read: a cancellation in between wakes it.
         let notified = self.shared.notify.notified();

@@ -1,12 +1,12 @@
-//! What a call gives back: content blocks, structured JSON, the error flag. No wire format here; how a
-//! revision writes these is in `revision`.
+//! The result of a call: content blocks, structured JSON, the error flag. Must not hold: the wire
+//! format, which is in `revision`.
 
 use serde_json::value::RawValue;
 
 /// A JSON object, such as the value of a `_meta`.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
-/// For whom a piece of content is meant.
+/// The audience of a piece of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The person.
@@ -27,15 +27,16 @@ impl Role {
 /// Hints about one piece of content (2026-07-28, Resources, "Annotations"). Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContentAnnotations {
-    /// For whom it is meant; empty: not said.
+    /// Its audience; empty: unknown.
     pub audience: Vec<Role>,
-    /// From 0.0 (optional) to 1.0 (effectively required). Values outside are clamped, NaN is left out.
+    /// From 0.0 (optional) to 1.0 (effectively required). Other values are clamped; NaN is left
+    /// out.
     pub priority: Option<f64>,
     /// ISO 8601.
     pub last_modified: Option<String>,
 }
 
-/// The background an icon is drawn for.
+/// The background that an icon is drawn for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IconTheme {
     /// A light background.
@@ -51,13 +52,13 @@ pub struct Icon {
     pub src: String,
     /// Such as `image/png`.
     pub mime_type: Option<String>,
-    /// Such as `48x48`, or `any`; empty: not said.
+    /// Such as `48x48`, or `any`; empty: unknown.
     pub sizes: Vec<String>,
-    /// The background it is drawn for.
+    /// The background that it is drawn for.
     pub theme: Option<IconTheme>,
 }
 
-/// What an embedded resource holds.
+/// The content of an embedded resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceBody {
     /// Text.
@@ -66,18 +67,18 @@ pub enum ResourceBody {
     Blob(Vec<u8>),
 }
 
-/// A pointer to something the client may fetch.
+/// A link to something that the client may fetch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceLink {
-    /// Where it is.
+    /// Its address.
     pub uri: String,
     /// Its name.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
-    /// What kind of data it is.
+    /// Its media type.
     pub mime_type: Option<String>,
     /// Its size in bytes, before any encoding.
     pub size_bytes: Option<u64>,
@@ -85,7 +86,7 @@ pub struct ResourceLink {
     pub icons: Vec<Icon>,
 }
 
-/// What kind a piece of content is, with what belongs to the kind.
+/// The kind of a piece of content, with its data.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ContentKind {
     /// A piece of text.
@@ -104,15 +105,15 @@ pub enum ContentKind {
         /// Such as `audio/wav`.
         mime_type: String,
     },
-    /// A pointer to a resource.
+    /// A link to a resource.
     ResourceLink(ResourceLink),
     /// A resource carried inside the result.
     EmbeddedResource {
-        /// Where it would be.
+        /// Its address.
         uri: String,
-        /// What kind of data it is.
+        /// Its media type.
         mime_type: Option<String>,
-        /// What it holds.
+        /// Its content.
         body: ResourceBody,
     },
 }
@@ -120,7 +121,7 @@ pub enum ContentKind {
 /// One piece of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content {
-    /// What it is.
+    /// Its kind and data.
     pub kind: ContentKind,
     /// Hints about it.
     pub annotations: Option<ContentAnnotations>,
@@ -129,28 +130,29 @@ pub struct Content {
 }
 
 impl Content {
-    /// A piece of this kind with nothing said about it.
+    /// A piece of this kind without annotations.
     #[must_use]
     pub fn new(kind: ContentKind) -> Self {
         Self { kind, annotations: None, meta: Map::new() }
     }
 
-    /// A piece of text with nothing said about it.
+    /// A piece of text without annotations.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(ContentKind::Text(text.into()))
     }
 }
 
-/// What a call gives back.
+/// The result of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallResult {
     /// The pieces, in the tool's order.
     pub content: Vec<Content>,
     /// One JSON value.
     pub structured: Option<Box<RawValue>>,
-    /// The call ran and failed in a way that the model should read about.
+    /// The call ran and failed in a way that concerns the model.
     pub is_error: bool,
-    /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` are left out: they are the protocol's.
+    /// The result's `_meta`; empty: none. Keys under `io.modelcontextprotocol/` belong to the
+    /// protocol and are left out.
     pub meta: Map,
 }
 
@@ -160,12 +162,12 @@ impl CallResult {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
 
-    /// A failed call; `text` tells the model what went wrong.
+    /// A failed call; `text` tells the model the reason.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
     }
 
-    /// A result that is one JSON value; the text block that mirrors it is added on the way out.
+    /// A result that is one JSON value. The writer adds the text block that mirrors it.
     #[must_use]
     pub fn structured(value: Box<RawValue>) -> Self {
         Self { structured: Some(value), ..Self::default() }

@@ -1,4 +1,5 @@
-//! What a running call sends ahead of its result: progress and log messages, as far as the caller asked.
+//! Messages of a running call ahead of its result: progress and log messages that the caller asked
+//! for.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +10,14 @@ use crate::meta::LogLevel;
 use crate::method::Notification;
 use crate::revision::Revision;
 
-/// Longest progress or log text sent, in bytes; the rest is cut. Keeps one event below a pipe's page.
+/// Longest progress or log text, in bytes; longer ones are cut. Keeps one event below a pipe's
+/// page.
 const TEXT_BYTES_MAX: usize = 3_072;
 
 /// Sends one call's progress and log messages. Cheap to clone.
 ///
-/// What the caller did not ask for is dropped silently, and so is everything once the call has ended or
-/// was cancelled, or while so much is unread that the connection is congested.
+/// Messages that the caller did not ask for are dropped silently. So is everything after the call
+/// has ended or was cancelled, and while the connection is congested.
 #[derive(Clone)]
 pub struct CallEvents {
     shared: Arc<Shared>,
@@ -29,7 +31,8 @@ struct Shared {
 }
 
 struct State {
-    /// `None` once the call has ended: whoever still holds its events holds nothing of the connection.
+    /// `None` once the call has ended, so that remaining clones keep nothing of the connection
+    /// alive.
     outbox: Option<Arc<dyn Outbox>>,
     progress: f64,
 }
@@ -45,7 +48,7 @@ impl CallEvents {
         Self { shared: Arc::new(Shared { revision, token, level, state }) }
     }
 
-    /// Events that reach nobody, for calls that no client made.
+    /// Events that reach nobody, for calls without a client.
     #[must_use]
     pub fn nowhere() -> Self {
         struct Nowhere;
@@ -55,7 +58,8 @@ impl CallEvents {
         Self::new(Arc::new(Nowhere), Revision::V2026_07_28, None, None)
     }
 
-    /// Reports how far the call has come. Dropped where it is not finite or not more than the last one.
+    /// Reports the progress of the call. A value that is not finite, or not more than the last one,
+    /// is dropped.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.shared.token else { return };
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +80,7 @@ impl CallEvents {
         outbox.flush();
     }
 
-    /// Whether a log message of this level would be sent.
+    /// True if a log message of this level would be sent.
     #[must_use]
     pub fn log_enabled(&self, level: LogLevel) -> bool {
         self.shared.level.is_some_and(|least| level >= least)

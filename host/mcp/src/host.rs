@@ -1,4 +1,5 @@
-//! What this crate asks of the program around it: a catalog of tools, a way to run them, a place for frames.
+//! The interface to the program around this crate: a catalog of tools, an executor, an outbox for
+//! frames.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -22,16 +23,16 @@ use crate::revision::Revision;
 use crate::schema::ArgumentProblems;
 use crate::tool::{CheckedResult, ToolList};
 
-/// Holds the catalog that is current.
+/// Holds the current catalog.
 pub trait Host: Send + Sync + 'static {
     /// One immutable generation of tools.
     type Catalog: Catalog;
 
-    /// The generation to use from now on. Asked once per request; everything that request does uses the
-    /// `Arc` it got, whatever is swapped in meanwhile. Must be cheap.
+    /// The current generation. It is asked once per request, which uses the returned `Arc` to its
+    /// end, whatever replaces it meanwhile. Must be cheap.
     fn snapshot(&self) -> Arc<Self::Catalog>;
 
-    /// Who is told of every request; nobody by default.
+    /// The observer of every request; none by default.
     fn observer(&self) -> Option<&dyn Observer> {
         None
     }
@@ -39,29 +40,31 @@ pub trait Host: Send + Sync + 'static {
 
 /// One immutable generation of tools.
 pub trait Catalog: Send + Sync + 'static {
-    /// The tools, in the order they are listed.
+    /// The tools, in the order of their listing.
     fn tools(&self) -> &ToolList;
 
-    /// The tools that this caller sees and calls, where these are not all of them: a [part](ToolList::part) of
-    /// [`tools`](Self::tools). Any other tool is unknown to it. Asked for each request; must be cheap.
+    /// The [part](ToolList::part) of [`tools`](Self::tools) that this caller may see and call;
+    /// `None` for all of them. Any other tool is unknown to the caller. Asked for each request;
+    /// must be cheap.
     fn view(&self, caller: &Caller) -> Option<Arc<ToolList>> {
         let _ = caller;
         None
     }
 
-    /// Whether the list of tools depends on the caller: then only the caller may keep it (`cacheScope`).
+    /// True if the list of tools depends on the caller. Only the caller may cache it then
+    /// (`cacheScope`).
     fn tells_callers_apart(&self) -> bool {
         false
     }
 
-    /// Whether its tools may embed resources in their results, which clients can then read once more. False, the default:
-    /// resources are not offered.
+    /// True if the tools may embed resources in their results, for clients to read again later.
+    /// False by default: the server does not offer resources.
     fn offers_resources(&self) -> bool {
         false
     }
 
-    /// The component that a tool belongs to: a resource that one origin embeds is never replaced by another's. Empty by
-    /// default: all tools are of one origin.
+    /// The component of a tool. A resource that one origin embeds is never replaced by another's.
+    /// Empty by default: all tools have one origin.
     fn origin(&self, tool: usize) -> &str {
         let _ = tool;
         ""
@@ -72,23 +75,23 @@ pub trait Catalog: Send + Sync + 'static {
         &[]
     }
 
-    /// How an address is read: one of [`resources`](Self::resources).
+    /// The declared resource that reads an address: one of [`resources`](Self::resources).
     fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
         let _ = uri;
         None
     }
 
-    /// What a call of a tool runs, beside what its definition says, such as the digest of its code: what was asked for
-    /// one call is answered for no other. `None`, the default: calls of this tool never ask anything.
+    /// The identity of a tool's code, such as its digest: answers to its questions count for no
+    /// other code. `None`, the default: calls of this tool never ask.
     fn asks(&self, tool: usize) -> Option<String> {
         let _ = tool;
         None
     }
 
-    /// What there is to say against a call before anything looks into its arguments: asked before they are checked
-    /// against the tool's input schema, for bounds that must hold by then, such as their size. Of the arguments nothing
-    /// is known but that they are an object. What it gives is the call's result, as it is; `None`, the default, lets the
-    /// call go on.
+    /// Refuses a call before anything looks into its arguments. It is for bounds that must hold
+    /// before they are checked against the input schema, such as their size. They are known to be
+    /// an object, and nothing else. `Some` is the call's result as it is; `None`, the default, lets
+    /// the call go on.
     ///
     /// Must not block. A panic in it becomes error -32603.
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
@@ -96,73 +99,74 @@ pub trait Catalog: Send + Sync + 'static {
         None
     }
 
-    /// How long a call of this tool may take, from its arguments on. `None`, the default: as long
-    /// as their check may.
+    /// The longest time that a call of this tool may take, its argument check included. `None`, the
+    /// default: bounded by the check alone.
     fn deadline(&self, tool: usize) -> Option<Duration> {
         let _ = tool;
         None
     }
 
-    /// A call is answered without being run, since its arguments do not conform to the tool's input schema: for whoever
-    /// keeps a record of calls.
+    /// Records a call that is answered without being run, because its arguments do not fit the
+    /// tool's input schema.
     ///
     /// Must not block. A panic in it becomes error -32603.
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
         let _ = (call, problems);
     }
 
-    /// Runs one tool. The arguments already conform to its input schema; that the result conforms to the output schema
-    /// is for [`Tool::finish`](crate::Tool::finish) of that tool to find out, so that the catalog knows what is answered.
+    /// Runs one tool. The arguments already conform to its input schema. The catalog passes the
+    /// result through the tool's [`Tool::finish`](crate::Tool::finish), which checks it against the
+    /// output schema.
     ///
-    /// The future must end soon after `call.context.cancellation` is cancelled: until then the call keeps
-    /// its in-flight permit, though nothing more is sent for it. A panic in it becomes error -32603.
+    /// The future must end soon after `call.context.cancellation` is cancelled. Until then the call
+    /// keeps its permit, though nothing more is sent for it. A panic in it becomes error -32603.
     fn call(self: Arc<Self>, call: Call) -> impl Future<Output = CheckedResult> + Send + 'static;
 }
 
 /// One call, ready to run.
 #[derive(Debug)]
 pub struct Call {
-    /// The tool's place in [`Catalog::tools`].
+    /// The tool's index in [`Catalog::tools`].
     pub tool: usize,
-    /// A JSON object; `{}` where the caller sent none.
+    /// A JSON object; `{}` if the caller sent none.
     pub arguments: Box<RawValue>,
     /// Everything else that came with the request.
     pub context: CallContext,
 }
 
-/// What came with the arguments.
+/// Everything that came with the arguments.
 #[derive(Debug)]
 pub struct CallContext {
     /// The request's id, for logs.
     pub request_id: String,
-    /// The revision the caller speaks.
+    /// The caller's revision.
     pub revision: Revision,
     /// Who calls.
     pub caller: Caller,
-    /// What the caller's program says it is.
+    /// The name and version that the caller's program claims.
     pub client: Option<Arc<ClientInfo>>,
     /// The caller's trace context.
     pub trace: Option<TraceContext>,
-    /// The request's `_meta` as a JSON object, without the protocol's own keys and the progress token.
+    /// The request's `_meta` as a JSON object, without the protocol's own keys and the progress
+    /// token.
     pub meta_json: String,
-    /// Whether the caller has given up.
+    /// Tells that the caller has given up.
     pub cancellation: Cancellation,
-    /// Where progress and log messages go.
+    /// The destination of progress and log messages.
     pub events: CallEvents,
-    /// Whom the tool can ask.
+    /// The means to ask the client.
     pub asking: Asking,
 }
 
-/// Has the work that awaits it go on as if it had waited: an executor that began it on a thread
-/// with other duties takes it to another. To be awaited before what takes longer than such a thread
-/// can spare.
+/// Yields once, so that an executor can move the work off a thread with other duties. To be awaited
+/// before work that takes longer than such a thread can spare.
 pub async fn leave_thread() {
     let mut left = false;
     poll_fn(|context| {
         if std::mem::replace(&mut left, true) {
             return Poll::Ready(());
         }
-        // At once, so that nobody else comes to think that it waits for something.
+        // Woken at once, so that no executor takes it for waiting.
         context.waker().wake_by_ref();
         Poll::Pending
     })
@@ -174,17 +178,18 @@ pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs calls, on threads of its own.
 pub trait Executor: Send + Sync + 'static {
-    /// Begins to run the work, without waiting for it. Work that is dropped unfinished counts as failed.
+    /// Begins to run the work, without waiting for it. Work that is dropped unfinished counts as
+    /// failed.
     fn run(&self, work: Work);
 
-    /// The same for work that comes alone, from a thread that has nothing else to do just now: it may be begun there.
-    /// It must be given up at its first wait, and soon in any case.
+    /// Runs a single piece of work from a thread with nothing else to do; it may begin there. The
+    /// executor must take it off that thread at its first wait, and soon in any case.
     fn run_here(&self, work: Work) {
         self.run(work);
     }
 
-    /// The same for work that comes alone, from any thread: where that drives connections, it may be begun there. What it leaves
-    /// to be done must not keep its answer from being written.
+    /// Runs a single piece of work from any thread; if that thread drives connections, it may begin
+    /// there. Whatever it leaves to be done must not delay its answer.
     fn run_driving(&self, work: Work) {
         self.run(work);
     }
@@ -196,61 +201,62 @@ impl Executor for tokio::runtime::Handle {
     }
 }
 
-/// Who hears what an outbox takes beside the answer.
+/// The reach of messages that an outbox takes besides the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hearing {
     /// The client does.
     Client,
-    /// Nobody: the client takes the answer and nothing before it.
+    /// Nobody: the client takes the answer alone.
     AnswerOnly,
-    /// Nobody any more: the client is gone, or the answer is given.
+    /// Nobody any more: the client is gone, or the answer is sent.
     Gone,
 }
 
-/// The transport's side of one connection: takes frames, tells whether it still has room.
+/// The transport's side of one connection: takes frames, and tells if it has room.
 pub trait Outbox: Send + Sync + 'static {
-    /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush), must not block.
+    /// Takes one frame (no newline) to send before later ones. May wait for [`flush`](Self::flush),
+    /// must not block.
     fn queue(&self, frame: Vec<u8>);
 
-    /// Takes the answer to the message that came with this outbox, or the array of answers to a batch. It is the last
-    /// frame for it. Each message ends in exactly one of this, [`refuse`](Self::refuse) and
+    /// Takes the answer to the message of this outbox, or the array of answers to a batch. It is
+    /// the last frame. Each message ends in exactly one of this, [`refuse`](Self::refuse) and
     /// [`unanswered`](Self::unanswered).
     fn answer(&self, frame: Vec<u8>) {
         self.queue(frame);
     }
 
-    /// Takes the answer to a message that is refused before anything of it was done.
+    /// Takes the answer to a message that was refused before it did anything.
     fn refuse(&self, frame: Vec<u8>, code: ErrorCode) {
         let _ = code;
         self.answer(frame);
     }
 
-    /// Nothing will be answered: to a notification, a response, or a request that was cancelled.
+    /// Ends the message without an answer: a notification, a response, or a cancelled request.
     fn unanswered(&self) {}
 
-    /// Whether a request of the server's own would reach the client.
+    /// Tells if a request from the server would reach the client.
     fn hearing(&self) -> Hearing {
         Hearing::Client
     }
 
-    /// Arguments of a call that the transport carries beside the message too, where it does such a thing.
+    /// The arguments of a call that the transport carries beside the message, if it does.
     fn mirrored(&self) -> Option<&Mirrored> {
         None
     }
 
-    /// The trace context that the transport carries beside the message, where it does such a thing.
+    /// The trace context that the transport carries beside the message, if it does.
     fn trace(&self) -> Option<TraceContext> {
         None
     }
 
-    /// Sends what is queued, as far as that goes without blocking; the rest follows by itself.
+    /// Sends queued frames as far as possible without blocking; the rest follows by itself.
     fn flush(&self) {}
 
-    /// Whether so much is unread that nothing optional should be queued and no further call begun.
+    /// True if so much is unread that no optional frame should be queued and no further call begun.
     fn congested(&self) -> bool {
         false
     }
 
-    /// Something that the transport's reader may wait for has changed: a call ended or was taken back.
+    /// Wakes the transport's reader: a call ended, or was cancelled.
     fn notice(&self) {}
 }

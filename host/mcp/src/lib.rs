@@ -1,8 +1,8 @@
-//! The Model Context Protocol as toolcell speaks it: every revision from 2024-11-05 to 2026-07-28, both
-//! eras at once, sans-IO, with the stdio transport on top.
+//! The Model Context Protocol: every revision from 2024-11-05 to 2026-07-28, both eras at once. The
+//! core is sans-IO; the stdio and HTTP transports lie on top of it.
 //!
-//! The program around it implements [`Host`] and [`Catalog`], compiles its tools with [`Tool::compile`],
-//! makes one [`Server`] and hands it to a transport such as [`stdio::serve`]:
+//! The program around it implements [`Host`] and [`Catalog`] and compiles its tools with
+//! [`Tool::compile`]. It makes one [`Server`] and hands it to a transport such as [`stdio::serve`]:
 //!
 //! ```text
 //! transport ── frame ──▶ Connection::receive ── Work ──▶ Executor ──▶ Catalog::call
@@ -10,7 +10,8 @@
 //!     └─────── Outbox ◀────────┴───────────────────────────────────────────┘
 //! ```
 //!
-//! What is deliberately absent: WebAssembly, manifests, grants, any knowledge of who is behind a [`Host`].
+//! Deliberately absent: WebAssembly, manifests, grants, and any knowledge of the program behind a
+//! [`Host`].
 #![forbid(unsafe_code)]
 
 mod asking;

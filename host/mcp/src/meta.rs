@@ -1,4 +1,5 @@
-//! The `_meta` of a request: the protocol's own keys (2026-07-28, "General fields"), trace context, the rest.
+//! The `_meta` of a request: the protocol's own keys (2026-07-28, "General fields"), trace context,
+//! the rest.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +21,8 @@ const TRACEPARENT: &str = "traceparent";
 const TRACESTATE: &str = "tracestate";
 const BAGGAGE: &str = "baggage";
 
-/// Longest `tracestate` passed on, in bytes (W3C Trace Context section 3.3.1.5 asks for at least 512).
+/// Longest `tracestate` passed on, in bytes (W3C Trace Context section 3.3.1.5 asks for at least
+/// 512).
 const TRACESTATE_BYTES_MAX: usize = 512;
 
 /// Longest `baggage` passed on, in bytes (W3C Baggage section 3.3.2).
@@ -86,7 +88,7 @@ impl LogLevel {
     }
 }
 
-/// What the client says it is. Not verified by anybody: for logs, never for decisions.
+/// The name and version that a client claims. Unverified: for logs, never for decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientInfo {
     /// Its name.
@@ -112,7 +114,7 @@ impl ClientInfo {
 /// The caller's trace context (W3C), to pass on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Always of the form that W3C Trace Context section 3.2 gives.
+    /// Always in the form of W3C Trace Context section 3.2.
     pub traceparent: String,
     /// At most 512 bytes; longer ones are left out.
     pub tracestate: Option<String>,
@@ -120,7 +122,7 @@ pub struct TraceContext {
     pub baggage: Option<String>,
 }
 
-/// What the `_meta` of a request of any era says.
+/// The `_meta` of a request of any era.
 #[derive(Debug)]
 pub(crate) struct RequestMeta {
     pub(crate) progress_token: Option<RequestId>,
@@ -142,7 +144,7 @@ impl RequestMeta {
     }
 }
 
-/// The client of one request, as its session or the `_meta` of the request describes it.
+/// The client of one request, as described by its session or its own `_meta`.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) revision: Revision,
@@ -169,20 +171,22 @@ impl Peer {
     }
 }
 
-/// The error for a request that lacks keys of `_meta` that it must have.
+/// The error for a request that lacks required keys of `_meta`.
 pub(crate) fn missing(keys: &[&str]) -> RpcError {
     RpcError::meta(format!("Missing in params._meta: {}", keys.join(", ")))
 }
 
-/// The trace context that a request carries itself.
+/// The trace context in the request's own `_meta`.
 pub(crate) fn trace_of(params: &Params<'_>) -> Option<TraceContext> {
     TraceContext::of(|key| scan::string(params.meta(key)?))
 }
 
 impl TraceContext {
-    /// Of the headers of a request (W3C Trace Context section 3.2): where its `_meta` has none.
+    /// Reads the headers of a request (W3C Trace Context section 3.2), for one whose `_meta` has
+    /// none.
     pub(crate) fn of_headers(headers: &http::HeaderMap) -> Option<Self> {
-        // One that came twice is none (section 3.2.1, and RFC 9110 section 5.2 for the others).
+        // A header that came twice counts as missing (section 3.2.1, and RFC 9110 section 5.2 for
+        // the others).
         let single = |key: &str| {
             let mut values = headers.get_all(key).iter();
             values.next().filter(|_| values.next().is_none())?.to_str().ok().map(Cow::Borrowed)
@@ -190,7 +194,7 @@ impl TraceContext {
         Self::of(single)
     }
 
-    /// Of the values of these keys, as far as they are well formed.
+    /// Reads the well-formed values of these keys.
     fn of<'v>(value: impl Fn(&str) -> Option<Cow<'v, str>>) -> Option<Self> {
         let text = |key: &str, bytes_max: usize| {
             let value = value(key)?;
@@ -203,7 +207,8 @@ impl TraceContext {
     }
 }
 
-/// `version-traceid-parentid-flags` in lower-case hex, neither id all zeroes (W3C Trace Context 3.2.2).
+/// True for `version-traceid-parentid-flags` in lower-case hex, neither id all zeroes (W3C Trace
+/// Context 3.2.2).
 fn is_traceparent(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     let hex = |part: &str, digits: usize| {

@@ -1,5 +1,5 @@
-//! The methods of requests and the names of notifications. Each is declared here once, and parsed once, when its
-//! frame is decoded. Must not hold: how any of them is answered.
+//! The methods of requests and the names of notifications. Each is declared here once, and parsed
+//! once, when its frame is decoded. Must not hold: answers.
 
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ declare! {
     pub enum Method: Facts {
         /// Opens a legacy session.
         Initialize => legacy("initialize"),
-        /// Is answered at once, with nothing.
+        /// Is answered at once, with an empty result.
         Ping => legacy("ping"),
         /// Gives the server's revisions and capabilities.
         Discover => modern("server/discover"),
@@ -120,7 +120,8 @@ impl Method {
         self.facts().name
     }
 
-    /// The name for metrics and traces; `other` stands for every method that this server does not have.
+    /// The name for metrics and traces. `other` stands for every method that this server does not
+    /// have.
     #[must_use]
     pub const fn label(method: Option<Self>) -> &'static str {
         match method {
@@ -181,8 +182,8 @@ impl<'a> RequestedMethod<'a> {
         }
     }
 
-    /// The member of `params` that the header `Mcp-Name` repeats. `prompts/get` has one whether a server has
-    /// prompts or not.
+    /// The member of `params` that the header `Mcp-Name` repeats. `prompts/get` has one even on a
+    /// server without prompts.
     pub(crate) fn named_by(&self) -> Option<&'static str> {
         match self {
             Self::Known(method) => method.facts().named_by,

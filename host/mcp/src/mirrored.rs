@@ -1,5 +1,5 @@
-//! Values that HTTP headers repeat from the body of a request (2026-07-28, "Request Metadata"): how they are written, and
-//! whether they say what the body says. Must not hold: requests, or which headers a method needs.
+//! Values that HTTP headers repeat from the body of a request (2026-07-28, "Request Metadata"):
+//! their encoding, and their comparison. Must not hold: the headers that a method needs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::frame::{RpcError, decode_base64};
 
-/// What stands around a value that is base64 of UTF-8 (2026-07-28, "Value Encoding").
+/// The text around a value that is base64 of UTF-8 (2026-07-28, "Value Encoding").
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
-/// The headers that came with a message, as far as they repeat its arguments.
+/// The headers of a message that may repeat its arguments.
 pub struct Mirrored(HeaderMap);
 
-/// Why a header does not say what the body says.
+/// The difference between a header and the body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
     Missing,
@@ -36,13 +36,14 @@ impl Mirrored {
 
 impl fmt::Debug for Mirrored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Headers hold what recognises a caller.
+        // Headers hold credentials.
         f.debug_tuple("Mirrored").field(&self.0.len()).finish()
     }
 }
 
 impl Mismatch {
-    /// What the request is answered with. `name` is the header's as the specification writes it.
+    /// The error that answers the request. `name` is the header's name as the specification writes
+    /// it.
     pub(crate) fn error(&self, name: &str) -> RpcError {
         let text = match self {
             Self::Missing => format!("Header mismatch: the header {name} is missing"),
@@ -56,14 +57,14 @@ impl Mismatch {
     }
 }
 
-/// The one value of a header, as it was sent.
+/// The one value of a header, undecoded.
 pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Mismatch> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() { Err(Mismatch::Twice) } else { Ok(first) }
 }
 
-/// What a value stands for; `None` where it has characters that none may have, or base64 that is none.
+/// The decoded value; `None` for forbidden characters or invalid base64.
 pub(crate) fn decoded(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let text = value.to_str().ok()?;
     let (before, after) = SENTINEL;

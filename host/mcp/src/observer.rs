@@ -1,4 +1,4 @@
-//! The observer of requests, for whoever looks after the server. Must not hold: what is made of them.
+//! The observer of requests, for operators. Must not hold: metrics or traces.
 
 use std::time::SystemTime;
 
@@ -10,16 +10,18 @@ use crate::method::Method;
 
 /// Is told of requests, on the threads that answer them. It must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// True if the observer wants [`ObservedRequest::details`]. They cost a look at the clock and at the trace context.
+    /// True if the observer wants [`ObservedRequest::details`]. They cost a look at the clock and
+    /// at the trace context.
     fn wants_details(&self) -> bool {
         false
     }
 
-    /// A request came, and is about to be answered. `None` stands for any method that this server does not have.
+    /// A request came, and is about to be answered. `None` stands for any method that this server
+    /// does not have.
     fn requested(&self, method: Option<Method>, is_modern: bool);
 
-    /// The request was answered; a call or a subscription has begun. A call that has begun is reported once more if it
-    /// ends with an error before the catalog sees it, such as an unknown tool.
+    /// The request was answered; a call or a subscription has begun. A call that has begun is
+    /// reported again if it ends with an error before the catalog sees it, such as an unknown tool.
     fn answered(&self, request: &ObservedRequest<'_>);
 }
 
@@ -56,7 +58,7 @@ pub(crate) struct RequestReport<'o, 'a> {
 }
 
 impl<'o, 'a> RequestReport<'o, 'a> {
-    /// Reports a request that came just now. `carried` gives the trace context of its transport.
+    /// Reports a request that came just now. `carried` returns the trace context of its transport.
     pub(crate) fn begin(
         observer: &'o dyn Observer,
         request: &Request<'_>,

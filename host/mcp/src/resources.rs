@@ -1,8 +1,8 @@
-//! Resources that tools embedded in their results, kept for whoever got them and for nobody else, so that a client may read
-//! them once more. Must not hold: methods, or how anything is written.
+//! Resources that tools embedded in their results. They are kept for the client that got them, so
+//! that it may read them again. Must not hold: methods, or the wire format.
 //!
-//! What is kept is bounded in number, bytes and time. It is in this process only: another replica does not have it, and says
-//! that there is no such resource.
+//! The kept resources are bounded in number, bytes and time. They exist in this process only:
+//! another replica answers that there is no such resource.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,59 +11,61 @@ use std::time::{Duration, Instant};
 use crate::content::{CallResult, ContentAnnotations, ContentKind, ResourceBody, Role};
 use crate::revision::{Revision, push_resource};
 
-/// Resources that one holder has of one origin. A list of more is not read by anybody. Other origins have their own: what
-/// one embeds makes no room among another's.
+/// Most resources that one holder has of one origin. Nobody reads a longer list. Other origins have
+/// their own bound: none makes room among another's.
 const HOLDER_COUNT_MAX: usize = 256;
 
-/// Bytes of the resources that one holder has of one origin. 8 MiB: eight results of the default limit `output`.
+/// Most bytes of the resources that one holder has of one origin. 8 MiB: eight results of the
+/// default limit `output`.
 const HOLDER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Resources of all holders together: to look through them takes microseconds.
+/// Most resources of all holders: looking through them takes microseconds.
 const COUNT_MAX: usize = 4_096;
 
-/// Bytes of all holders' resources together. 64 MiB: what one call may use of memory, by default.
+/// Most bytes of all holders' resources together. 64 MiB: the default memory of one call.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long a resource is kept for a caller without a session. 30 min: as long as a session may be idle.
+/// Longest time that a resource is kept for a caller without a session. 30 min: as long as a
+/// session may be idle.
 const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Bytes of one entry of a list, as it is written. 16 KiB: addresses of the longest kind that is in use, twice. One with a longer
-/// entry is not kept: a list would have more to say of it than it holds.
+/// Most bytes of one entry of a list. 16 KiB: twice the longest kind of address in use. A resource
+/// with a longer entry is not kept.
 const LISTED_BYTES_MAX: usize = 16 * 1024;
 
-/// What a resource takes beside what it holds: its place here, and the bookkeeping of its allocations.
+/// Memory of a resource besides its parts, in bytes: its entry here, and its allocations.
 const ENTRY_BYTES: usize = 256;
 
-/// What each part of it takes beside what that holds, likewise.
+/// Memory of a part besides its content, in bytes.
 const PART_BYTES: usize = size_of::<Part>() + 64;
 
-/// Resources that a call of a tool reads, as whoever runs the server declares them.
+/// Resources that a call of a tool reads, as the operator declares them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeclaredResource {
     /// The address, or a template of addresses (RFC 6570).
     pub uri: String,
-    /// Whether it is a template.
+    /// True for a template.
     pub is_template: bool,
     /// A name for programs.
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
-    /// What kind of data it is.
+    /// Its media type.
     pub mime_type: Option<String>,
     /// The tool, as it is listed.
     pub tool: String,
-    /// The argument of the tool that is given the address.
+    /// The argument of the tool that gets the address.
     pub argument: String,
 }
 
-/// Whose a resource is.
+/// The holder of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// A session, or a process's one client: until it ends.
     Connection(u64),
-    /// A caller who was recognised, whatever its requests come over: for a time.
+    /// A recognised caller, over any connection: for a time.
     Caller(Box<str>),
 }
 
@@ -71,13 +73,13 @@ pub(crate) enum Holder {
 #[derive(Debug)]
 pub(crate) struct KeptResource {
     holder: Holder,
-    /// Who made it: see [`Catalog::origin`](crate::Catalog::origin).
+    /// The component that made it: see [`Catalog::origin`](crate::Catalog::origin).
     origin: Box<str>,
     pub(crate) uri: String,
-    /// What one result held of it; most hold one part.
+    /// The parts of it in one result; most have one.
     pub(crate) parts: Vec<Part>,
     since: Instant,
-    /// Tells it from all that was kept before and is kept later: lists go by it.
+    /// A number in the order of keeping, which lists go by.
     pub(crate) number: u64,
 }
 
@@ -90,7 +92,7 @@ pub(crate) struct Part {
 }
 
 impl KeptResource {
-    /// How large what it holds is, in bytes.
+    /// The size of its content, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let bytes = self.parts.iter().map(|part| match &part.body {
             ResourceBody::Text(text) => text.len(),
@@ -99,19 +101,19 @@ impl KeptResource {
         bytes.sum()
     }
 
-    /// What people call it: the last part of its address.
+    /// A name for people: the last part of its address.
     pub(crate) fn name(&self) -> &str {
         let end = self.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         if end.is_empty() { &self.uri } else { end }
     }
 
-    /// All that it takes, in bytes. The address counts with every part: each is answered with it.
+    /// The total memory, in bytes. The address counts with every part: each is answered with it.
     fn cost_bytes(&self) -> usize {
         let parts: usize = self.parts.iter().map(|part| part.cost_bytes() + self.uri.len()).sum();
         ENTRY_BYTES + self.holder.cost_bytes() + self.origin.len() + self.uri.len() + parts
     }
 
-    /// True if a list can have it as an entry, whatever the revision.
+    /// True if a list can have it as an entry in any revision.
     fn can_be_listed(&self) -> bool {
         let longest = self.uri.len().max(self.parts.first().map_or(0, Part::label_bytes));
         if longest > LISTED_BYTES_MAX {
@@ -137,7 +139,7 @@ impl Holder {
 }
 
 impl Part {
-    /// All that it takes, in bytes.
+    /// The total memory, in bytes.
     fn cost_bytes(&self) -> usize {
         let body = match &self.body {
             ResourceBody::Text(text) => text.len(),
@@ -146,7 +148,7 @@ impl Part {
         PART_BYTES + body + self.label_bytes()
     }
 
-    /// What is said of it beside what it holds, in bytes.
+    /// The size of its labels, in bytes.
     fn label_bytes(&self) -> usize {
         let mime_type = self.mime_type.as_ref().map_or(0, String::len);
         let annotations = self.annotations.as_ref().map_or(0, |annotations| {
@@ -157,7 +159,7 @@ impl Part {
     }
 }
 
-/// What is kept of annotations: each audience once, which says as much as a list that says it a million times.
+/// Annotations as they are kept: each audience once.
 fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
     let named = |role: &Role| annotations.audience.contains(role);
     ContentAnnotations {
@@ -167,7 +169,7 @@ fn kept(annotations: &ContentAnnotations) -> ContentAnnotations {
     }
 }
 
-/// All that is kept, the oldest first.
+/// The kept resources, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct KeptResources(Mutex<HeldResources>);
 
@@ -175,13 +177,13 @@ pub(crate) struct KeptResources(Mutex<HeldResources>);
 struct HeldResources {
     all: VecDeque<Arc<KeptResource>>,
     bytes: usize,
-    /// The number of the one that was kept last.
+    /// The number of the newest one.
     last: u64,
 }
 
 impl KeptResources {
-    /// Keeps what a result of this origin embeds. It replaces what the same origin embedded under the same address before,
-    /// and nothing of another origin.
+    /// Keeps the resources that a result of this origin embeds. Each replaces the one that the same
+    /// origin embedded under the same address, and none of another origin.
     pub(crate) fn keep(&self, holder: &Holder, origin: &str, result: &CallResult) {
         let now = Instant::now();
         let (mut found, mut places): (Vec<KeptResource>, HashMap<&str, usize>) = Default::default();
@@ -198,7 +200,7 @@ impl KeptResources {
                 }
             }
         }
-        // The ones before would be put away at once: only so many of the last ones are kept.
+        // Earlier ones would be dropped at once: only so many of the last ones are kept.
         let fitting = found.into_iter().filter(|kept| kept.cost_bytes() <= HOLDER_BYTES_MAX && kept.can_be_listed());
         let mut fitting: VecDeque<KeptResource> = fitting.collect();
         fitting.drain(..fitting.len().saturating_sub(HOLDER_COUNT_MAX));
@@ -207,8 +209,8 @@ impl KeptResources {
         }
     }
 
-    /// The holder's that were kept after the one of this number, the oldest first; after 0: all of them. Addresses of two
-    /// origins are left out, as [`find`](Self::find) does.
+    /// The holder's resources kept after the one of this number, the oldest first; after 0: all of
+    /// them. Addresses of two origins are left out, as in [`find`](Self::find).
     pub(crate) fn after(&self, holder: &Holder, number: u64) -> Vec<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
@@ -218,8 +220,8 @@ impl KeptResources {
         own().filter(|kept| kept.number > number && origins.get(&*kept.uri) == Some(&1)).cloned().collect()
     }
 
-    /// The holder's resource of this address. None where two origins embedded one: the holder asks for one of them, and
-    /// an address does not say which.
+    /// The holder's resource of this address. `None` if two origins embedded one: the address does
+    /// not say which of them is meant.
     pub(crate) fn find(&self, holder: &Holder, uri: &str) -> Option<Arc<KeptResource>> {
         let mut held = self.held();
         held.expire(Instant::now());
@@ -282,7 +284,7 @@ mod tests {
     use super::*;
     use crate::content::Content;
 
-    /// Whose results they are.
+    /// The origin of the results.
     const ORIGIN: &str = "notes";
 
     fn embedding(uri: &str, text: String) -> CallResult {
@@ -326,9 +328,10 @@ mod tests {
         assert_eq!(uris(&resources, &one), ["a:/y"]);
         resources.keep(&one, "notes", &embedding("a:/x", "true, again".to_owned()));
         assert!(resources.find(&one, "a:/x").is_none(), "who comes last has no more right to it");
-        // Once the forger's are so many that its first one made room, the address means one thing again.
+        // Once the forger has so many that its first one made room, the address means one thing
+        // again.
         let mut many = CallResult::default();
-        (0..HOLDER_COUNT_MAX - 1)
+        (0..HOLDER_COUNT_MAX)
             .for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
         resources.keep(&one, "forger", &many);
         assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("true, again".to_owned()));
@@ -352,7 +355,7 @@ mod tests {
         assert_eq!(uris(&resources, &two), ["a:/two"], "nobody else's does");
     }
 
-    /// A result with one resource, of which this much is said.
+    /// A result with one resource, whose labels have these lengths.
     fn saying(uri: &str, mime_type: usize, last_modified: usize, roles: usize) -> CallResult {
         let mut result = embedding(uri, String::new());
         let content = result.content.first_mut().unwrap();
@@ -377,7 +380,7 @@ mod tests {
         resources.keep(&one, ORIGIN, &saying("a:/modified", 0, long, 0));
         resources.keep(&one, ORIGIN, &saying("a:/both", long / 2, long / 2, 0));
         resources.keep(&one, ORIGIN, &saying(&format!("a:/{}", "u".repeat(long / 2)), 0, 0, 0));
-        // Written, each takes six bytes.
+        // Each character takes six bytes in writing.
         resources.keep(&one, ORIGIN, &saying(&format!("a:{}", "\u{1}".repeat(long / 10)), 0, 0, 0));
         assert_eq!(uris(&resources, &one), [""; 0]);
         assert_eq!(resources.held().bytes, 0);
@@ -403,7 +406,7 @@ mod tests {
         assert!((100_000 + 1_000..200_000).contains(&bytes), "{bytes}");
         resources.keep(&one, ORIGIN, &parts(HOLDER_BYTES_MAX / 10, 10));
         assert_eq!(resources.held().bytes, bytes, "too large in all: what was there stays");
-        // Empty ones as well: what holds them is memory.
+        // Empty ones as well: their entries take memory.
         resources.keep(&one, ORIGIN, &parts(0, HOLDER_BYTES_MAX / PART_BYTES));
         assert_eq!(resources.held().bytes, bytes);
         let long = format!("a:/{}", "u".repeat(4_000));

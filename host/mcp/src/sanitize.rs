@@ -1,6 +1,6 @@
-//! Takes out of a text what shows differently than it reads: terminal escapes, control characters,
-//! bidirectional overrides, zero-width and tag characters. Pure; used for tool definitions here, and by
-//! whatever writes to a terminal.
+//! Removes characters that make a text look different from its content: terminal escapes, control
+//! characters, bidirectional overrides, zero-width and tag characters. Pure; used for tool
+//! definitions here, and by every writer to a terminal.
 
 use std::borrow::Cow;
 
@@ -26,13 +26,14 @@ pub fn line(text: &str) -> Cow<'_, str> {
     clean(text, |_| Some(' '))
 }
 
-/// Whether [`text`] would leave this text as it is and it has no line breaks or tabs.
+/// True if [`text`] would not change this text, and it has no line breaks or tabs.
 #[must_use]
 pub fn is_plain_line(text: &str) -> bool {
     !text.chars().any(|character| matches!(character, '\n' | '\t') || is_removed(character))
 }
 
-/// Whether a character is one that [`text`] takes out: it changes how text around it shows, or shows as nothing.
+/// True for a character that [`text`] removes: it changes the look of text around it, or is
+/// invisible.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
     is_removed(character)
@@ -57,7 +58,8 @@ fn clean(text: &str, whitespace: impl Fn(char) -> Option<char>) -> Cow<'_, str> 
     Cow::Owned(out)
 }
 
-/// Skips what follows ESC (ECMA-48 section 5.4): a control sequence, a control string, or one more character.
+/// Skips the rest of an escape (ECMA-48 section 5.4): a control sequence, a control string, or one
+/// more character.
 fn skip_escape(characters: &mut std::str::Chars<'_>) {
     match characters.clone().next() {
         Some('[') => {
@@ -88,7 +90,8 @@ fn skip_control_sequence(characters: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Skips up to and with the terminator (BEL, ST or ESC \). One that never ends loses only its first line.
+/// Skips up to and with the terminator (BEL, ST or ESC \). An endless one loses only its first
+/// line.
 fn skip_control_string(characters: &mut std::str::Chars<'_>) {
     while let Some(character) = characters.clone().next() {
         if character == '\n' {
@@ -108,7 +111,7 @@ fn skip_control_string(characters: &mut std::str::Chars<'_>) {
     }
 }
 
-/// Characters that change how text around them shows, or show as nothing.
+/// Characters that change the look of text around them, or are invisible.
 fn is_removed(character: char) -> bool {
     match character {
         '\n' | '\t' => false,

@@ -1,4 +1,4 @@
-//! The server: what it says it is, how it bounds its connections, and whom it tells of a new catalog.
+//! The server: its identity, the limits of its connections, and its listeners for a new catalog.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use crate::resources::KeptResources;
 use crate::revision::{Revision, push_implementation};
 use crate::tool::ToolList;
 
-/// What the server says of itself (2026-07-28, `Implementation`).
+/// The server's identity (2026-07-28, `Implementation`).
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     /// Its name.
@@ -25,37 +25,41 @@ pub struct ServerInfo {
     pub title: Option<String>,
     /// Its version.
     pub version: String,
-    /// What it is.
+    /// A description.
     pub description: Option<String>,
     /// Its page.
     pub website_url: Option<String>,
     /// Pictures for user interfaces.
     pub icons: Vec<Icon>,
-    /// How a model should use it, all tools together.
+    /// Advice for the model on using the tools together.
     pub instructions: Option<String>,
 }
 
-/// How the server bounds its connections. Every bound is per connection.
+/// The options of the server. Every limit is per connection.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Most tools on one page of `tools/list`. 500: one page for nearly everybody, as some clients read only one.
+    /// Most tools on one page of `tools/list`. 500: one page for nearly every server, as some
+    /// clients read only one.
     pub page_size: usize,
     /// Most calls running at once. 64: keeps every core busy; more only wait in memory.
     pub in_flight_max: usize,
-    /// Most calls read but not yet begun. 1,024: `cancelled` and `ping` behind them still get through.
+    /// Most calls read but not yet begun. 1,024: `cancelled` and `ping` behind them still get
+    /// through.
     pub pending_calls_max: usize,
     /// Most bytes of calls read but not yet begun. 16 MiB: one frame of the greatest length.
     pub pending_bytes_max: usize,
     /// Most `subscriptions/listen` open at once. 32: clients need one.
     pub listens_max: usize,
-    /// How long clients may take a list of tools for fresh. Zero: a component can be replaced at any moment.
+    /// Time that clients may cache a list of tools. Zero: a component can be replaced at any
+    /// moment.
     pub list_ttl: Duration,
-    /// How long clients may take `server/discover` for fresh. An hour: it changes only with the program.
+    /// Time that clients may cache `server/discover`. An hour: it changes only with the program.
     pub discover_ttl: Duration,
-    /// The level of log messages sent to a legacy client that has not called `logging/setLevel`; the
-    /// protocol leaves it to the server. Info. `None`: none before it asks.
+    /// The least level of log messages for a legacy client that has not called `logging/setLevel`;
+    /// the protocol leaves it to the server. Info. `None`: none before it asks.
     pub legacy_log_level: Option<LogLevel>,
-    /// The key under which `requestState` is sealed. A new one for each process, unless several answer the same clients.
+    /// The key that seals `requestState`. A new one for each process, unless several answer the
+    /// same clients.
     pub state_key: StateKey,
 }
 
@@ -82,25 +86,26 @@ pub struct Server<H: Host> {
     pub(crate) options: ServerOptions,
     /// The server's identity as modern results carry it.
     pub(crate) identity: String,
-    /// What tools embedded in their results.
+    /// The resources that tools embedded in their results.
     pub(crate) resources: KeptResources,
-    /// Connections so far that last longer than a request.
+    /// Connections so far that outlast a request.
     connections: AtomicU64,
     listeners: Mutex<Listeners>,
 }
 
-/// Who is told of a new catalog.
+/// The listeners for a new catalog.
 #[derive(Default)]
 struct Listeners {
     held: Vec<Weak<dyn Listener>>,
-    /// How many there may be before those that are gone are looked for.
+    /// The number at which listeners that are gone are looked for.
     swept_at: usize,
 }
 
-/// What two callers' views came to. The views are kept, so that no other list comes to lie where they are.
+/// The comparison of two callers' views. It keeps the views, so that no other list can get their
+/// addresses.
 type Compared = ((Option<Arc<ToolList>>, Option<Arc<ToolList>>), Vec<Revision>);
 
-/// How many listeners there are at least before those that are gone are looked for.
+/// The least number of listeners at which those that are gone are looked for.
 const SWEPT_AT_LEAST: usize = 16;
 
 impl<H: Host> Server<H> {
@@ -114,18 +119,18 @@ impl<H: Host> Server<H> {
         Self { host, info, options, identity, resources, connections, listeners }
     }
 
-    /// A number that no other connection has.
+    /// The number of a new lasting connection.
     pub(crate) fn number(&self) -> u64 {
         self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Opens a connection of [`Caller::local`], such as one stdio process. Frames for the client go to `outbox`, calls
-    /// run on `executor`.
+    /// Opens a connection of [`Caller::local`], such as one stdio process. Frames for the client go
+    /// to `outbox`, calls run on `executor`.
     pub fn connect(self: &Arc<Self>, outbox: Arc<dyn Outbox>, executor: Arc<dyn Executor>) -> Connection<H> {
         Connection::open(Arc::clone(self), Caller::local(), outbox, executor).listening()
     }
 
-    /// Has this one be told of new catalogs.
+    /// Registers a listener for new catalogs.
     pub(crate) fn enter(&self, listener: Weak<dyn Listener>) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if listeners.held.len() >= listeners.swept_at.max(SWEPT_AT_LEAST) {
@@ -135,9 +140,9 @@ impl<H: Host> Server<H> {
         listeners.held.push(listener);
     }
 
-    /// Tells every connection that asked, or whose era needs no asking, that the list of tools changed, where clients of
-    /// its revision see a difference between the two. Call it once, after the host's snapshot was swapped. Gives whether
-    /// clients of any revision see one.
+    /// Announces a changed list of tools to every connection that listens, if clients of its
+    /// revision see a difference. Call it once, after the host's snapshot was swapped. Returns true
+    /// if clients of any revision see one.
     pub fn list_replaced(&self, old: &ToolList, new: &ToolList) -> bool {
         let revisions = differing(old, new);
         if revisions.is_empty() {
@@ -147,8 +152,9 @@ impl<H: Host> Server<H> {
         true
     }
 
-    /// The same where callers may see different parts of the list: each that asked is told of a difference in its own.
-    /// Gives whether clients of any revision see one in the whole list, or somebody was told.
+    /// Announces a changed catalog whose callers may see different parts of the list: each listener
+    /// is told of differences in its own part. Returns true if clients of any revision see one in
+    /// the whole list, or anybody was told.
     pub fn catalog_replaced(&self, old: &H::Catalog, new: &H::Catalog) -> bool {
         if !old.tells_callers_apart() && !new.tells_callers_apart() {
             return self.list_replaced(old.tools(), new.tools());
@@ -172,7 +178,7 @@ impl<H: Host> Server<H> {
         differs.into_inner()
     }
 
-    /// The same where the difference is not known: everybody is told.
+    /// Announces a changed catalog to everybody, for an unknown difference.
     pub fn catalog_changed(&self) {
         self.tell(&|_| Revision::ALL.to_vec());
     }
@@ -213,7 +219,8 @@ impl<H: Host> Server<H> {
     /// Appends the caching hints of `tools/list`.
     pub(crate) fn push_list_caching(&self, result: &mut Object<'_>, private: bool) {
         push_number(result.key("ttlMs"), self.options.list_ttl.as_millis());
-        // Only the caller may keep what depends on its rights (2026-07-28, "Cache Scope Field").
+        // Only the caller may cache a list that depends on its rights (2026-07-28, "Cache Scope
+        // Field").
         result.text("cacheScope", if private { "private" } else { "public" });
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the tools that peers are measured with, into components/ beside this script.
+# Builds the peers' tools for the benchmark, into components/ beside this script.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -7,7 +7,7 @@ target=${CARGO_TARGET_DIR:-$root/target}/peers
 cd "$here"
 mkdir -p components
 
-# Both targets come with the toolchain of the examples where that is Debian's; another one may have only its own.
+# The examples' toolchain has both targets if it is Debian's. Another toolchain may have only its own target.
 build() {
     [ -d "$(rustc --print target-libdir --target "$2" 2>/dev/null)" ] || export TOOLCELL_GUEST_TOOLCHAIN=debian
     CARGO_TARGET_DIR=$target "$root/guest-examples/toolchain.sh" cargo build --quiet --locked --release --target "$2" -p "peer-$1-echo"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Stands in for a peer where none is at hand: an MCP server on stdin and stdout whose only tool gives back its text.
+"""Stands in for a peer if none is at hand: an MCP server on stdin and stdout whose only tool returns its text.
 
-As wassette does, it has no tool at first, tells that its list is another one when it has, and again before answers.
-It takes the command lines of all peers and looks at none of them:
+Like wassette it has no tool at first. It sends a list-changed notification once it has one, and again before answers.
+It accepts the command lines of all peers and ignores them:
 PEER_WASSETTE=tests/bench/peers/stand_in.py PEER_HYPER_MCP=tests/bench/peers/stand_in.py make bench ARGS='--quick --filter peers'
 """
 
@@ -16,7 +16,7 @@ TOOL = {"name": "stand-in-echo", "description": "Gives back the text it is given
 
 
 def answer(request, lists):
-    """What the request is answered with; `lists` lists were asked for before."""
+    """The answer to the request. `lists` is the number of earlier requests for the list."""
     method, params = request["method"], request.get("params", {})
     if method == "initialize":
         server = {"name": "stand-in", "version": "1"}

@@ -1,9 +1,9 @@
-// What the Node clients share: the command line, the reading of cases.json, and how a claim is said.
+// Code that the Node clients share: the command line, the reading of cases.json, and the printing of claims.
 //
 // Usage of each client: NODE CLIENT.mjs --toolcell BINARY --cases cases.json --modules node_modules --mode MODE [--reload FOLDER | --asking FOLDER] [--at NAME=URL ...]
 //
-// A client starts a toolcell for each server that it talks with, but for those that --at says to be served over HTTP
-// already: by their names in cases.json, or reload, or asking.
+// A client starts a toolcell for each server that it talks with, except for those that --at names: they are served over
+// HTTP already. NAME is a name in cases.json, or reload, or asking.
 
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 /** A claim that does not hold. */
 export class Failed extends Error {}
 
-/** Says the claim, or ends the run with it. */
+/** Prints the claim if it holds; otherwise ends the run with it. */
 export function check(holdsTrue, claim, ...details) {
     if (!holdsTrue) {
         const shown = details.map(detail => (typeof detail === 'string' ? detail : JSON.stringify(detail)));
@@ -21,7 +21,7 @@ export function check(holdsTrue, claim, ...details) {
     console.log(`ok     ${claim}`);
 }
 
-/** The command line, and the cases it names. `negotiated` maps each mode to the revision it must end up with. */
+/** The command line, and the cases it names. `negotiated` maps each mode to the revision it must negotiate. */
 export function readRun(negotiated) {
     const option = { type: 'string' };
     const { values } = parseArgs({ options: { toolcell: option, cases: option, modules: option, mode: option, reload: option, asking: option, at: { ...option, multiple: true, default: [] } } });
@@ -42,7 +42,7 @@ export function readRun(negotiated) {
 
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not. */
+/** The places where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not. */
 export function mismatches(pattern, value, path = '$') {
     const show = thing => JSON.stringify(thing)?.slice(0, 600);
     if (isObject(pattern)) {
@@ -64,7 +64,7 @@ export function mismatches(pattern, value, path = '$') {
     return pattern === value ? [] : [`${path}: ${show(value)} is not ${show(pattern)}`];
 }
 
-/** Whether one of the operators of cases.json holds of `value`. */
+/** True if this operator of cases.json holds for `value`. */
 function holds(operator, operand, value) {
     switch (operator) {
         case '$contains':
@@ -78,7 +78,7 @@ function holds(operator, operand, value) {
     }
 }
 
-/** The list names exactly the tools that the cases call, and what is told of them arrives. */
+/** The list names exactly the tools that the cases call, and their definitions arrive. */
 export function checkDefinitions(tools, server) {
     const names = tools.map(tool => tool.name).sort();
     const called = [...new Set([...server.calls, ...server.refusals].map(example => example.tool))].sort();
@@ -88,7 +88,7 @@ export function checkDefinitions(tools, server) {
     check(wrong.length === 0, 'titles, hints, icons and schemas arrive', ...wrong);
 }
 
-/** Runs a client: a claim that does not hold is shown as it is, anything else with its stack. */
+/** Runs a client. A claim that does not hold is shown as it is, any other error with its stack. */
 export async function main(run) {
     try {
         await run();

@@ -1,8 +1,8 @@
-// Talks to toolcell with the command line of the MCP Inspector, in one era a run: legacy, auto or modern.
+// Talks to toolcell with the command line of the MCP Inspector, in one era per run: legacy, auto or modern.
 //
-// The Inspector makes one request a process, so this program starts it once for the list and once for each call.
-// Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
-// nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+// The Inspector makes one request per process, so this program starts it once for the list and once for each call.
+// It prints a line for each claim that holds, and ends with a non-zero status at the first that does not. It knows
+// nothing of any tool: the calls and the expected results are in cases.json, which every client reads.
 
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ const ERAS = { legacy: '2025-11-25', auto: '2026-07-28', modern: '2026-07-28' };
 /** Exit statuses of the Inspector that mean something here. */
 const EXIT = { fine: 0, toolError: 5 };
 
-/** How long the Inspector waits for the server to start: its default of 15 s is short where a machine is busy. */
+/** Time that the Inspector waits for the server to start. Its default of 15 s is short on a busy machine. */
 const CONNECT_MS_MAX = 60_000;
 
 /** A run of the Inspector takes a second or three, most of it its own start and the server's. */
@@ -42,7 +42,7 @@ await main(async () => {
     }
 });
 
-/** Starts the Inspector with the server of this name: one that is served already, or a toolcell of its own. */
+/** Starts the Inspector with the server of this name, which is served already, or is a toolcell of its own. */
 function inspect(run, name, ...options) {
     const launcher = join(run.modules, '@modelcontextprotocol/inspector/clients/launcher/build/index.js');
     const served = name in run.at;
@@ -62,7 +62,7 @@ function answer(ran, status, claim) {
     return JSON.parse(ran.stdout).result;
 }
 
-/** All tools are listed, and their schemas are portable: with --strict the Inspector fails on one that is not. */
+/** All tools are listed, and their schemas are portable. With --strict the Inspector fails on one that is not. */
 async function list(run) {
     const claim = 'the Inspector finds nothing wrong with any schema';
     const { tools } = answer(await inspect(run, 'examples', '--method', 'tools/list', '--strict'), EXIT.fine, claim);
@@ -70,7 +70,7 @@ async function list(run) {
     checkDefinitions(tools, run.cases.examples);
 }
 
-/** The Inspector puts together what the pages of a long list hold. */
+/** The Inspector joins the pages of a long list. */
 async function paging(run) {
     const server = run.cases.endless;
     const claim = 'a list of many pages is listed whole';
@@ -101,7 +101,7 @@ async function refuse(run, refusal) {
     check(wrong.length === 0, claim, ...wrong);
 }
 
-/** What the manifest declares is read by its address. */
+/** The manifest's resources are read by their addresses. */
 async function read(run, declared) {
     const options = ['--method', 'resources/read', '--uri', declared.uri];
     const { contents } = answer(await inspect(run, 'examples', ...options), EXIT.fine, declared.shows);

@@ -1,11 +1,11 @@
-// Talks to toolcell with the official TypeScript SDK, in one mode a run: legacy, auto or 2026-07-28 (pinned).
+// Talks to toolcell with the official TypeScript SDK, in one mode per run: legacy, auto or 2026-07-28 (pinned).
 //
-// With --reload FOLDER it serves FOLDER/toolcell.toml, whose tool says its version, and saves the versions of FOLDER/next
-// over it: one that offers the same list, and one that offers another. With --asking FOLDER it serves FOLDER/toolcell.toml,
-// whose tools ask, and answers as a person, a model and an editor would.
+// With --reload FOLDER it serves FOLDER/toolcell.toml, whose tool returns its version. It saves the versions of FOLDER/next
+// over the component: one with an equal list, and one with another list. With --asking FOLDER it serves
+// FOLDER/toolcell.toml, whose tools ask, and answers as a person, a model and an editor would.
 //
-// Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
-// nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+// It prints a line for each claim that holds, and ends with a non-zero status at the first that does not. It knows
+// nothing of any tool: the calls and the expected results are in cases.json, which every client reads.
 
 import { renameSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,7 +14,7 @@ import { pathToFileURL } from 'node:url';
 
 import { check, checkDefinitions, main, mismatches, readRun } from './cases.mjs';
 
-/** The revision that each mode must end up with: the newest that both sides know in that era. */
+/** The revision that each mode must negotiate: the newest that both sides know in that era. */
 const NEGOTIATED = { legacy: '2025-11-25', auto: '2026-07-28', '2026-07-28': '2026-07-28' };
 
 const INVALID_PARAMS = -32602;
@@ -25,7 +25,7 @@ const REQUEST_MS_MAX = 30_000;
 /** The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself. */
 const CLOSE_MS_MAX = 1_500;
 
-/** What the tool that asks is told to ask: two things at once, then a third. */
+/** The questions that the asking tool is given: two at once, then a third. */
 const ASKED = [
     { who: { form: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } }, where: {} },
     { poem: { sampling: { messages: [{ role: 'user', content: { type: 'text', text: 'A poem' } }], maxTokens: 9 } } },
@@ -35,9 +35,9 @@ const ASKED = [
 const LOG_LEVEL_KEY = 'io.modelcontextprotocol/logLevel';
 
 /**
- * What the SDK says of progress that it read together with the result it belongs to: it settles the call at once
- * and hands notifications on a moment later, when nobody waits for them any more. Progress of a call that goes on
- * does arrive, which `giveUp` checks.
+ * The SDK's error for progress that it read together with its call's result. It settles the call at once and passes
+ * notifications on a moment later, when no call waits for them any more. Progress of a running call does arrive,
+ * which `giveUp` checks.
  */
 const LATE_PROGRESS = /Received a progress notification for an unknown token/;
 
@@ -54,8 +54,8 @@ await main(async () => {
 });
 
 /**
- * A client of the server of this name: one that is served already, or a toolcell of its own. Errors that the SDK only
- * reports aside are collected: there must be none.
+ * A client of the server with this name: one that is served already, or a toolcell of its own. It collects errors that
+ * the SDK only reports aside; there must be none.
  */
 async function connect(run, name, { Client, StdioClientTransport, StreamableHTTPClientTransport }, options = {}) {
     const mode = run.mode === '2026-07-28' ? { pin: run.mode } : run.mode;
@@ -72,7 +72,7 @@ async function connect(run, name, { Client, StdioClientTransport, StreamableHTTP
     return { client, asides };
 }
 
-/** Every example tool is listed, answers, and refuses what it must. */
+/** Every example tool is listed, answers, and refuses the calls that it must. */
 async function examples(run, library) {
     const server = run.cases.examples;
     const { client, asides } = await connect(run, 'examples', library);
@@ -91,7 +91,7 @@ async function examples(run, library) {
     await close(client, asides);
 }
 
-/** A long list comes in pages of the size that the manifest says, and the SDK puts together what they hold. */
+/** A long list comes in pages of the manifest's size, and the SDK joins them. */
 async function paging(client, server) {
     const names = page => page.tools.map(tool => tool.name);
     const together = names(await client.listTools());
@@ -109,9 +109,9 @@ async function paging(client, server) {
 }
 
 /**
- * One call gives what its case expects. The SDK itself checks structured content against the output schema.
+ * One call gives the result that its case expects. The SDK itself checks structured content against the output schema.
  *
- * Progress is asked for and not counted here: see `LATE_PROGRESS`.
+ * Progress is requested but not counted here: see `LATE_PROGRESS`.
  */
 async function call(client, example) {
     const parameters = { name: example.tool, arguments: example.arguments };
@@ -133,7 +133,7 @@ async function refusals(client, server, { ProtocolError }) {
     check(said, 'an unknown tool is error -32602', answer, answer.message);
 }
 
-/** What the manifest declares is listed as a template, and read. */
+/** The manifest's resources are listed as templates, and can be read. */
 async function resources(client, server) {
     const templates = (await client.listResourceTemplates()).resourceTemplates.map(found => found.uriTemplate);
     for (const declared of server.resources) {
@@ -144,7 +144,7 @@ async function resources(client, server) {
     }
 }
 
-/** A modern client is promised list changes; a legacy one cannot ask for the promise. */
+/** The server promises list changes to a modern client; a legacy one cannot ask for the promise. */
 async function subscription(client, run) {
     const opened = await client.listen({ toolsListChanged: true }).catch(error => error);
     if (!run.modern) {
@@ -156,7 +156,7 @@ async function subscription(client, run) {
     check((await opened.closed) === 'local', 'listening ends when the client says so');
 }
 
-/** A call that is given up stops: the connection goes on, and nothing holds the server back when it closes. */
+/** A cancelled call stops: the connection goes on, and nothing delays the server's end. */
 async function cancellation(run, library) {
     const server = run.cases.endless;
     const { client, asides } = await connect(run, 'endless', library);
@@ -193,7 +193,7 @@ async function giveUp(client, endless, meanwhile, run) {
     check(error !== undefined, `${endless.tool}: ${endless.shows}`, result);
 }
 
-/** What is saved answers; another list is heard of once, and other code behind the same list is not. */
+/** A saved version answers. A changed list is announced once; new code with an equal list is not announced. */
 async function reload(run, library) {
     const { client, asides } = await connect(run, 'reload', library);
     const version = async () => (await client.callTool({ name: 'version', arguments: {} })).content[0].text;
@@ -253,7 +253,7 @@ async function asking(run, library) {
     await close(client, asides);
 }
 
-/** The server ends by itself, soon after its input does; over HTTP, the connection does. And the SDK had nothing to object to on the way. */
+/** The server ends by itself, soon after its input does; over HTTP, the connection ends. The SDK has reported no error on the way. */
 async function close(client, asides) {
     const closing = performance.now();
     if (client.transport.sessionId !== undefined) {

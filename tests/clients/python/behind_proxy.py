@@ -1,9 +1,9 @@
-"""Talks with the official Python SDK to two replicas of a toolcell, which a proxy asks in turns.
+"""Talks with the official Python SDK to two replicas of a toolcell, behind a proxy that asks them in turns.
 
 Usage: behind_proxy.py --url URL --manifest ONE --manifest OTHER --mode auto|2026-07-28
 
-The replicas have the fixtures `good` and `asks`, by manifests that this program changes to see the list change. Prints one
-line for each thing it found true and ends with a non-zero status at the first that is not.
+The replicas serve the fixtures `good` and `asks`. This program changes their manifests to see the list change. It prints a
+line for each claim that holds, and ends with a non-zero status at the first that does not.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from mcp_types import ElicitResult
 FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 SECONDS_MAX = 60.0
-"""Nothing here takes a second; machines under load do."""
+"""No step here takes a second, except on a machine under load."""
 
 
 def check(holds_true: bool, claim: str, *details: object) -> None:
-    """Says the claim, or ends the run with it."""
+    """Prints the claim if it holds; otherwise ends the run with it."""
     if not holds_true:
         sys.exit("\n  ".join([f"FAILED {claim}", *map(str, details)]))
     print(f"ok     {claim}", flush=True)
 
 
 async def calls(client: Client) -> None:
-    """Tools answer, again and again; progress arrives; a call that is given up stops."""
+    """Tools answer repeatedly, progress arrives, and a cancelled call stops."""
     for number in range(10):
         answer = await client.call_tool("echo", {"text": f"hello {number}"})
         check(answer.content[0].text == f"hello {number}", f"call {number} is answered", answer)
@@ -50,7 +50,7 @@ async def calls(client: Client) -> None:
 
 
 async def questions(client: Client) -> None:
-    """A tool asks three times, each time of whichever replica has its turn."""
+    """A tool asks three times. The replica whose turn it is serves each round."""
     rounds = [{f"who{number}": {"form": FORM}} for number in range(3)]
     answer = await client.call_tool("ask", {"rounds": rounds})
     text = answer.content[0].text
@@ -58,14 +58,14 @@ async def questions(client: Client) -> None:
 
 
 async def changes(client: Client, manifests: list[Path]) -> None:
-    """A subscription is told of another list, and every replica has it in the end."""
+    """A subscription is told of a changed list, and in the end every replica has it."""
     async with client.listen(tools_list_changed=True) as subscription:
         for manifest in manifests:
             manifest.write_text(manifest.read_text().replace("[components.good]", '[components.good]\nprefix = "new_"'))
         event = await anext(aiter(subscription))
         check(type(event).__name__ == "ToolsListChanged", "a subscription is told of another list", event)
     listed = 0
-    # As many in succession as there are replicas: each has been asked.
+    # After as many new lists in a row as there are replicas, each replica has been asked.
     while listed < len(manifests):
         names = [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
         listed = listed + 1 if "new_echo" in names else 0

@@ -1,17 +1,17 @@
-"""Talks to toolcell with the official Python SDK, in one mode a run.
+"""Talks to toolcell with the official Python SDK, in one mode per run.
 
 Usage: client.py --toolcell BINARY --cases cases.json --mode legacy|auto|2026-07-28 [--reload FOLDER | --asking FOLDER]
                  [--at NAME=URL ...]
 
-It starts a toolcell for each server that it talks with, but for those that --at says to be served over HTTP already: by
-their names in cases.json, or reload, or asking.
+It starts a toolcell for each server that it talks with, except for those that --at names: they are served over HTTP
+already. NAME is a name in cases.json, or reload, or asking.
 
-With --reload it serves FOLDER/toolcell.toml instead, whose tool says its version, and saves the versions of FOLDER/next
-over it: one that offers the same list, and one that offers another. With --asking it serves FOLDER/toolcell.toml, whose
+With --reload it serves FOLDER/toolcell.toml instead, whose tool returns its version. It saves the versions of FOLDER/next
+over the component: one with an equal list, and one with another list. With --asking it serves FOLDER/toolcell.toml, whose
 tools ask, and answers as a person, a model and an editor would.
 
-Prints one line for each thing it found true and ends with a non-zero status at the first that is not. Knows
-nothing of a tool by itself: what to call and what to expect is in cases.json, which every client reads.
+It prints a line for each claim that holds, and ends with a non-zero status at the first that does not. It knows nothing
+of any tool: the calls and the expected results are in cases.json, which every client reads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mcp_types import (
 )
 
 NEGOTIATED = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
-"""The revision that each mode must end up with: the newest that both sides know in that era."""
+"""The revision that each mode must negotiate: the newest that both sides know in that era."""
 
 INVALID_PARAMS = -32602
 
@@ -52,15 +52,15 @@ ASKED = [
     {"who": {"form": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}, "where": {}},
     {"poem": {"sampling": {"messages": [{"role": "user", "content": {"type": "text", "text": "A poem"}}], "maxTokens": 9}}},
 ]
-"""What the tool that asks is told to ask: two things at once, then a third."""
+"""The questions that the asking tool is given: two at once, then a third."""
 
 CLOSE_SECONDS_MAX = 1.5
-"""The SDK sends SIGTERM two seconds after it closed stdin: a server that ends sooner ended by itself, and had
+"""The SDK sends SIGTERM two seconds after it closed stdin. A server that ends sooner ended by itself, and had
 no call left to wait for."""
 
 
 def mismatches(pattern: Any, value: Any, path: str = "$") -> list[str]:
-    """Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not."""
+    """The places where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may not."""
     if isinstance(pattern, dict) and len(pattern) == 1 and next(iter(pattern)).startswith("$"):
         operator, operand = next(iter(pattern.items()))
         return [] if holds(operator, operand, value) else [f"{path}: {value!r:.300} is not {operator} {operand!r}"]
@@ -82,7 +82,7 @@ def mismatches(pattern: Any, value: Any, path: str = "$") -> list[str]:
 
 
 def holds(operator: str, operand: Any, value: Any) -> bool:
-    """Whether one of the operators of cases.json holds of `value`."""
+    """True if this operator of cases.json holds for `value`."""
     match operator:
         case "$contains":
             return isinstance(value, str) and operand in value
@@ -98,14 +98,14 @@ class Failed(Exception):
 
 
 def check(holds_true: bool, claim: str, *details: object) -> None:
-    """Says the claim, or ends the run with it."""
+    """Prints the claim if it holds; otherwise ends the run with it."""
     if not holds_true:
         raise Failed("\n  ".join([f"FAILED {claim}", *map(str, details)]))
     print(f"ok     {claim}", flush=True)
 
 
 def wire(read: Any) -> dict[str, Any]:
-    """What the SDK has read, in the form it has on the wire."""
+    """An object that the SDK has read, in its form on the wire."""
     return read.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
@@ -121,7 +121,7 @@ class Run:
         self.at: dict[str, str] = dict(place.split("=", 1) for place in options.at)
 
     def client(self, name: str, manifest: Path | None = None, **options: Any) -> Client:
-        """A client of the server of this name: one that is served already, or a toolcell of its own."""
+        """A client of the server with this name: one that is served already, or a toolcell of its own."""
         target: str | StdioServerParameters | None = self.at.get(name)
         if target is None:
             server = self.cases.get(name, {})
@@ -131,7 +131,7 @@ class Run:
         return Client(target, mode=self.mode, read_timeout_seconds=REQUEST_SECONDS_MAX, **options)
 
     async def examples(self) -> None:
-        """Every example tool is listed, answers, and refuses what it must."""
+        """Every example tool is listed, answers, and refuses the calls that it must."""
         server = self.cases["examples"]
         client = self.client("examples")
         async with client:
@@ -171,7 +171,7 @@ class Run:
         check(not wrong, "titles, hints, icons and schemas arrive", *wrong)
 
     async def paging(self, client: Client, server: dict[str, Any]) -> None:
-        """A long list comes in pages of the size that the manifest says, and nothing is lost or doubled between them."""
+        """A long list comes in pages of the manifest's size, with nothing lost or doubled between them."""
         pages = [[tool.name for tool in page] for page in await self.pages(client)]
         names, size = [name for page in pages for name in page], server["pageSize"]
         full = all(len(page) == size for page in pages[:-1]) and 0 < len(pages[-1]) <= size
@@ -209,7 +209,7 @@ class Run:
             check(False, "an unknown tool is error -32602", answer)
 
     async def resources(self, client: Client, server: dict[str, Any]) -> None:
-        """What the manifest declares is listed as a template, and read."""
+        """The manifest's resources are listed as templates, and can be read."""
         templates = [found.uri_template for found in (await client.list_resource_templates()).resource_templates]
         for case in server["resources"]:
             check(case["template"] in templates, "the template is listed", templates)
@@ -218,7 +218,7 @@ class Run:
             check(not wrong, case["shows"], *wrong)
 
     async def subscription(self, client: Client) -> None:
-        """A modern client is promised list changes; a legacy one cannot ask for the promise."""
+        """The server promises list changes to a modern client; a legacy one cannot ask for the promise."""
         try:
             async with client.listen(tools_list_changed=True) as subscription:
                 honoured = subscription.honored.tools_list_changed
@@ -227,7 +227,7 @@ class Run:
             check(not self.modern, "list changes need no subscription in the legacy era")
 
     async def cancellation(self) -> None:
-        """A call that is given up stops: the connection goes on, and nothing holds the server back when it closes."""
+        """A cancelled call stops: the connection goes on, and nothing delays the server's end."""
         server, lines = self.cases["endless"], []  # type: dict[str, Any], list[Any]
 
         async def log(parameters: Any) -> None:
@@ -265,7 +265,7 @@ class Run:
         check(not returned, f"{case['tool']}: {case['shows']}", *returned)
 
     async def reload(self, folder: Path) -> None:
-        """What is saved answers; another list is heard of once, and other code behind the same list is not."""
+        """A saved version answers. A changed list is announced once; new code with an equal list is not announced."""
         heard: list[Any] = []
         changed = anyio.Event()
 
@@ -339,7 +339,7 @@ class Run:
 
 
 async def version(client: Client) -> str:
-    """Which version answers."""
+    """The version that answers."""
     return wire(await client.call_tool("version", {}))["content"][0]["text"]
 
 
@@ -368,7 +368,7 @@ warnings.simplefilter("ignore", MCPDeprecationWarning)
 try:
     anyio.run(main)
 except* Failed as failures:
-    # The SDK's task groups wrap what is raised inside them, several times over.
+    # The SDK's task groups wrap an exception raised inside them, several times over.
     group: BaseException = failures
     while isinstance(group, BaseExceptionGroup):
         group = group.exceptions[0]

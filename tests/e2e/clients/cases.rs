@@ -1,16 +1,16 @@
 //! The cases of `tests/clients/cases.json`, as the Rust client reads them: servers, calls and
 //! expectations.
 //!
-//! Holds no expectation itself and knows nothing of a protocol.
+//! Must not hold: an expectation, or anything of a protocol.
 
 use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-/// One toolcell to start, and what to ask it.
+/// One toolcell to start, and the requests to make of it.
 pub(super) struct Server(Value);
 
-/// One call and what comes of it.
+/// One call and its expected result.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a>(&'a Value);
 
@@ -28,7 +28,7 @@ impl Server {
         super::folder().join(text(&self.0["manifest"]))
     }
 
-    /// The arguments that make the binary under test serve this to the client that starts it.
+    /// The arguments with which the binary under test serves this to the client that starts it.
     pub(super) fn arguments(&self) -> Vec<String> {
         let manifest = self.manifest();
         let options = self.0["options"].as_array().into_iter().flatten().map(|option| text(option).to_owned());
@@ -43,7 +43,7 @@ impl Server {
         self.0[kind].as_array().unwrap_or_else(|| panic!("cases.json: no {kind}")).iter().map(Case)
     }
 
-    /// Fails unless the definitions of these tools, by name, hold what the cases expect of some.
+    /// Fails unless the definitions of these tools, by name, hold everything the cases expect.
     pub(super) fn check_definitions(&self, tools: &Value) {
         let wrong = mismatches(&self.0["definitions"], tools, "$");
         assert!(wrong.is_empty(), "definitions\n  {}", wrong.join("\n  "));
@@ -54,7 +54,7 @@ impl Server {
         Case(&self.0["meanwhile"])
     }
 
-    /// How many tools the manifest puts on a page.
+    /// The page size in the manifest, in tools.
     pub(super) fn page_size(&self) -> usize {
         self.0["pageSize"].as_u64().and_then(|size| usize::try_from(size).ok()).expect("cases.json: a pageSize")
     }
@@ -66,7 +66,7 @@ impl<'a> Case<'a> {
         text(&self.0["tool"])
     }
 
-    /// What the case shows, for messages.
+    /// The purpose of the case, for messages.
     pub(super) fn shows(self) -> &'a str {
         text(&self.0["shows"])
     }
@@ -76,7 +76,7 @@ impl<'a> Case<'a> {
         self.0["arguments"].as_object().unwrap().clone()
     }
 
-    /// Whether the tool reports progress.
+    /// True if the tool reports progress.
     pub(super) fn reports_progress(self) -> bool {
         self.0["progress"] == Value::Bool(true)
     }
@@ -108,8 +108,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("cases.json: {value} is no text"))
 }
 
-/// Where `value` differs from `pattern`. Objects may hold more than the pattern names; lists may
-/// not.
+/// The places where `value` differs from `pattern`. Objects may hold more than the pattern names;
+/// lists may not.
 fn mismatches(pattern: &Value, value: &Value, path: &str) -> Vec<String> {
     match (pattern, value) {
         (Value::Object(wanted), _) if wanted.len() == 1 && wanted.keys().all(|key| key.starts_with('$')) => {
@@ -133,7 +133,7 @@ fn mismatches(pattern: &Value, value: &Value, path: &str) -> Vec<String> {
     }
 }
 
-/// Whether one of the operators of cases.json holds of `value`.
+/// True if this operator of cases.json holds for `value`.
 fn holds(operator: &str, operand: &Value, value: &Value) -> bool {
     match operator {
         "$contains" => value.as_str().is_some_and(|value| value.contains(text(operand))),
@@ -143,8 +143,7 @@ fn holds(operator: &str, operand: &Value, value: &Value) -> bool {
     }
 }
 
-/// The bytes that a base64 text stands for, in hexadecimal. Bits that make no whole byte are left
-/// out.
+/// The bytes of a base64 text, in hexadecimal. Bits that do not fill a byte are left out.
 fn hexadecimal(base64: &str) -> String {
     const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let digits = base64.trim_end_matches('=').chars();

@@ -1,9 +1,7 @@
-//! The official Rust SDK as a client: the same conversation as the other clients have, in three
-//! modes.
+//! The official Rust SDK as a client: the conversation of all clients, in three modes.
 //!
-//! Holds what is particular to that SDK. What is called and expected comes from the cases.
-// The newest revision deprecates logging, and the SDK with it; the host has to serve it all the
-// same.
+//! Holds only code particular to that SDK. The calls and the expected results come from the cases.
+// The newest revision deprecates logging, and so does the SDK. The host must serve it nonetheless.
 #![allow(deprecated)]
 
 use std::collections::BTreeSet;
@@ -27,34 +25,34 @@ use toolcell_tests::toolcell;
 use super::cases::{Case, Server};
 use super::served::Served;
 
-/// The SDK sends SIGTERM three seconds after it closed stdin: a server that ends sooner ended by
+/// The SDK sends SIGTERM three seconds after it closed stdin. A server that ends sooner ended by
 /// itself.
 const CLOSE_TIME_MAX: Duration = Duration::from_millis(1500);
 
-/// How the client finds out what the server speaks.
+/// The way the client finds out which protocol the server speaks.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Mode {
     /// The `initialize` handshake.
     Legacy,
-    /// `server/discover`, and `initialize` where that is not known.
+    /// `server/discover`, then `initialize` if the server does not know that method.
     Auto,
-    /// `server/discover`, and 2026-07-28 or nothing.
+    /// `server/discover`, and only 2026-07-28 is accepted.
     Modern,
 }
 
 impl Mode {
-    /// Each of them.
+    /// All modes.
     pub(super) const ALL: [Self; 3] = [Self::Legacy, Self::Auto, Self::Modern];
 }
 
-/// What the server says beside its answers.
+/// A message of the server besides its answers.
 #[derive(Debug)]
 enum Aside {
     Progress(ProgressToken, f64),
     Log(Value),
 }
 
-/// Passes on what the server says beside its answers.
+/// Passes on the server's messages besides its answers.
 struct Ear(mpsc::UnboundedSender<Aside>);
 
 /// One connection to a toolcell of its own.
@@ -101,15 +99,15 @@ pub(super) async fn connect<E: ClientHandler>(mode: Mode, ear: E, target: Target
     client.expect("the server is understood")
 }
 
-/// What to connect to.
+/// The server to connect to.
 pub(super) enum Target {
-    /// A toolcell that is started with these arguments.
+    /// A toolcell that the client starts with these arguments.
     Arguments(Vec<String>),
-    /// One that serves over HTTP.
+    /// A toolcell that serves over HTTP at this URL.
     Url(String),
 }
 
-/// Every example tool is listed, answers, and refuses what it must.
+/// Every example tool is listed, answers, and refuses the calls that it must.
 async fn examples(mode: Mode, served: &Served) {
     let server = Server::named("examples");
     let mut conversation = Conversation::start(served.target("examples"), mode).await;
@@ -130,8 +128,7 @@ async fn examples(mode: Mode, served: &Served) {
     conversation.close().await;
 }
 
-/// A call that is given up stops: the connection goes on, and nothing holds the server back when it
-/// closes.
+/// A cancelled call stops: the connection goes on, and nothing delays the server's end.
 async fn cancellation(mode: Mode, served: &Served) {
     let server = Server::named("endless");
     let mut conversation = Conversation::start(served.target("endless"), mode).await;
@@ -156,7 +153,7 @@ async fn cancellation(mode: Mode, served: &Served) {
     conversation.close().await;
 }
 
-/// Says what the server writes to stderr, as the test's own words: they show when it fails.
+/// Prints the server's stderr as the test's own output, which shows if the test fails.
 async fn repeat(stderr: ChildStderr) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -192,8 +189,8 @@ impl Conversation {
         server.check_definitions(&Value::Object(by_name.collect()));
     }
 
-    /// A long list comes in pages of the size that the manifest says, and nothing is lost or
-    /// doubled between them.
+    /// A long list comes in pages of the manifest's size, with nothing lost or doubled between
+    /// them.
     async fn paging(&self, server: &Server) {
         let (mut names, mut sizes, mut cursor) = (Vec::new(), Vec::new(), None);
         while sizes.is_empty() || cursor.is_some() {
@@ -211,7 +208,7 @@ impl Conversation {
         assert!(server.cases("calls").all(|case| different.contains(case.tool())), "a tool is lost: {names:?}");
     }
 
-    /// Sends a call, and does not wait for its result.
+    /// Sends a call without waiting for its result.
     async fn begin(&self, case: Case<'_>) -> RequestHandle<RoleClient> {
         let parameters = CallToolRequestParams::new(case.tool().to_owned()).with_arguments(case.arguments());
         let mut meta = RequestMetaObject::default();
@@ -260,7 +257,7 @@ impl Conversation {
         assert_eq!((error.code, error.message.as_ref()), (ErrorCode::INVALID_PARAMS, "Unknown tool: no_such_tool"));
     }
 
-    /// What the manifest declares is listed as a template, and read.
+    /// The manifest's resources are listed as templates, and can be read.
     async fn resources(&self, server: &Server) {
         let templates = self.client.list_all_resource_templates().await.expect("the list of templates");
         for case in server.cases("resources") {
@@ -271,7 +268,7 @@ impl Conversation {
         }
     }
 
-    /// A modern client is promised list changes.
+    /// The server promises list changes to a modern client.
     async fn subscription(&self) {
         if self.modern {
             let wanted = SubscriptionFilter::builder().tools_list_changed().build();

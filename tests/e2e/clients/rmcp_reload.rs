@@ -1,5 +1,5 @@
-//! The official Rust SDK sees reloads: other code answers without a word, another list is heard of
-//! once.
+//! The official Rust SDK sees reloads. New code answers without a notification; a changed list is
+//! announced once.
 
 use rmcp::model::{CallToolRequestParams, ServerNotification, SubscriptionFilter};
 use rmcp::service::{NotificationContext, RunningService, Subscription};
@@ -9,7 +9,7 @@ use toolcell_tests::Folder;
 
 use super::rmcp::{Mode, Target};
 
-/// Passes on that the list changed, where it is told without a subscription.
+/// Passes on list changes that are announced without a subscription.
 struct Ear(mpsc::UnboundedSender<()>);
 
 impl ClientHandler for Ear {
@@ -18,8 +18,8 @@ impl ClientHandler for Ear {
     }
 }
 
-/// What a connection hears of the list: by itself in the legacy era, from its subscription in the
-/// modern one.
+/// The list changes that a connection is told of: unasked in the legacy era, through its
+/// subscription in the modern one.
 struct Heard {
     bare: mpsc::UnboundedReceiver<()>,
     subscription: Option<Subscription>,
@@ -36,13 +36,13 @@ impl Heard {
         }
     }
 
-    /// Whether nothing waits to be heard.
+    /// True if no notification waits.
     async fn is_quiet(&mut self) -> bool {
         tokio::time::timeout(std::time::Duration::ZERO, self.next()).await.is_err()
     }
 }
 
-/// Saves the next versions over the one that is served, and looks at what becomes of it.
+/// Saves the next versions over the served one, and checks the effect of each.
 pub(super) async fn converse(mode: Mode, folder: &Folder, target: Target) {
     let (client, mut heard) = connect(mode, target).await;
     assert_eq!((version(&client).await.as_str(), names(&client).await), ("a", vec!["version".into(), "linger".into()]));
@@ -80,7 +80,7 @@ async fn version(client: &RunningService<RoleClient, Ear>) -> String {
     answer["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-/// The tools that are listed.
+/// The names of the listed tools.
 async fn names(client: &RunningService<RoleClient, Ear>) -> Vec<String> {
     let tools = client.list_all_tools().await.expect("the list of tools");
     tools.into_iter().map(|tool| tool.name.into_owned()).collect()

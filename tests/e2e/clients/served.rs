@@ -1,5 +1,5 @@
-//! How a client reaches the toolcell that it talks with: it starts one itself, or is told the
-//! addresses of some that serve over HTTP. Holds no expectation.
+//! The way a client reaches its toolcell: it starts one itself, or is given URLs of some that serve
+//! over HTTP. Holds no expectation.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use toolcell_tests::web::WebHost;
 use super::cases::Server;
 use super::rmcp::Target;
 
-/// Calls that run have ten seconds from there: a server that ends sooner had none.
+/// Running calls have ten seconds after SIGTERM. A server that ends sooner had no running call.
 const END_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// What serves, by the name that clients know it by.
+/// The servers, each with the name that clients use for it.
 pub(super) struct Served(Vec<(&'static str, WebHost)>);
 
 impl Served {
-    /// Nothing: each client starts its own.
+    /// No server: each client starts its own.
     pub(super) fn by_the_client() -> Self {
         Self(Vec::new())
     }
@@ -28,30 +28,30 @@ impl Served {
         Self(vec![serving("examples"), serving("endless")])
     }
 
-    /// This manifest, over HTTP, by this name.
+    /// A server of this manifest over HTTP, with this name.
     pub(super) fn manifest(name: &'static str, manifest: &Path) -> Self {
         Self(vec![(name, WebHost::of_manifest(manifest))])
     }
 
-    /// Tells a client program where they are.
+    /// Gives a client program the URLs of the servers.
     pub(super) fn tell(&self, client: &mut Command) {
         for (name, host) in &self.0 {
             client.arg("--at").arg(format!("{name}={}", host.url()));
         }
     }
 
-    /// Where the server of this name in the cases is reached.
+    /// The way to reach the server with this name in the cases.
     pub(super) fn target(&self, name: &str) -> Target {
         self.url(name).unwrap_or_else(|| Target::Arguments(Server::named(name).arguments()))
     }
 
-    /// Where the server of this name is reached over HTTP.
+    /// The URL of the server with this name, if it serves over HTTP.
     pub(super) fn url(&self, name: &str) -> Option<Target> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found.map(|(_, host)| Target::Url(host.url()))
     }
 
-    /// They end well when they are told to, and soon: no call that a client gave up runs on.
+    /// Ends the servers. Each must end well and soon: no call that a client gave up may still run.
     pub(super) fn end(self) {
         for (name, host) in self.0 {
             let began = Instant::now();

@@ -1,5 +1,5 @@
-//! A hostile guest spells private addresses in every form there is: no form reaches what the plain
-//! one does not.
+//! A hostile guest spells private addresses in every possible form. No form reaches anything that
+//! the plain one does not reach.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;
@@ -9,7 +9,7 @@ use super::{came_to, host};
 
 const FIXTURE: &str = "address_forms";
 
-/// The forms that are tried, at the least.
+/// Number of forms that the guest tries at least.
 const FORMS_MIN: usize = 80;
 
 fn serving(rules: &str, private: &str) -> (HttpServer, NameServer, TestHost) {
@@ -50,7 +50,7 @@ fn no_form_of_an_address_gets_by_a_rule_for_a_name() {
 
 #[test]
 fn no_form_of_an_address_gets_by_the_public_alone() {
-    // Every name and every address on this port, as long as it is public.
+    // Every name and every address on this port, if the address is public.
     let (server, _names, mut host) = serving("\"http://*:{p}\"", "");
     for (form, came_to) in tried(&mut host, server.port()) {
         assert!(came_to["error"].is_string(), "{form:?}: {came_to}");
@@ -91,7 +91,7 @@ fn forms_of_one_address_are_that_address_and_nothing_else() {
             assert!(!form.replace(&port.to_string(), "").contains(never), "{form:?} reached the server");
         }
     }
-    // What reached the server went out as what was decided on.
+    // Every request reached the server in the form that the policy decided on.
     for seen in server.seen() {
         assert_eq!(seen.values("host"), [format!("127.0.0.1:{port}")], "{}", seen.head);
         assert_eq!(seen.target(), "/form", "{}", seen.head);

@@ -1,5 +1,5 @@
-//! The examples that use grants, as a person would run them: with the grant, without it, and at its
-//! end.
+//! The examples that use grants, as a person would run them: with the grant, without it, and at the
+//! grant's boundary.
 
 use std::fs;
 use std::path::Path;

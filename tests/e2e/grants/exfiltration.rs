@@ -1,5 +1,5 @@
-//! A hostile guest has a secret, and carries it out by every way there is: what comes out names the
-//! secret and holds nothing of it.
+//! A hostile guest has a secret and tries every way to carry it out. The output names the secret
+//! and holds no part of it.
 
 use serde_json::json;
 use toolcell_tests::TestHost;
@@ -9,7 +9,7 @@ use super::folder;
 
 const FIXTURE: &str = "exfiltrate";
 
-/// A value that is nowhere by chance.
+/// A value that appears nowhere by chance.
 const VALUE: &str = "s3cr3t-8d1f7c2a94";
 
 /// A host whose guest holds the secret TOKEN, and may send requests to a server that gets the
@@ -59,7 +59,7 @@ fn bytes_of_a_result_are_looked_through_as_well() {
     let server = HttpServer::start();
     let mut host = serving(&server);
     let answer = host.call("leak", json!({"from": "env", "name": "TOKEN", "way": "blob"}));
-    // Base64 of the value, whatever stands before it.
+    // Base64 of the value, at each of the three offsets it can have in a longer text.
     for encoded in ["czNjcjN0LThkMWY3YzJhOTQ", "MzY3IzdC04ZDFmN2MyYTk0", "zM2NyM3QtOGQxZjdjMmE5N"] {
         assert!(!answer.everything().contains(encoded), "{}", answer.everything());
     }
@@ -73,11 +73,12 @@ fn a_secret_that_the_host_adds_is_not_even_seen_by_the_guest() {
     let found = host.call("seen", json!({"url": server.url("/api/echo"), "part": halves})).structured().clone();
     assert_eq!((&found["status"], &found["seen"]), (&json!(200), &json!(false)), "{found}");
     assert_eq!(server.only_seen().values("x-key"), ["an0ther-secret-77"]);
-    // The same guest sees what is no secret.
+    // The guest does see text that is not secret.
     let found =
         host.call("seen", json!({"url": server.url("/api/echo"), "part": ["/api", "/echo"]})).structured().clone();
     assert_eq!(found["seen"], true);
-    // And what it saw leads nowhere: it is redacted before it is asked on.
+    // The text it saw cannot be carried further: it is redacted before the next request leaves the
+    // host.
     for way in ["url", "header"] {
         let leak = json!({"from": "echo", "url": server.url("/api/echo"), "way": way, "out": server.url("/elsewhere")});
         let answer = host.call("leak", leak);

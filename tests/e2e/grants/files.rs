@@ -1,5 +1,5 @@
 //! Files: mounts of folders and of single files, to read and to write; scratch space; nested
-//! mounts; links and things that are no files.
+//! mounts; links and special files.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};
@@ -8,7 +8,7 @@ use super::{Denied, assert_denied, assert_refused, came_to, check, folder, host}
 
 const FIXTURE: &str = "reach_files";
 
-/// A folder to read, one to write, a file of each kind, and space of the call's own.
+/// A read-only folder, a writable one, a file of each kind, and scratch space of the call's own.
 const TABLES: &str = r#"
 [{c}.filesystem]
 "/data" = { path = "data" }
@@ -18,7 +18,7 @@ const TABLES: &str = r#"
 "/tmp" = { scratch = "64KiB" }
 "#;
 
-/// What lies in the host's folders, and beside them.
+/// A folder with these tables, filled with files inside and beside the mounts.
 fn filled(tables: &str) -> Folder {
     let folder = folder(FIXTURE, tables);
     for (path, text) in [
@@ -225,8 +225,8 @@ fn the_longest_of_nested_mounts_decides() {
             ("write", json!({"path": "/data/new.txt", "bytes": "x"}), Err("read-only")),
             ("write", json!({"path": "/data/out/fixed/new.txt", "bytes": "x"}), Err("read-only")),
             ("read", json!({"path": "/data/out/fixed/secret.txt"}), Ok(json!("the secret"))),
-            // By the outer mount's handle as well: what is mounted inside hides what lies there on
-            // the disk.
+            // The outer mount's handle works too: the inner mount hides the files below it on the
+            // disk.
             ("write", json!({"mount": "/data", "path": "out/by-path.txt", "bytes": "x"}), Ok(json!(1))),
             ("read", json!({"mount": "/data", "path": "out/inner.txt"}), Err("no-entry")),
             ("read", json!({"mount": "/data", "path": "out/fixed/secret.txt"}), Ok(json!("the secret"))),
@@ -336,8 +336,8 @@ fn a_hard_link_to_what_lies_outside_is_never_written() {
         assert_eq!(came_to(&host.call(tool, arguments.clone())), Err("not-permitted".to_owned()), "{tool} {arguments}");
     }
     assert_eq!(host.folder().read("outside/secret.txt"), "the secret");
-    // Nor can a guest make one: the path of a link's goal begins in a mount, and ends in the same
-    // one.
+    // A guest cannot make such a link either: the path of a link's target begins in a mount and
+    // ends in the same one.
     for (path, to) in [("../outside/secret.txt", "stolen"), ("/etc/passwd", "stolen"), ("c.txt", "../outside/planted")]
     {
         let made = came_to(&host.call("link", json!({"mount": "/out", "path": path, "to": to})));
@@ -395,7 +395,7 @@ fn check_shows_what_files_a_tool_reaches() {
     }
 }
 
-/// A manifest with files of the host's own in `keys`, and one mount.
+/// A manifest with host files in `keys`, and one mount.
 fn enclosing(mount: &str) -> Folder {
     let tables = format!(
         "[server]\nstate = \"kept\"\nstate_key = \"file:keys/state/key\"\n[audit]\nfile = \"log/audit.jsonl\"\n\
@@ -417,8 +417,8 @@ fn enclosing(mount: &str) -> Folder {
 #[test]
 fn what_is_the_hosts_own_is_in_no_mount_however_its_path_is_written() {
     for (mount, words) in [
-        // By a link, by `..` from elsewhere, by an absolute path, by a folder above, by the file
-        // itself.
+        // Through a link, through `..` from elsewhere, by an absolute path, through a parent
+        // folder, and as the file itself.
         ("{ path = \"ways/keys\" }", &["the file of tokens", "the key of TLS", "state_key"][..]),
         ("{ path = \"alias/keys/tls\" }", &["the key of TLS"]),
         ("{ path = \"ways/tls/key.pem\" }", &["the key of TLS"]),
@@ -460,8 +460,8 @@ fn a_file_that_comes_to_lie_in_a_mount_is_noticed_at_the_next_load_though_the_mo
     staged.link("now", "one");
     let mut host = TestHost::recording_in(staged, &[]);
     assert_eq!(came_to(&host.call("write", json!({"path": "/m/a.txt", "bytes": "a"}))).map(drop), Ok(()));
-    // The link leads elsewhere, and what it led to is where the audit is to be: the mount is what
-    // was opened.
+    // The link now leads to another folder, and the audit is to be in the one it led to before. The
+    // mount stays the folder that was opened.
     let folder = host.folder().path().to_owned();
     std::fs::remove_file(folder.join("now")).unwrap();
     std::os::unix::fs::symlink("two", folder.join("now")).unwrap();

@@ -1,5 +1,5 @@
-//! HTTP: each part of a rule, what arrives and what comes back, redirects, proxies, and rules that
-//! are refused at load.
+//! HTTP: each part of a rule, the request that arrives and the response that comes back, redirects,
+//! proxies, and rules that are refused at load.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{HttpServer, NameServer, Named};
@@ -9,10 +9,10 @@ use super::{Denied, assert_denied, assert_refused, came_to, folder, host};
 
 const FIXTURE: &str = "reach_http";
 
-/// What the guest is told of a request that no rule allows.
+/// The error that the guest gets for a request that no rule allows.
 const REFUSED: &str = "response: ErrorCode::HttpRequestDenied";
 
-/// All names of the tests, each at this machine's loopback address.
+/// All names of the tests. Each resolves to this machine's loopback address.
 fn names() -> NameServer {
     let here = [Named::at(&["127.0.0.1"])];
     let names = [
@@ -180,7 +180,7 @@ fn a_denial_is_told_to_the_model_and_recorded_with_the_line_that_would_allow_it(
         let denied = Denied { capability: "http", asked: &asked, because, section, allow: &allow };
         assert_denied(&host, &answer, &denied);
     }
-    // A query may hold what nobody but the server is to know.
+    // A query may hold secrets that only the server may know.
     assert!(!host.audit().iter().any(|record| record.to_string().contains("key=word")));
 }
 

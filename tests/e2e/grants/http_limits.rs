@@ -1,4 +1,4 @@
-//! Limits of HTTP, each tripped, and what lies just within it.
+//! Limits of HTTP: each is exceeded once and met once.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;
@@ -8,7 +8,7 @@ use super::{came_to, host};
 
 const FIXTURE: &str = "reach_http";
 
-/// A host whose guest may ask this server for anything, under these limits.
+/// A host whose guest may send any request to this server, under these limits.
 fn limited(server: &HttpServer, limits: &str) -> TestHost {
     let address = server.address();
     host(
@@ -19,7 +19,7 @@ fn limited(server: &HttpServer, limits: &str) -> TestHost {
     )
 }
 
-/// What comes of one request.
+/// The outcome of one request.
 fn fetched(host: &mut TestHost, url: String) -> Result<Value, String> {
     came_to(&host.call("http", json!({"url": url, "read_max": 50_000_000})))
 }

@@ -1,5 +1,5 @@
 //! Names that lead elsewhere: rebinding, private and metadata addresses, aliases, mixed answers,
-//! names that are not there.
+//! and names that do not exist.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -12,15 +12,15 @@ use super::{Denied, assert_denied, came_to, host};
 const FIXTURE: &str = "reach_http";
 const REFUSED: &str = "response: ErrorCode::HttpRequestDenied";
 
-/// Another loopback address, which the manifest names: it stands for a public one.
+/// Another loopback address, which the manifest names. It stands for a public one.
 const ALLOWED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
-/// A server at the address that is allowed, and one at 127.0.0.1 on the same port, which is not.
+/// A server at the allowed address, and one at 127.0.0.1 on the same port, which is not allowed.
 fn servers() -> (HttpServer, HttpServer) {
     for _ in 0..100 {
         let allowed = HttpServer::at((ALLOWED, 0));
         let address = (Ipv4Addr::LOCALHOST, allowed.port());
-        // Somebody else may have that port there.
+        // Another program may use that port at that address.
         if std::net::TcpListener::bind(address).is_ok() {
             return (allowed, HttpServer::at(address));
         }
@@ -50,7 +50,7 @@ fn what_was_resolved_and_checked_is_what_is_connected_to() {
     let mut host = serving(&names, p);
     assert_eq!(get(&mut host, "rebinds.example", p), Ok(json!(200)));
     assert_eq!((allowed.seen().len(), names.asked_for("rebinds.example")), (1, 1), "one look-up, one connection");
-    // The name leads elsewhere now.
+    // The name now leads elsewhere.
     let answer = host.call("http", json!({"url": format!("http://rebinds.example:{p}/")}));
     assert_eq!(came_to(&answer), Err(REFUSED.to_owned()));
     let (asked, allow) = (format!("GET http://rebinds.example:{p}/"), format!("private = [\"127.0.0.1:{p}\"]"));

@@ -1,4 +1,4 @@
-//! A hostile guest spells some hundred paths out of its mount, with every operation; nothing
+//! A hostile guest spells some hundred paths out of its mount, with every operation. Nothing
 //! outside is seen or changed.
 
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use super::{came_to, folder};
 
 const FIXTURE: &str = "path_tricks";
 
-/// The paths that are tried, at the least. There were some 700 when this was written.
+/// Number of paths that the guest tries at least. It tried some 700 when this was written.
 const PATHS_MIN: u64 = 400;
 
-/// A folder `data` to be mounted, full of symlinks that lead out, and what must not be reached
-/// beside it.
+/// A folder `data` to mount, full of symlinks that lead out, and the files beside it that must stay
+/// out of reach.
 fn staged(access: &str) -> Folder {
     let tables = format!(
         "[{{c}}.filesystem]\n\"/data\" = {{ path = \"data\", access = \"{access}\" }}\n\n[{{c}}.limits]\nfuel = 20_000_000_000\ndeadline = \"60s\"\noutput = \"8MiB\"\n"
@@ -75,7 +75,7 @@ fn tried(access: &str) -> (TestHost, Value) {
 #[test]
 fn no_path_leads_out_of_a_mount_that_is_written() {
     let (host, found) = tried("write");
-    // What it does within its mount is its right: the tricks would prove nothing if all of them
+    // The guest may do as it likes within its mount. The tricks would prove nothing if all of them
     // failed.
     assert!(!found["went_well"].as_array().unwrap().is_empty());
     let links = host.folder().tree("data").into_iter().filter(|(_, held)| held.starts_with("says ")).count();

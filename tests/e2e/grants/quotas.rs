@@ -1,5 +1,5 @@
-//! Quotas of writable mounts: bytes and files, counted while writing, across calls, by every way to
-//! grow.
+//! Quotas of writable mounts: bytes and files, counted while writing, across calls, in every way a
+//! file can grow.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Folder, TestHost};
@@ -61,7 +61,7 @@ fn past_the_quota_writing_stops_with_no_space_and_nothing_more_lands_on_the_disk
     assert_eq!(found["stopped"], "insufficient-space");
     assert!(found["written"].as_u64().unwrap() <= QUOTA, "{found}");
     assert!(held(&host) <= QUOTA);
-    // The next call finds the mount as full.
+    // The next call finds the mount just as full.
     assert_eq!(
         came_to(&host.call("write", json!({"path": "/out/more", "bytes": 8192}))),
         Err("insufficient-space".to_owned())

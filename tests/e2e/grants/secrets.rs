@@ -1,5 +1,5 @@
-//! Secrets: where they come from, that the server gets them and the guest does not, and that no
-//! text of the host has them.
+//! Secrets: their sources, and who sees them. The server gets them; the guest and the host's texts
+//! never do.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -11,7 +11,7 @@ use super::{assert_refused, came_to, folder};
 
 const FIXTURE: &str = "reach_http";
 
-/// A value that is nowhere by chance.
+/// A value that appears nowhere by chance.
 const VALUE: &str = "s3cr3t-8d1f7c2a94";
 
 fn tables(server: &HttpServer, secrets: &str) -> String {
@@ -44,7 +44,7 @@ fn the_server_gets_the_secret_and_the_guest_does_not() {
     let mut host = with_header(&server);
     let answer = host.call("http", json!({"url": server.url("/api/echo")}));
     assert_eq!(server.only_seen().values("authorization"), [format!("Bearer {VALUE}")]);
-    // The server told it back; what the guest saw of that has it no more.
+    // The server repeated the secret in its response. The guest sees the response without it.
     let body = came_to(&answer).unwrap()["body"].as_str().unwrap().to_owned();
     assert!(body.contains("Bearer [redacted:KEY]"), "{body}");
     assert!(!answer.everything().contains(VALUE));
@@ -195,7 +195,7 @@ fn an_answer_that_is_compressed_is_not_let_through_with_a_secret_in_it() {
 
 #[test]
 fn a_secret_is_redacted_where_it_lies_across_pieces_of_a_body() {
-    // The host reads a body in pieces; the value may begin in one and end in the next.
+    // The host reads a body in pieces. The value may begin in one piece and end in the next.
     let server = HttpServer::start();
     let secrets = HEADER.replace("/api/*", "");
     let mut host = TestHost::recording_in(folder(FIXTURE, &tables(&server, &secrets)), &[("TEST_KEY", VALUE)]);
@@ -208,7 +208,7 @@ fn a_secret_is_redacted_where_it_lies_across_pieces_of_a_body() {
     }
 }
 
-/// Has the server say this, with the secret in it.
+/// Has the server send this text, which contains the secret.
 fn say(host: &mut TestHost, server: &HttpServer, words: &str) -> Result<Value, String> {
     came_to(&host.call("http", json!({"url": server.url("/api/say"), "method": "POST", "body": words})))
 }

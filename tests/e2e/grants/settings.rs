@@ -1,5 +1,5 @@
-//! Environment, arguments, standard input and settings: what the manifest gives, and nothing of the
-//! host's own.
+//! Environment, arguments, standard input and settings: the guest gets what the manifest gives, and
+//! nothing of the host's own.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;
@@ -23,7 +23,8 @@ theme = "dark"
 "a.key" = "with a dot"
 "#;
 
-/// The tables with the component's own, which the shared manifest has as well.
+/// A folder with these tables, among them the component's own. It replaces the one in the shared
+/// manifest.
 fn staged(tables: &str) -> toolcell_tests::Folder {
     let staged = folder(FIXTURE, "");
     let manifest = staged.read("toolcell.toml");
@@ -45,7 +46,7 @@ fn a_tool_gets_what_the_manifest_says_and_nothing_else() {
     let args = found["args"].as_array().unwrap();
     assert!(args.ends_with(&[json!("--fast"), json!("a b"), json!("")]), "{found}");
     assert!(args.len() <= 4, "{found}");
-    // Each call gets all of it anew.
+    // Each call gets all of it again.
     assert_eq!(came_to(&host.call("settings", json!({}))).unwrap(), found);
 }
 

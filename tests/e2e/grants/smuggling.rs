@@ -8,7 +8,7 @@ use super::{came_to, folder, host};
 
 const FIXTURE: &str = "smuggle";
 
-/// The tricks that are tried, at the least.
+/// Number of tricks that the guest tries at least.
 const TRICKS_MIN: usize = 100;
 
 fn tried(host: &mut TestHost, url: &str) -> Vec<Value> {
@@ -29,7 +29,7 @@ fn a_request_on_the_wire_is_exactly_the_one_that_was_decided_on() {
     let mut host = host(FIXTURE, &tables);
     let found = tried(&mut host, &server.url("/echo"));
     let arrived = found.iter().filter(|row| row["came_to"]["ok"].is_object()).count();
-    // Besides those that were answered, only some whose body ended before its length were begun.
+    // Besides the answered requests, only some were begun. Their bodies ended before their length.
     let cut = server.seen().len() - arrived;
     assert!(cut <= 3, "{cut} more requests arrived than were answered");
     for seen in server.seen() {

@@ -1,5 +1,5 @@
-//! TCP, UDP and names: only to what a rule names, only to addresses that a look-up of this call led
-//! to; never listening.
+//! TCP, UDP and names: only to targets that a rule names, only to addresses from a look-up of this
+//! call, and never listening.
 
 use serde_json::{Value, json};
 use toolcell_tests::TestHost;
@@ -53,7 +53,7 @@ fn other_names_ports_and_addresses_are_denied() {
         ("tcp", json!({"name": "other.example", "port": p}), "lookup other.example"),
         ("tcp", json!({"name": "echo.example.evil.example", "port": p}), "lookup echo.example.evil.example"),
         ("tcp", json!({"name": "echo.example", "port": q}), "tcp 127.0.0.1:"),
-        // The address of a name that was not looked up in this call.
+        // The address of a name that this call has not looked up.
         ("tcp", json!({"addr": format!("127.0.0.1:{p}")}), "tcp 127.0.0.1:"),
         ("tcp", json!({"addr": format!("[::1]:{p}")}), "tcp [::1]:"),
         ("tcp", json!({"addr": format!("[::ffff:127.0.0.1]:{p}")}), "tcp "),
@@ -66,7 +66,7 @@ fn other_names_ports_and_addresses_are_denied() {
         let told = answer.denials().iter().any(|denial| denial.starts_with(&format!("denied: {asked}")));
         assert!(told, "{tool} {arguments}: {found:?} {:?}", answer.denials());
     }
-    // Without a rule for UDP there is not even a socket.
+    // Without a rule for UDP the guest cannot even create a socket.
     let found = came_to(&host.call("udp", json!({"name": "echo.example", "port": p})));
     assert_eq!(found, Err("create: access-denied".to_owned()));
     assert_eq!((server.connections(), beside.connections()), (0, 0));
@@ -115,7 +115,7 @@ fn an_address_is_its_names_only_within_the_call_that_looked_it_up() {
     let mut host = serving(&names, &network, "");
     assert_eq!(came_to(&host.call("tcp_later", json!({"name": "echo.example", "addr": addr}))), Ok(json!("hello")));
     assert!(is_refused(&came_to(&host.call("tcp", json!({"addr": addr})))), "another call's look-up counted");
-    // The name led to 127.0.0.2 in this call, so 127.0.0.1 is nobody's.
+    // In this call the name led to 127.0.0.2, so 127.0.0.1 belongs to no name.
     assert!(is_refused(&came_to(&host.call("tcp_later", json!({"name": "moves.example", "addr": addr})))));
     assert_eq!(server.connections(), 1);
 }

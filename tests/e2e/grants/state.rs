@@ -1,5 +1,5 @@
-//! State between calls (`wasi:keyvalue`): kept over calls and restarts, apart for each component,
-//! within quotas.
+//! State between calls (`wasi:keyvalue`): kept across calls and restarts, separate for each
+//! component, within quotas.
 
 use std::time::{Duration, Instant};
 
@@ -78,7 +78,7 @@ fn quotas_are_kept_and_say_what_to_do() {
         let found = came_to(&host.call("keyvalue_fill", fill.clone())).unwrap();
         let said = found["stopped"].as_str().unwrap();
         assert!(said.contains("quota") && said.contains(stopped), "{fill}: {said}");
-        // Exactly as many as fit.
+        // The number of entries that fit.
         let count = found["set"].as_u64().unwrap();
         assert!(matches!((stopped, count), ("entries", 10) | ("bytes", 4) | ("value", 0)), "{fill}: {found}");
         host.still_works();
@@ -185,7 +185,7 @@ fn grants_of_state_that_cannot_be_are_load_errors() {
     assert_refused(&folder("reach_files", "[{c}.keyvalue]\n"), &["reach_files", "wasi:keyvalue"]);
 }
 
-/// With room for large batches, under these limits.
+/// A host with a quota and memory for large batches, under these limits.
 fn roomy(limits: &str) -> TestHost {
     let tables = format!(
         "[{{c}}.keyvalue]\nquota = \"256MiB\"\nentries = 1_000_000\n[{{c}}.limits]\nmemory = \"128MiB\"\n{limits}\n"
@@ -241,7 +241,7 @@ fn calls_that_write_batches_without_end_meet_their_deadline_and_hold_up_nobody()
             host.still_works();
             longest = longest.max(asked.elapsed());
         }
-        // Most take a few milliseconds, on a machine that has nothing else to do.
+        // Most rounds take a few milliseconds on an idle machine.
         assert!(longest < Duration::from_secs(5), "round {round}: a ping and an echo took {longest:?}");
         for call in calls {
             assert_eq!(host.answer_to(&call).error_text(), late, "round {round}");
@@ -267,10 +267,11 @@ fn a_kept_bucket_whose_file_another_process_has_holds_up_nobody() {
         .find(|path| path.extension().is_some_and(|extension| extension == "redb"));
     let other = std::fs::File::options().read(true).write(true).open(file.unwrap()).unwrap();
     for number in 2..5 {
-        // The host closes it a moment after the call.
+        // The host closes the file shortly after the call.
         other.lock().unwrap();
         let call = host.start_call("keyvalue_held", json!({"op": "increment", "key": "n"}));
-        // It waits for two seconds, and then gives up: what comes after it does not wait for that.
+        // The call waits up to two seconds for the file, then gives up. Later calls do not wait for
+        // that.
         host.still_works();
         other.unlock().unwrap();
         assert_eq!(came_to(&host.answer_to(&call)), Ok(json!(number)));

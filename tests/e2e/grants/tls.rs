@@ -1,5 +1,5 @@
-//! TLS: proved for the name that the rule names, by roots that the manifest or the platform trusts,
-//! over HTTP/1.1 and HTTP/2.
+//! TLS: the certificate must be for the name in the rule, from roots that the manifest or the
+//! platform trusts, over HTTP/1.1 and HTTP/2.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Authority, Http2Server, HttpServer, Identity, NameServer, Named};
@@ -72,7 +72,7 @@ fn a_server_without_tls_is_not_talked_to_by_https() {
     let (authority, plain, names) = (Authority::new(), HttpServer::start(), names());
     let staged = staged(&names, plain.port(), Some(&authority));
     let manifest = staged.read("toolcell.toml");
-    // The server takes the handshake for a request that goes on, and waits for its end.
+    // The server takes the handshake for an unfinished request and waits for its end.
     staged.write("toolcell.toml", manifest + "\n[components.reach_http.limits]\nhttp_connect = \"500ms\"\n");
     let mut host = TestHost::recording_in(staged, &[]);
     let found = came_to(&host.call("http", json!({"url": format!("https://{NAME}:{}/", plain.port())})));

@@ -1,5 +1,5 @@
-//! Tools that ask over HTTP: a legacy client on the stream of its call, a modern one in rounds that
-//! may go over any connection and to any replica. And answers that are none.
+//! Tools that ask over HTTP. A legacy client is asked on the stream of its call; a modern one in
+//! rounds that may use any connection and any replica. Invalid answers are tried as well.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Folder, manifest_of, modern_meta};
 
-/// What a client declares that can be asked everything here.
+/// The capabilities of a client that answers every kind of question.
 fn everything() -> Value {
     json!({"elicitation": {"form": {}}, "sampling": {}})
 }
@@ -26,7 +26,7 @@ fn accepting(name: &str) -> Value {
     json!({"action": "accept", "content": {"name": name}})
 }
 
-/// `approval`: of the calls of `echo`.
+/// A manifest of `asks` and `good`. `approval` is the setting for calls of `echo`.
 fn manifest(approval: &str) -> String {
     format!("{}approval = \"{approval}\"\n", manifest_of(&["asks", "good"]))
 }
@@ -36,7 +36,7 @@ fn host() -> WebHost {
     WebHost::in_folder(folder, &["--http", "127.0.0.1:0", "--audit", "audit.jsonl"])
 }
 
-/// A legacy session whose client can be asked everything.
+/// A legacy session whose client answers every kind of question.
 fn session(host: &WebHost) -> String {
     let client = json!({"name": "toolcell-tests", "version": "1"});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": everything(), "clientInfo": client});
@@ -51,7 +51,7 @@ fn call(tool: &str, arguments: Value) -> Ask {
     Ask::request(1, "tools/call", json!({"name": tool, "arguments": arguments}))
 }
 
-/// Begins a call in this session, and gives the first question that comes on its stream.
+/// Begins a call in this session. Returns its stream and the first question on it.
 fn asked(host: &WebHost, session: &str, ask: &Ask) -> (Wire, Value) {
     let mut wire = host.connect();
     wire.send(&ask.clone().of_session(session).bytes());
@@ -61,13 +61,13 @@ fn asked(host: &WebHost, session: &str, ask: &Ask) -> (Wire, Value) {
     (wire, question)
 }
 
-/// Posts an answer to the question of this id into a session.
+/// Posts an answer to the question with this id into a session.
 fn answer(host: &WebHost, session: &str, id: &Value, result: Value) -> Reply {
     let message = json!({"jsonrpc": "2.0", "id": id, "result": result});
     host.ask(&Ask::post(&message).of_session(session))
 }
 
-/// The text that a call on this stream ends with.
+/// The text of the result at the end of this stream.
 fn text(wire: &mut Wire) -> String {
     let last = wire.event().expect("an answer");
     assert_eq!(wire.event(), None, "the stream ends with the answer");
@@ -78,7 +78,7 @@ fn said(frame: &Value) -> String {
     frame["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {frame}")).to_owned()
 }
 
-/// A modern call of a client that can be asked this. `more`: further params.
+/// A modern call from a client with these capabilities. `more` holds further params.
 fn modern(capabilities: Value, tool: &str, arguments: Value, more: &Value) -> Ask {
     let mut params = json!({"name": tool, "arguments": arguments, "_meta": modern_meta()});
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
@@ -87,7 +87,7 @@ fn modern(capabilities: Value, tool: &str, arguments: Value, more: &Value) -> As
     Ask::call(tool, json!({})).saying(&message.to_string())
 }
 
-/// What brings these answers to the questions of an earlier round.
+/// Params that bring these answers to the questions of an earlier round.
 fn bringing(round: &Value, answers: Value) -> Value {
     assert_eq!(round["result"]["resultType"], "input_required", "{round}");
     json!({"requestState": round["result"]["requestState"], "inputResponses": answers})
@@ -186,22 +186,23 @@ fn answers_that_are_none_change_nothing() {
     let (mut wire, question) = asked(&host, &mine, &call("ask", json!({"rounds": [who()]})));
     let (mut other_wire, other_question) = asked(&host, &others, &call("ask", json!({"rounds": [who()]})));
     assert_eq!(question["id"], other_question["id"], "ids are the session's own");
-    // None of these is the answer: each is taken as any response is, and nobody hears of it.
+    // None of these is the answer. Each is accepted like any response, and has no effect.
     for id in
         [json!("toolcell/ask/2"), json!("toolcell/ask/01"), json!("toolcell/ask/"), json!(1), json!("1"), Value::Null]
     {
         assert_eq!(answer(&host, &mine, &id, accepting("Mallory")).status(), 202, "{id}");
     }
-    // Without the session, or with one that is made up, there is nobody to answer.
+    // Without a session, or with an invented one, no question is open.
     let forged = json!({"jsonrpc": "2.0", "id": question["id"], "result": accepting("Mallory")});
     assert_eq!(host.ask(&Ask::post(&forged)).status(), 400);
     assert_eq!(host.ask(&Ask::post(&forged).of_session(&"0".repeat(32))).status(), 404);
-    // The same id in the other session answers the other session's question, and no other.
+    // The id is the same in both sessions, and each answer reaches only the question of its own
+    // session.
     assert_eq!(answer(&host, &others, &question["id"], accepting("Bob")).status(), 202);
     assert_eq!(text(&mut other_wire), "accepted {\"name\":\"Bob\"}");
     assert_eq!(answer(&host, &mine, &question["id"], accepting("Ada")).status(), 202);
     assert_eq!(text(&mut wire), "accepted {\"name\":\"Ada\"}");
-    // Twice, and late.
+    // A second answer, which is also late.
     assert_eq!(answer(&host, &mine, &question["id"], accepting("Mallory")).status(), 202);
     let (mut wire, question) = asked(&host, &mine, &call("ask", json!({"rounds": [who()]})));
     assert_eq!(question["id"], "toolcell/ask/2", "an answer that came early is not kept for it");

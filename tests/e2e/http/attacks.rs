@@ -1,4 +1,4 @@
-//! Hostile clients: each has its exact answer, and others are served meanwhile.
+//! Hostile clients: each has its exact answer, and other clients are served meanwhile.
 
 mod bytes;
 mod frames;
@@ -12,7 +12,7 @@ use serde_json::json;
 use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost};
 
-/// A host with short times and small sizes, so that a test need not wait.
+/// A host with short times and small sizes, so that tests need not wait.
 fn impatient(limits: &str) -> WebHost {
     WebHost::with_manifest(&format!("{}\n[http]\n{limits}\n", manifest_of(&["good"])))
 }

@@ -1,11 +1,11 @@
-//! Rules for callers: what each sees and calls, how often, and what a changed manifest changes for
-//! whom.
+//! Rules for callers: the tools that each sees and calls, the rates, and the effect of a changed
+//! manifest on each.
 
 use serde_json::{Value, json};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost, manifest_of};
 
-/// What every row begins with: three callers with tokens, and who may what.
+/// The beginning of every row: three callers with tokens, and rules for them.
 const RULES: &str = "
 [http]
 tokens = \"tokens.jsonl\"
@@ -50,7 +50,7 @@ fn echo(host: &WebHost, token: &str) -> Reply {
     host.ask(&by(token, Ask::call("echo", json!({"text": "x"}))))
 }
 
-/// A stream on which a caller is told of changes, acknowledged.
+/// A stream that tells a caller of changes, after its acknowledgement.
 fn subscribed(host: &WebHost, token: &str) -> Wire {
     let mut wire = host.connect();
     wire.send(&by(token, Ask::listen(5)).bytes());
@@ -126,7 +126,7 @@ fn a_caller_calls_no_oftener_and_no_more_at_once_than_its_rule_says() {
     let (folder, tokens) = folder(&format!("{}{rules}", manifest_of(&["good"])), &[("ann", &[]), ("bob", &[])]);
     let host = serving(folder);
     for token in &tokens {
-        // All tools together.
+        // All tools count together.
         for tool in ["request", "clocks", "request"] {
             let reply = host.ask(&by(token, Ask::call(tool, json!({})))).frame();
             assert_eq!(reply["result"]["isError"], false, "{reply}");
@@ -172,7 +172,7 @@ fn changed_rules_hold_for_the_next_request_and_only_those_concerned_are_told() {
     assert_eq!(host.ask(&by(&tokens[2], Ask::call("clocks", json!({})))).frame()["result"]["isError"], false);
     let replaced = host.process().recorded("a reload", |record| record["event"] == "catalog.replaced");
     assert!(replaced["summary"].as_str().unwrap().contains("rules for callers changed: talkers"), "{replaced}");
-    // To the others nothing changed: the next thing that they are told is another change.
+    // For the other callers nothing changed: their next notification is about another change.
     let changed =
         format!("{manifest}{}", changed.replace("[\"*\"]", "[]").replace("[\"add\", \"good/request\"]", "[]"));
     host.process().folder().save(Saving::RenamedOver, "toolcell.toml", &changed);

@@ -1,5 +1,5 @@
-//! Doors that are closed by default: hosts, origins, other origins' reading, addresses that others
-//! reach.
+//! Access that is closed by default: hosts, origins, responses to other origins, and addresses that
+//! other machines reach.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

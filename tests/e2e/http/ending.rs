@@ -1,4 +1,4 @@
-//! The end of a server: it takes nothing new, finishes what runs, and ends streams properly.
+//! The end of a server: it accepts nothing new, finishes running calls, and ends streams properly.
 
 use std::time::Instant;
 

@@ -1,5 +1,4 @@
-//! Headers that say something else than the body: a proxy would go by the one and the host by the
-//! other.
+//! Headers that contradict the body. A proxy would trust the headers and the host the body.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

@@ -1,5 +1,5 @@
-//! Modern requests (2026-07-28): stateless, answered as JSON or as events, cancelled by closing,
-//! told of changes.
+//! Modern requests (2026-07-28): stateless, answered as JSON or as events, cancelled by closing the
+//! connection, told of changes.
 
 use std::net::Shutdown;
 

@@ -1,24 +1,24 @@
-//! Callers with tokens of an issuer (OAuth 2.1): the exact answer to each that does not hold, keys
-//! that change, an issuer that is gone, and streams that end with the token.
+//! Callers with tokens of an issuer (OAuth 2.1). Each invalid token has its exact answer. Keys
+//! change, an issuer does not answer, and streams end with their token.
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::{Algorithm, Authority, HttpServer, Issuer, SigningKey, seconds_from_now};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 
-/// The server, as clients know it.
+/// The server's URL for clients.
 const RESOURCE: &str = "https://tools.example.com/mcp";
 
-/// What a challenge says of it.
+/// The challenge that names this resource.
 const CHALLENGE: &str =
     "resource_metadata=\"https://tools.example.com/.well-known/oauth-protected-resource/mcp\", scope=\"tools\"";
 
-/// One issuer with one key, and a host that takes its tokens beside those of a file.
+/// One issuer with one key, and a host that accepts its tokens beside those of a file.
 struct Scene {
     issuer: Issuer,
     key: SigningKey,
     host: WebHost,
-    /// What a caller with a token of the file shows.
+    /// The header value of a caller with a token of the file.
     beside: String,
 }
 
@@ -52,19 +52,19 @@ impl Scene {
         self.issuer.claims("ann", RESOURCE, "tools other")
     }
 
-    /// A token that holds.
+    /// A valid token.
     fn good(&self) -> String {
         self.key.token(&self.claims())
     }
 
-    /// The same with this claim.
+    /// A valid token, with this claim set.
     fn saying(&self, claim: &str, value: Value) -> String {
         let mut claims = self.claims();
         claims[claim] = value;
         self.key.token(&claims)
     }
 
-    /// The same without this claim.
+    /// A valid token, without this claim.
     fn silent_on(&self, claim: &str) -> String {
         let mut claims = self.claims();
         claims.as_object_mut().unwrap().remove(claim);
@@ -75,7 +75,7 @@ impl Scene {
         self.host.ask(&shown(token, echo()))
     }
 
-    /// Asks until the answer has this status; how often is for the machine to say.
+    /// Asks until the answer has this status. The number of requests depends on the machine.
     fn will_be(&self, token: &str, status: u16) {
         let end = std::time::Instant::now() + PATIENCE;
         loop {
@@ -303,7 +303,7 @@ fn known_keys_go_on_through_an_outage_and_no_longer_than_they_may() {
         let (good, unknown) = (scene.good(), SigningKey::new("second", Algorithm::ES256).token(&scene.claims()));
         assert_eq!(scene.ask(&good).status(), 200);
         scene.issuer.answers(false);
-        // Whether a key that is not known is one of the issuer's, nobody can say now.
+        // At this time nobody can say if the issuer has the unknown key.
         scene.will_be(&unknown, 503);
         if lasts {
             assert_eq!(scene.ask(&good).status(), 200);
@@ -422,7 +422,7 @@ fn metadata_of_another_issuer_are_not_followed() {
     claims["iss"] = named.into();
     assert_eq!(scene.ask(&key.token(&claims)).error(), (503, -32603));
     scene.host.process().will_say("is of another issuer");
-    // A token of the one issuer is none of the other, whoever signed it.
+    // A token of one issuer is not valid for the other, whichever key signed it.
     let crossed = key.token(&scene.claims());
     assert_eq!(
         scene.ask(&crossed).field("www-authenticate"),
@@ -453,7 +453,7 @@ fn a_session_goes_on_with_the_next_token_of_its_caller_and_no_other() {
     assert_eq!(ping(&again), 200);
 }
 
-/// A stream of a legacy session, open.
+/// An open stream of a legacy session.
 fn session_stream(host: &WebHost, token: &str) -> Wire {
     let opened = host.ask(&shown(token, Ask::initialize("2025-11-25")));
     let id = opened.field("mcp-session-id").unwrap().to_owned();
@@ -473,7 +473,7 @@ fn subscription(host: &WebHost, token: &str) -> Wire {
     wire
 }
 
-/// Both streams of a caller end by themselves, as they should.
+/// Asserts that both streams of a caller end by themselves, in the proper way.
 fn both_end(mut modern: Wire, mut legacy: Wire) {
     assert_eq!(modern.event().unwrap()["result"]["resultType"], "complete");
     assert_eq!(modern.event(), None);

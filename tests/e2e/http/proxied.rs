@@ -1,6 +1,6 @@
-//! Behind nginx, as the documentation has it: two replicas in turns, no affinity, streams as they
-//! come, one replaced while the other goes on. Without an nginx, which is said on stderr, nothing
-//! here is tried.
+//! Behind nginx, with the documented configuration: two replicas in turns, no affinity, streams
+//! without delay, one replica replaced while the other goes on. Without an nginx the tests are
+//! skipped, and stderr says so.
 
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,13 @@ use toolcell_tests::{Folder, manifest_of, modern_meta};
 
 use crate::clients::{converse, python_client};
 
-/// The name that clients ask for.
+/// The name in clients' requests.
 const NAME: &str = "tools.example.com";
 
-/// What all replicas share.
+/// The key that all replicas share.
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
-/// A host of the name, with this key, that records its calls.
+/// A host with that name and this key, which records its calls.
 fn replica(key: &str) -> WebHost {
     let manifest = manifest_of(&["good", "asks", "loops"]);
     let manifest = manifest.replacen("version = 1\n", "version = 1\n[server]\nstate_key = \"file:state.key\"\n", 1);
@@ -33,7 +33,7 @@ fn addresses<const N: usize>(replicas: [&WebHost; N]) -> [SocketAddr; N] {
     replicas.map(WebHost::address)
 }
 
-/// nginx before these; `None` where there is none.
+/// nginx in front of these replicas. `None` if there is no nginx.
 fn proxy(replicas: [&WebHost; 2]) -> Option<Nginx> {
     nginx::installed().map(|program| Nginx::before(&program, &addresses(replicas), |shown| shown))
 }
@@ -46,7 +46,7 @@ fn echo(text: &str) -> Ask {
     named(Ask::call("echo", json!({"text": text})))
 }
 
-/// How calls of this tool ended, of those that a replica has recorded.
+/// The outcomes of this tool's calls, as this replica recorded them.
 fn outcomes(replica: &WebHost, tool: &str) -> Vec<String> {
     let of_tool = |record: &Value| record["event"] == "call.finished" && record["tool"] == tool;
     let records = replica.process().audit();
@@ -72,7 +72,8 @@ fn requests_of_one_client_go_to_all_replicas() {
     assert_eq!(large.frame()["result"]["isError"], true, "what is too large is for the tool's limits to say");
 }
 
-/// A call that asks who it is for, in its second round with the answer.
+/// A call of a tool that asks for a name. With `state` it is the second round and brings the
+/// answer.
 fn round(state: Option<&Value>) -> Ask {
     let form = json!({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]});
     let mut params = json!({"name": "ask", "arguments": {"rounds": [{"who": {"form": form}}]}, "_meta": modern_meta()});
@@ -124,7 +125,7 @@ fn events_pass_as_they_come_and_so_does_the_clients_leave() {
     }
     assert!(outcomes(&one, "slow").is_empty() && outcomes(&other, "slow").is_empty(), "it runs still");
     wire.stream().shutdown(Shutdown::Both).unwrap();
-    // The first of them was asked, as each nginx begins with the first.
+    // The first replica was asked, since each nginx begins with the first.
     assert_eq!(one.outcome("slow"), "cancelled");
 }
 
@@ -171,7 +172,7 @@ fn a_replica_is_replaced_and_no_request_is_lost() {
     let ask = &ask;
     let (answered, ended) = std::thread::scope(|scope| {
         let clients: Vec<_> = (0..4).map(|client| scope.spawn(move || ask(client))).collect();
-        // Whatever goes wrong here, the clients must end.
+        // The clients must end even if an assertion here fails.
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             old.begins("slow");
             nginx.goes_before(&addresses([&other]));

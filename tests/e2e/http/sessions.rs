@@ -1,4 +1,4 @@
-//! Legacy sessions: `initialize` gives an id that nobody can guess, requests share it, GET opens a
+//! Legacy sessions: `initialize` gives an id that cannot be guessed, requests share it, GET opens a
 //! stream, DELETE ends it.
 
 use std::collections::BTreeSet;
@@ -138,8 +138,8 @@ fn what_a_session_is_to_be_told_is_kept_until_its_stream_is_open() {
             assert!(Instant::now() < end, "{tool} is never listed");
         }
     }
-    // The last reload may still be telling: then its notification comes on the stream, or was kept
-    // with the first.
+    // The notification of the last reload may still be on its way: it comes on the stream, or was
+    // kept with the first.
     let mut stream = host.connect();
     stream.send(&Ask::bare("GET", "/mcp").with("accept", "text/event-stream").of_session(&session).bytes());
     assert_eq!(stream.head().status(), 200);

@@ -1,5 +1,5 @@
-//! One caller who takes all that it can of something: it is told so past its share, and others are
-//! served as if it were not there.
+//! One caller takes as much as it can of a resource. Past its share it is refused, and other
+//! callers are served as if it did not exist.
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -12,10 +12,10 @@ use toolcell_tests::loopback::{Algorithm, HttpServer, Issuer, SigningKey};
 use toolcell_tests::web::{Ask, Reply, WebHost, Wire};
 use toolcell_tests::{Command, Folder, PATIENCE, manifest_of};
 
-/// What a caller past its share is answered with.
+/// The status and the error code for a caller past its share.
 const SHARE: (u16, i64) = (429, -32603);
 
-/// A host whose callers show tokens, and those of two of them, as headers.
+/// A host whose callers have tokens, and header values with those of two callers.
 fn host(limits: &str) -> (WebHost, [String; 2]) {
     let manifest = format!("{}\n[http]\ntokens = \"tokens.jsonl\"\n{limits}\n", manifest_of(&["good"]));
     let folder = Folder::with_manifest(&manifest);
@@ -34,14 +34,14 @@ fn echo(bearer: &str) -> Ask {
     of(bearer, Ask::call("echo", json!({"text": "x"})))
 }
 
-/// A request whose body never comes whole, but for so much of it.
+/// A request whose body never comes whole. Only `bytes` of it are sent.
 fn slow(ask: &Ask, bytes: usize) -> Vec<u8> {
     let mut sent = ask.framed("content-length: 65536\r\n\r\n");
     sent.extend(vec![b' '; bytes]);
     sent
 }
 
-/// Asks until the answer is this one.
+/// Asks until the answer has this status.
 fn until(what: &str, ask: impl Fn() -> Reply, status: u16) -> Reply {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -53,8 +53,8 @@ fn until(what: &str, ask: impl Fn() -> Reply, status: u16) -> Reply {
     }
 }
 
-/// Holds requests whose bodies never come, until one is refused: how many the share has. Each is
-/// known to be held, as the server asks for the body of a request that has its place.
+/// Holds requests whose bodies never come, until one is refused. Returns the number held, which is
+/// the share. A request is known to be held once the server asks for its body.
 fn fill(held: &mut Vec<Wire>, connect: impl Fn() -> Wire, ask: &Ask) -> usize {
     let begun = ask.framed("expect: 100-continue\r\ncontent-length: 65536\r\n\r\n");
     for count in 0..10_000 {
@@ -69,7 +69,7 @@ fn fill(held: &mut Vec<Wire>, connect: impl Fn() -> Wire, ask: &Ask) -> usize {
     panic!("there is no share");
 }
 
-/// So many requests on one connection, each of whose bodies is one byte and never ends.
+/// Opens that many requests on one connection. Each body is one byte and never ends.
 fn open_bodies(host: &WebHost, ask: &Ask, count: u32) -> TcpStream {
     let mut stream = TcpStream::connect(host.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -89,7 +89,7 @@ fn one_caller_holds_its_share_of_requests_and_others_are_answered() {
     assert_eq!(host.ask(&echo(&bob)).status(), 200);
     let before = host.process().resident_bytes();
     let opened: Vec<_> = (0..42).map(|_| open_bodies(&host, &echo(&ann), 120)).collect();
-    // Five thousand on their way, in any order: what they leave of the share is filled up.
+    // Five thousand requests are on their way, in any order. This fills the rest of the share.
     let mut held = Vec::new();
     fill(&mut held, || host.connect(), &echo(&ann));
     let refused = host.ask(&echo(&ann));
@@ -125,7 +125,7 @@ fn one_caller_s_bodies_leave_room_for_those_of_others() {
     let text = "y".repeat(60_000);
     let large = |bearer: &str| of(bearer, Ask::call("echo", json!({"text": text})));
     assert_eq!(until("a second body", || host.ask(&large(&ann)), 429).error(), SHARE);
-    // A quarter is one body of the longest kind: others have three.
+    // A quarter is room for one body of the greatest length, so other callers have room for three.
     for _ in 0..3 {
         let reply = host.ask(&large(&bob));
         assert_eq!(reply.frame()["result"]["content"][0]["text"], text.as_str());
@@ -144,7 +144,7 @@ fn one_caller_s_streams_leave_room_for_those_of_others() {
     let get = |bearer: &str, session: &str| {
         of(bearer, Ask::bare("GET", "/mcp").with("accept", "text/event-stream")).of_session(session)
     };
-    // One of each era.
+    // One stream of each era.
     let mut modern = host.connect();
     modern.send(&of(&ann, Ask::listen(1)).bytes());
     assert_eq!(modern.head().status(), 200);
@@ -187,7 +187,8 @@ fn one_caller_s_sessions_end_its_own_and_nobody_else_s() {
     let alive = own.iter().filter(|session| ping(&ann, session).status() == 200).count();
     assert_eq!(alive, 3, "a quarter of twelve");
     assert_eq!(ping(&ann, own.last().unwrap()).status(), 200);
-    // Sessions that are in use make no room: the caller is told so, and others open theirs.
+    // Sessions in use cannot be dropped to make room. The caller is refused, and others can open
+    // theirs.
     let streams: Vec<Wire> = own[97..]
         .iter()
         .map(|session| {
@@ -209,7 +210,7 @@ fn one_caller_s_connections_leave_room_for_others() {
     let mut held = Vec::new();
     assert_eq!(fill(&mut held, || host.connect(), &echo(&ann)), 4, "half of eight");
     assert_eq!(host.ask(&echo(&ann)).error(), SHARE);
-    // Those that ask nothing make room, whoever they are.
+    // Connections without a request are dropped to make room, whichever caller they belong to.
     let _silent: Vec<Wire> = (0..20).map(|_| host.connect()).collect();
     for _ in 0..5 {
         assert_eq!(host.ask(&echo(&bob)).status(), 200);
@@ -218,7 +219,7 @@ fn one_caller_s_connections_leave_room_for_others() {
     until("the share is given back", || host.ask(&echo(&ann)), 200);
 }
 
-/// A connection from this address of the machine, which is not the one that everybody comes from.
+/// A connection from this address of the machine, which differs from that of all other clients.
 fn from(address: [u8; 4], to: SocketAddr) -> TcpStream {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddr::from((address, 0))).unwrap();

@@ -1,5 +1,5 @@
-//! TLS: HTTP/1.1 and HTTP/2 by what the client offers, handshakes that are slow or none, and
-//! another certificate without a restart. And Unix sockets.
+//! TLS: HTTP/1.1 and HTTP/2 as the client offers, handshakes that are slow or missing, and a new
+//! certificate without a restart. Also Unix sockets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use toolcell_tests::loopback::{Authority, TlsWire};
 use toolcell_tests::web::{Ask, WebHost, Wire};
 use toolcell_tests::{Folder, manifest_of};
 
-/// Where the host has its certificate and key, in its folder.
+/// The path of the host's certificate and key in its folder.
 const CERTIFICATE: &str = "tls/certificate.pem";
 const KEY: &str = "tls/key.pem";
 
@@ -26,7 +26,7 @@ fn serving(authority: &Authority, settings: &str) -> WebHost {
     WebHost::in_folder(folder, &["--http", "127.0.0.1:0"])
 }
 
-/// Puts a new certificate of this authority there.
+/// Replaces the host's certificate with a new one of this authority.
 fn show(folder: &Folder, authority: &Authority) {
     let identity = authority.identity(&["localhost"]);
     folder.write(KEY, identity.key_pem());
@@ -37,7 +37,7 @@ fn echo(text: &str) -> Ask {
     Ask::call("echo", json!({"text": text}))
 }
 
-/// A connection over TLS, in one of these versions, offering these protocols.
+/// A connection over TLS, with these versions and these protocols offered.
 fn connect(
     host: &WebHost,
     authority: &Authority,
@@ -49,7 +49,7 @@ fn connect(
     authority.connect("localhost", stream, versions, protocols)
 }
 
-/// Whether a new connection trusts the certificate that is shown.
+/// True if a new connection trusts the host's certificate.
 fn is_trusted(host: &WebHost, authority: &Authority) -> bool {
     connect(host, authority, &[&TLS13], &[]).is_ok()
 }
@@ -210,7 +210,8 @@ fn who_does_not_shake_hands_is_let_go() {
     let mut hello = hello(&authority);
     let whole = hello.clone();
     hello.truncate(40);
-    // Record layer, version 3.3, and an alert: fatal, unexpected message or what is wrong.
+    // The start of an alert: record layer, version 3.3, fatal. The last byte says unexpected
+    // message, or the exact error.
     for (what, bytes, alert) in [
         ("nothing", vec![], None),
         ("half a greeting", hello, None),
@@ -239,7 +240,7 @@ fn who_does_not_shake_hands_is_let_go() {
     }
 }
 
-/// The first thing that a client says.
+/// The first message of a client.
 fn hello(authority: &Authority) -> Vec<u8> {
     let (client, server) = UnixStream::pair().unwrap();
     server.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();

@@ -1,5 +1,4 @@
-//! Callers with tokens: only they get in, each is told from the others, and a token that is revoked
-//! is none.
+//! Callers with tokens: only they are let in, each is told apart, and a revoked token is invalid.
 
 use serde_json::json;
 use toolcell_tests::web::{Ask, WebHost};

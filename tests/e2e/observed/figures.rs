@@ -1,5 +1,5 @@
-//! The metrics: exact counts after calls of every kind, what a reload changes, who may read them,
-//! and that hostile readers take nothing from calls.
+//! The metrics: exact counts after calls of every kind, the effect of a reload, and who may read
+//! them. Hostile readers do not slow calls down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ fn serving(fixtures: &[&str], tables: &str) -> TestHost {
     TestHost::with_options(folder, &METRICS)
 }
 
-/// Calls of each tool by outcome, where there was any.
+/// Calls of each tool by outcome, without zeros.
 fn calls(figures: &Figures) -> BTreeMap<String, u64> {
     figures.counted("toolcell_calls_total", &["tool", "outcome"])
 }
@@ -274,7 +274,7 @@ fn readers_that_never_finish_take_nothing_from_calls_and_little_from_other_reade
         host.figures().get("toolcell_calls_total", &[("tool", "echo"), ("component", "good"), ("outcome", "ok")]),
         1.0
     );
-    // Each is told that it was too slow, and closed.
+    // Each gets the answer that it was too slow, and is closed.
     for wire in &mut slow {
         let closed = std::io::Read::read_to_end(wire.stream(), &mut Vec::new());
         assert!(closed.is_ok() || closed.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));

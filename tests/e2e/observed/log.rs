@@ -1,4 +1,4 @@
-//! The operator's log: JSON lines that parse and name their call, and a level that changes while
+//! The operator's log: JSON lines that parse and name their call, and a level that can change while
 //! the host serves.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn serving(fixtures: &[&str], options: &[&str]) -> TestHost {
     TestHost::recording_with(Folder::with_manifest(&manifest_of(fixtures)), options)
 }
 
-/// The lines of a log in JSON, each of which has to be an object.
+/// The lines of a log in JSON. Each must be an object.
 fn lines(said: &str) -> Vec<Value> {
     let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     let lines: Vec<Value> = said.lines().map(read).collect();

@@ -1,5 +1,5 @@
-//! Traces of calls: what a collector on loopback gets, whose trace it is, and that calls go on
-//! whatever the collector does.
+//! Traces of calls: the spans that a collector on loopback gets, and the trace they belong to.
+//! Calls go on whatever the collector does.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -310,7 +310,8 @@ fn a_collector_that_is_away_or_silent_or_refuses_delays_nothing() {
     for (what, endpoint) in [("away", away), ("silent", silent.url()), ("refuses", refuses.url())] {
         let mut host = serving(&["good"], &endpoint, "");
         let began = Instant::now();
-        // More spans than may wait, so that the silent one makes the host drop some.
+        // More spans than may wait, so that the collector that does not answer makes the host drop
+        // some.
         for _ in 0..1_500 {
             assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
         }

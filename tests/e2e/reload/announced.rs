@@ -1,17 +1,18 @@
-//! Who hears of another list, how often, and of what nobody hears: both eras on the raw wire.
+//! Announcements of a changed list: who gets them, how often, and the changes that are not
+//! announced. Both eras, on the raw wire.
 
 use serde_json::{Value, json};
 use toolcell_tests::{LEGACY_REVISIONS, LIST_CHANGED, Saving, TestHost};
 
 use super::{TOOL, folder, manifest, names, serving, subscribe, version};
 
-/// The notification as the subscription of this id gets it.
+/// The notification for the subscription with this id.
 fn for_subscription(id: &Value) -> Value {
     let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
     json!({"jsonrpc": "2.0", "method": LIST_CHANGED, "params": params})
 }
 
-/// The list and the code are those of `versioned_c` and no longer those of `versioned_a`.
+/// Asserts that the list and the code are those of `versioned_c`, no longer those of `versioned_a`.
 fn serves_the_other_list(host: &mut TestHost) {
     assert_eq!(host.call("extra", json!({})).text(), "c", "the first call after the notification meets the new code");
     assert_eq!(version(host), "c");
@@ -52,7 +53,8 @@ fn a_modern_client_hears_of_it_once_for_each_subscription_and_with_its_id() {
 #[test]
 fn a_modern_client_without_a_subscription_hears_nothing_and_meets_the_new_code() {
     let mut host = serving("versioned_a", "");
-    // Neither who subscribed to something else, nor who ended the subscription.
+    // A client that subscribed to something else, and one that ended its subscription, hear nothing
+    // either.
     host.start("subscriptions/listen", json!({"notifications": {"promptsListChanged": true}}));
     let ended = subscribe(&mut host);
     host.cancel(&ended);
@@ -102,7 +104,7 @@ fn a_burst_of_saves_is_one_swap_and_one_notification() {
     host.initialize("2025-11-25");
     assert_eq!(version(&mut host), "a");
     host.is_done_with_its_start();
-    // The whole burst happens between two looks of the host.
+    // The whole burst happens between two checks of the host.
     host.pause();
     for round in 0..40 {
         let fixture = ["versioned_b", "versioned_a", "versioned_c"][round % 3];

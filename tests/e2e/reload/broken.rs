@@ -1,5 +1,5 @@
-//! What is broken changes nothing: the old version serves, clients hear nothing, the operator hears
-//! what is wrong and where, and mending the file is enough.
+//! A broken change has no effect: the old version serves and clients hear nothing. The operator is
+//! told the problem and its place, and repairing the file is enough.
 
 use std::io::Write;
 
@@ -8,15 +8,15 @@ use toolcell_tests::{Command, LIST_CHANGED, Readings, Saving, TestHost, fixture_
 
 use super::{GATE, TOOL, manifest, serving, version};
 
-/// One way to break what is served.
+/// One way to break a served file.
 struct Break {
     what: &'static str,
-    /// Breaks it, in the folder of this host.
+    /// Breaks a file in the folder of this host.
     broken: fn(&TestHost),
-    /// What is said of it.
+    /// Words of the reported problem.
     says: &'static [&'static str],
-    /// The line and column of the manifest that are pointed at, and how many characters are
-    /// underlined.
+    /// The line and column of the manifest that the problem points at, and the number of underlined
+    /// characters.
     at: (u64, u64, usize),
 }
 
@@ -28,7 +28,7 @@ fn save_manifest(host: &TestHost, text: &str) {
     host.folder().save(Saving::RenamedOver, "toolcell.toml", text);
 }
 
-/// The value of `source`.
+/// The place of the value of `source`.
 const SOURCE: (u64, u64, usize) = (4, 10, 22);
 
 const BREAKS: [Break; 10] = [
@@ -96,7 +96,7 @@ const BREAKS: [Break; 10] = [
     },
 ];
 
-/// What is wrong points at this place, for scripts and as it is drawn.
+/// Asserts that the problem points at this place, in JSON and in the drawing.
 fn points_at(status: &Value, (line, column, width): (u64, u64, usize)) {
     let failed = &status["failed"];
     let problem = failed["problems"].as_array().unwrap().iter().find(|problem| problem["severity"] == "error").unwrap();
@@ -139,7 +139,7 @@ fn whatever_is_broken_the_old_version_serves_and_the_operator_hears_why() {
     }
 }
 
-/// Mending the file is all that it takes.
+/// Repairs the file, which must be enough.
 fn mended(host: &mut TestHost, what: &str) {
     save_component(host, &fixture_bytes("versioned_c"));
     save_manifest(host, &manifest(""));
@@ -222,7 +222,7 @@ fn a_file_that_goes_on_being_written_is_reported_as_such_after_a_while() {
     let path = host.folder().path().join(TOOL);
     std::fs::write(&path, b"half").unwrap();
     let readings = Readings::of(&path);
-    // Written to each time that the host has read it, until it gives up on it.
+    // The file is written to each time the host has read it, until the host gives up.
     while !host.said().contains("not reloaded: ") {
         std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b".").unwrap();
         readings.wait();

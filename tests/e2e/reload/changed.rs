@@ -1,5 +1,5 @@
-//! What a change may be: components, limits, grants, prefixes; what waits for a restart, and what
-//! is taken over as it is.
+//! The kinds of changes: components, limits, grants, prefixes; settings that wait for a restart,
+//! and components that are kept as they are.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, LIST_CHANGED, Readings, Saving, TestHost, fixture_bytes};
@@ -11,7 +11,7 @@ fn save_manifest(host: &TestHost, lines: &str) {
     host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest(lines));
 }
 
-/// The components that were loaded for this generation, as the audit has it.
+/// The components that were loaded for this generation, as the audit records them.
 fn loaded(host: &TestHost, generation: u64) -> Vec<String> {
     let of_generation = |record: &&Value| record["event"] == "component.loaded" && record["generation"] == generation;
     host.audit().iter().filter(of_generation).map(|record| record["name"].as_str().unwrap().to_owned()).collect()
@@ -29,7 +29,7 @@ fn a_component_that_is_added_is_served_and_one_that_is_removed_is_not() {
     assert_eq!(host.call("more_extra", json!({})).text(), "c");
     host.will_say("generation 2: more: added; tools added: more_version, more_extra; clients are told of the new list");
     assert_eq!(loaded(&host, 2), ["more"], "the other one is taken over as it is");
-    // A component that was added is watched like any.
+    // An added component is watched like any other.
     host.folder().save_fixture(Saving::RenamedOver, "components/more.wasm", "versioned_b");
     host.next_of(LIST_CHANGED);
     assert_eq!(host.call("more_version", json!({})).text(), "b");
@@ -156,7 +156,7 @@ fn who_asks_for_a_reload_has_what_components_may_reach_looked_at_anew() {
     host.initialize("2025-11-25");
     host.folder().write("gate/open", "one");
     assert_eq!(host.call("linger", json!({})).text(), "a one");
-    // The mounted folder is another one, and the manifest says the same as before.
+    // The mount's path leads to another folder, though the manifest is unchanged.
     let path = |relative| host.folder().path().join(relative);
     std::fs::rename(path("gate"), path("gate.old")).unwrap();
     host.folder().write("gate/open", "another");

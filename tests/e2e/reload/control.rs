@@ -1,4 +1,5 @@
-//! The control socket: what a process says of itself, to whom, and what it does not take.
+//! The control socket: the facts a process gives about itself, who may ask, and the requests it
+//! refuses.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +11,7 @@ use toolcell_tests::{Command, LIST_CHANGED, Saving, TestHost};
 
 use super::{GATE, TOOL, folder, serving, version};
 
-/// The socket of this host, which has the only one.
+/// The only control socket of this host.
 fn socket_of(host: &TestHost) -> PathBuf {
     let entries = std::fs::read_dir(host.folder().runtime().join("toolcell")).unwrap();
     match entries.map(|entry| entry.unwrap().path()).collect::<Vec<_>>().as_slice() {
@@ -19,7 +20,7 @@ fn socket_of(host: &TestHost) -> PathBuf {
     }
 }
 
-/// What comes back for these bytes, up to the end.
+/// Sends these bytes and returns the whole answer.
 fn answer_to(host: &TestHost, bytes: &[u8]) -> String {
     let mut stream = UnixStream::connect(socket_of(host)).unwrap();
     stream.set_read_timeout(Some(toolcell_tests::PATIENCE)).unwrap();
@@ -122,8 +123,8 @@ fn a_folder_that_others_can_enter_holds_no_socket_and_serving_goes_on() {
 
 #[test]
 fn a_second_user_is_not_answered_even_where_the_way_is_open() {
-    // Only root can be somebody else; for everybody else the folder's mode, which is tested above,
-    // is the whole of it.
+    // Only root can act as another user. For any other user the folder's mode, tested above,
+    // decides.
     let mut host = serving("versioned_a", "");
     assert_eq!(version(&mut host), "a");
     let socket = socket_of(&host);
@@ -163,7 +164,7 @@ fn what_is_no_request_is_answered_so_or_not_at_all_and_serving_goes_on() {
         let text = answer_to(&host, bytes);
         assert!(text.contains(answer), "{text}");
     }
-    // Many who say nothing keep nobody else from being answered.
+    // Many silent connections do not delay the answer to another.
     let silent: Vec<UnixStream> = (0..4).map(|_| UnixStream::connect(socket_of(&host)).unwrap()).collect();
     assert_eq!(host.status()["generation"], 1);
     drop(silent);

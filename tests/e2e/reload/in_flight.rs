@@ -1,12 +1,12 @@
-//! Calls that run while the catalog is replaced: they end as they began, unless a right of theirs
-//! was taken away.
+//! Calls that run while the catalog is replaced: they end as they began, unless a permission of
+//! theirs was taken away.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Answer, LIST_CHANGED, Saving, TestHost, fixture_bytes};
 
 use super::{GATE, TOOL, manifest, serving, version};
 
-/// Starts a call that waits for its gate, and gives its id once its code runs.
+/// Starts a call that waits for its gate. Returns its id once its code runs.
 fn linger(host: &mut TestHost) -> Value {
     let meta = json!({"progressToken": "lingers"});
     let id = host.start("tools/call", json!({"name": "linger", "arguments": {}, "_meta": meta}));
@@ -14,7 +14,7 @@ fn linger(host: &mut TestHost) -> Value {
     id
 }
 
-/// Opens the gate, and gives what the call comes back with.
+/// Opens the gate and returns the answer of the call.
 fn let_go(host: &mut TestHost, id: &Value) -> Answer {
     host.folder().save(Saving::RenamedOver, "gate/open", "open");
     host.answer_to(id)

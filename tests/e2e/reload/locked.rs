@@ -1,15 +1,15 @@
-//! The lock file: what is pinned, what differs from it in words, and that nothing else is served in
-//! its name.
+//! The lock file: what it pins, how a difference is explained, and the rule that nothing else is
+//! served in its name.
 
 use serde_json::{Value, json};
 use toolcell_tests::{Command, Folder, LIST_CHANGED, Saving, TestHost};
 
 use super::{GATE, TOOL, folder, manifest, names, version};
 
-/// The lock, in a folder.
+/// The path of the lock in a folder.
 const LOCK: &str = "toolcell.lock";
 
-/// A folder whose component is pinned as it is.
+/// A folder whose component is pinned in its present version.
 fn pinned(fixture: &str, lines: &str) -> Folder {
     let folder = folder(fixture, lines);
     let written = Command::in_folder(&folder, &["lock"]).run();
@@ -17,12 +17,12 @@ fn pinned(fixture: &str, lines: &str) -> Folder {
     folder
 }
 
-/// How large the component is.
+/// The size of the component in bytes.
 fn size_bytes(folder: &Folder) -> u64 {
     std::fs::metadata(folder.path().join(TOOL)).unwrap().len()
 }
 
-/// A host that serves only what is pinned, and records.
+/// A host that serves only pinned components, and records.
 fn locked(folder: Folder) -> TestHost {
     TestHost::recording_with(folder, &["--locked"])
 }
@@ -31,7 +31,7 @@ fn save_manifest(folder: &Folder, lines: &str) {
     folder.save(Saving::RenamedOver, "toolcell.toml", manifest(lines));
 }
 
-/// What `toolcell diff` prints; it must find a difference.
+/// The output of `toolcell diff`, which must find a difference.
 fn diff(folder: &Folder) -> String {
     let differs = Command::in_folder(folder, &["diff"]).run();
     assert_eq!(differs.code(), 1, "{differs:?}");
@@ -107,7 +107,7 @@ fn a_difference_is_said_in_words() {
             .collect();
         assert!(said.iter().all(|line| text.contains(line)), "the same for scripts: {json:#}");
         assert_eq!((&json["differs"], &json["components"][0]["component"]), (&json!(true), &json!("tool")));
-        // Once the change was read, it is pinned.
+        // The change has been read, and is pinned now.
         let pinned_now = Command::in_folder(&folder, &["lock"]).run();
         assert!(pinned_now.succeeded().starts_with(&text), "what is pinned is shown once more: {pinned_now:?}");
         assert_eq!(Command::in_folder(&folder, &["diff"]).run().code(), 0);
@@ -154,8 +154,8 @@ fn without_a_lock_it_is_said_once_that_nothing_is_pinned_and_with_another_that_i
     host.will_say("pins it: tool; `toolcell diff` says how, --locked would refuse");
 }
 
-/// What a locked host does with other code: the old version serves, and everybody who should know
-/// does.
+/// Asserts that a locked host quarantines other code: the old version serves, and the log, the
+/// status and the audit say so.
 fn is_quarantined(host: &mut TestHost) -> Value {
     host.will_say("quarantined: tool is not as the lock has it, and serves as it was");
     let status = host.status_when("quarantined", |status| status["quarantined"][0]["component"] == "tool");
@@ -216,7 +216,7 @@ fn what_is_approved_is_what_was_quarantined_and_not_what_came_since() {
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
     let _ = host.reload();
     let seen = is_quarantined(&mut host)["quarantined"][0]["digest"].clone();
-    // While a person reads what differs, the file changes once more.
+    // While a person reads the difference, the file changes once more.
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
     let _ = Command::in_folder(host.folder(), &["approve", "tool"]).run();
     assert!(host.folder().read(LOCK).contains(seen.as_str().unwrap()), "what was seen is pinned");
@@ -231,8 +231,8 @@ fn bytes_that_were_seen_are_approved_and_no_others() {
     assert_eq!(version(&mut host), "a");
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
     let seen = is_quarantined(&mut host)["quarantined"][0]["digest"].as_str().unwrap().to_owned();
-    // While a person reads what differs, the file changes once more, and that is quarantined in
-    // turn.
+    // While a person reads the difference, the file changes once more, and the new bytes are
+    // quarantined in turn.
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
     let held = host.status_when("the other one held", |status| status["quarantined"][0]["digest"] != seen.as_str());
     let pinned = host.folder().read(LOCK);
@@ -246,7 +246,7 @@ fn bytes_that_were_seen_are_approved_and_no_others() {
     let digest = held["quarantined"][0]["digest"].as_str().unwrap();
     assert_eq!(Command::in_folder(host.folder(), &["approve", "tool", "--digest", digest]).run().code(), 0);
     assert_eq!(version(&mut host), "c");
-    // The same where no process serves.
+    // The commands work without a serving process too.
     let folder = host.ends_leaving_its_folder();
     folder.save_fixture(Saving::RenamedOver, TOOL, "versioned_a");
     assert!(
@@ -322,7 +322,8 @@ fn a_component_that_is_new_is_not_served_before_it_is_approved_and_one_that_is_g
     save_manifest(host.folder(), more);
     host.will_say("quarantined: more is not as the lock has it");
     assert_eq!(names(&mut host), ["version", "linger"]);
-    // What is not concerned is replaced all the same: a limit is no part of the lock.
+    // Changes that the lock does not cover take effect nonetheless: limits are not part of the
+    // lock.
     save_manifest(host.folder(), &format!("[components.tool.limits]\narguments = \"16B\"\n{more}"));
     host.serves_generation(2);
     assert!(host.call("version", json!({"say": "more than sixteen bytes"})).is_error());
@@ -343,7 +344,7 @@ fn a_lock_that_is_written_elsewhere_is_taken_up_and_one_that_is_damaged_or_gone_
     assert_eq!(version(&mut host), "a");
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_b");
     is_quarantined(&mut host);
-    // As after a `git pull` that brings the lock.
+    // This acts like a `git pull` that brings a new lock.
     let _ = Command::in_folder(host.folder(), &["lock"]).run();
     host.serves_generation(2);
     assert_eq!(version(&mut host), "b");

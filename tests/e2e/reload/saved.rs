@@ -1,4 +1,5 @@
-//! Every way of saving a file is seen, with every way of watching, and none shows anybody an error.
+//! Every way of saving a file is noticed, with every way of watching, and none causes an error that
+//! anybody sees.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -8,7 +9,7 @@ use toolcell_tests::{Folder, LIST_CHANGED, Readings, Saving, TestHost, fixture_b
 
 use super::{TOOL, folder, manifest, names, version};
 
-/// Nothing went wrong that anybody could have seen: not in the log, the status or the audit.
+/// Asserts that no error is visible: neither in the log nor in the status or the audit.
 fn nobody_saw_an_error(host: &TestHost) {
     let (status, said) = (host.status(), host.said());
     assert_eq!((&status["failed"], &status["reloads"]["refused"]), (&Value::Null, &json!(0)), "{status:#}");
@@ -16,12 +17,12 @@ fn nobody_saw_an_error(host: &TestHost) {
     assert!(host.audit().iter().all(|record| record["event"] != "catalog.refused"));
 }
 
-/// The file of the component that is saved in the way of this number.
+/// The component's file for the way of saving with this number.
 fn file_of(way: usize) -> String {
     format!("components/way{way}.wasm")
 }
 
-/// A component for each way of saving, all at their first version.
+/// A folder with a component for each way of saving, all at their first version.
 fn folder_of_ways() -> Folder {
     let component = |way| format!("[components.way{way}]\nsource = \"{}\"\nprefix = \"way{way}_\"\n", file_of(way));
     let components: String = (0..Saving::ALL.len()).map(component).collect();
@@ -30,7 +31,7 @@ fn folder_of_ways() -> Folder {
     folder
 }
 
-/// Which version answers for each way.
+/// The version that answers, for each way of saving.
 fn versions(host: &mut TestHost) -> Vec<String> {
     let version = |way| host.call(&format!("way{way}_version"), json!({})).text().to_owned();
     (0..Saving::ALL.len()).map(version).collect()
@@ -75,10 +76,12 @@ fn each_way_of_saving_the_manifest_is_seen_and_seen_again() {
 fn a_file_that_is_kept_open_is_not_looked_at_before_it_is_closed() {
     let mut host = TestHost::recording_with(folder("versioned_a", ""), &["--watch", "native"]);
     assert_eq!(version(&mut host), "a");
-    // Once a change was seen and its debounce is over, no look at what came before is ahead.
+    // The debounce of the earlier change is over, so no check of it is still to come.
     assert_eq!(host.reload(), json!({"outcome": "unchanged"}));
     host.folder().save(Saving::RenamedOver, "toolcell.toml", manifest("[components.tool.env]\nUNITS = \"metric\"\n"));
     host.serves_generation(2);
+    // Late events of that save are looked at before the next one begins.
+    assert_eq!(host.reload(), json!({"outcome": "unchanged"}));
     let path = host.folder().path().join(TOOL);
     let next = fixture_bytes("versioned_b");
     let (first, rest) = next.split_at(next.len() / 2);
@@ -108,8 +111,8 @@ fn a_file_that_grows_piece_by_piece_is_looked_at_until_it_is_whole() {
         let readings = Readings::of(&path);
         for piece in next.chunks(next.len().div_ceil(4)) {
             OpenOptions::new().append(true).open(&path).unwrap().write_all(piece).unwrap();
-            // It was half a file each time that the host read it, and is more of one before it
-            // looks again.
+            // Each time the host read it, the file was incomplete. It grows before the host reads
+            // it again.
             readings.wait();
             assert!(["a", "b"].contains(&version(&mut host).as_str()));
         }
@@ -119,8 +122,8 @@ fn a_file_that_grows_piece_by_piece_is_looked_at_until_it_is_whole() {
     }
 }
 
-/// Writes one version as Kubernetes lays out a config map: files in a folder of their own, which
-/// `..data` leads to.
+/// Writes one version in the layout of a config map of Kubernetes: files in a folder of their own,
+/// which the link `..data` leads to.
 fn put_config_map(folder: &Folder, number: u64, fixture: &str) {
     folder.write(&format!("..2026_{number}/tool.wasm"), fixture_bytes(fixture));
     folder.write(&format!("..2026_{number}/toolcell.toml"), manifest(&format!("prefix = \"v{number}_\"\n")));
@@ -164,7 +167,7 @@ fn a_folder_that_is_put_in_place_of_another_is_seen() {
     std::fs::rename(&next, &served).unwrap();
     host.serves_generation(2);
     assert_eq!(version(&mut host), "b");
-    // And the new folder is the one that is watched from then on.
+    // From now on the new folder is watched.
     host.folder().save_fixture(Saving::RenamedOver, TOOL, "versioned_c");
     host.serves_generation(3);
     assert_eq!(version(&mut host), "c");

@@ -1,6 +1,5 @@
-//! Files that keep whoever opens or reads them waiting without end: the reload fails in time, says
-//! which file it is, and is not the last one. A right that is taken away afterwards is gone at
-//! once.
+//! Files that block whatever opens or reads them. The reload fails in time, names the file, and
+//! later reloads still work. A permission that is taken away afterwards is gone at once.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -10,15 +9,15 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolcell_tests::{Command, Finished, Folder, TestHost, manifest_of};
 
-/// The most that a reload may take which a file keeps waiting: several times what one may be
-/// silent, on a busy machine.
+/// Longest time of a reload that a file blocks: several times the limit on one file's silence,
+/// since the machine may be busy.
 const FAILS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Ends with this where the user may not mount.
+/// Exit code of the script if the user may not mount.
 const MAY_NOT: i32 = 77;
 
-/// A mount of one file, `file`, that hangs when it is told to. Ended, and whatever waits for it,
-/// when dropped: dropped before the host is, whose process cannot end while one of its threads
+/// A mount of one file, `file`, that hangs on request. Dropping this ends the mount and everything
+/// that waits for it. Drop it before the host: a host's process cannot end while one of its threads
 /// waits.
 struct Mount {
     child: Child,
@@ -26,8 +25,8 @@ struct Mount {
 }
 
 impl Mount {
-    /// A mount in this folder, of what this file holds; nothing where this user may not mount,
-    /// which is said.
+    /// Mounts a copy of this file in this folder. If this user may not mount, says so on stderr and
+    /// returns `None`.
     fn of(folder: &Path, file: &Path) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("harness/hung_mount.py");
@@ -69,7 +68,7 @@ fn reload(folder: &Folder) -> Finished {
     finished
 }
 
-/// The manifest of the fixture `good`, with one component more where there is a source for it.
+/// The manifest of the fixture `good`, with a further component if `source` is not empty.
 fn manifest(source: &str) -> String {
     let good = manifest_of(&["good"]);
     if source.is_empty() {
@@ -84,7 +83,7 @@ fn has_other(host: &mut TestHost) -> bool {
     host.list().iter().any(|tool| tool["name"].as_str().is_some_and(|name| name.starts_with("other_")))
 }
 
-/// Shows that the host reloads: the tools of the other component come and go.
+/// Asserts that the host still reloads: it drops the tools of the other component.
 fn still_reloads(host: &mut TestHost) {
     host.folder().write("toolcell.toml", manifest(""));
     let reloaded = reload(host.folder());
@@ -97,7 +96,7 @@ fn still_reloads(host: &mut TestHost) {
 fn a_file_of_the_kernel_that_has_nothing_to_say_ends_no_reloading() {
     let mut host = TestHost::serving(&["good"]);
     assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x");
-    // Where this user may not read it, that is what is said.
+    // A user who may not read the file is told that instead.
     host.folder().link("kmsg", "/proc/kmsg");
     host.folder().write("toolcell.toml", manifest("kmsg"));
     for _ in 0..3 {
@@ -128,7 +127,7 @@ fn pipes_in_the_place_of_any_file_that_is_read_end_no_reloading() {
         assert_eq!(refused.code(), 1, "{what}: {refused:?}");
         assert!(refused.stderr.contains("not a regular file"), "{what}: {}", refused.stderr);
     }
-    // The manifest itself as well.
+    // The manifest itself may be such a file as well.
     let manifest = host.folder().path().join("toolcell.toml");
     std::fs::remove_file(&manifest).unwrap();
     std::fs::rename(&fifo, &manifest).unwrap();
@@ -151,7 +150,8 @@ fn a_mount_that_hangs_is_given_up_and_a_right_is_taken_away_all_the_same() {
         assert!(has_other(&mut host), "{order}");
 
         mount.order(order);
-        // Told each time, and soon the second time: nobody waits for it again.
+        // Both times it is reported; the second time soon, since the host does not wait for the
+        // file again.
         for _ in 0..2 {
             let refused = reload(host.folder());
             assert_eq!(refused.code(), 1, "{order}: {refused:?}");
@@ -160,8 +160,7 @@ fn a_mount_that_hangs_is_given_up_and_a_right_is_taken_away_all_the_same() {
         assert_eq!(host.call("echo", json!({"text": "x"})).text(), "x", "{order}: calls go on");
         assert_eq!(host.call("other_echo", json!({"text": "y"})).text(), "y", "{order}: with what is served");
 
-        // The component that hangs is let go of, and a right with it: saving the manifest is
-        // enough.
+        // Saving the manifest is enough to drop the component that hangs, and a permission with it.
         let begun = Instant::now();
         host.folder().write("toolcell.toml", manifest(""));
         while has_other(&mut host) {

@@ -1,6 +1,6 @@
-//! A tool's definition on the first line of the input, arguments or structured results on each
-//! further one: what compiles is listed as valid JSON in every revision, and what is checked is
-//! answered within its bounds.
+//! A tool's definition on the first line of the input, and arguments or structured results on each
+//! further line. A definition that compiles is listed as valid JSON in every revision. A checked
+//! value is answered within its bounds.
 #![no_main]
 
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use toolcell_mcp::{CallResult, DefinitionBounds, Patience, Tool, ToolDefinition,
 /// Values of one input at most.
 const VALUES_MAX: usize = 8;
 
-/// More than any refusal says, in bytes: it lists few of many problems, and cuts what it quotes.
+/// An upper bound of any refusal's text, in bytes. A refusal lists only some of many problems and
+/// cuts its quotes.
 const REFUSAL_BYTES_MAX: usize = 64 * 1024;
 
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -38,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
     is_listed(tool);
 });
 
-/// The definition that this object gives. What it leaves out is plain.
+/// The definition that this object gives, with plain defaults for absent members.
 fn definition(mut said: Map<String, Value>) -> ToolDefinition {
     let text = |value: Option<Value>| value.and_then(|value| value.as_str().map(str::to_owned));
     let input = said.remove("inputSchema").unwrap_or_else(|| json!({"type": "object"}));
@@ -74,7 +75,7 @@ fn is_answered(tool: &Tool, value: &RawValue) {
     assert!(finished.is_error || finished.structured.is_some(), "a structured result is lost");
 }
 
-/// Every revision lists it, as JSON.
+/// Asserts that every revision lists it as JSON.
 fn is_listed(tool: Tool) {
     let list = ToolList::new(1, vec![Arc::new(tool)]).expect("one tool has one name");
     let server = server(list);

@@ -1,5 +1,5 @@
-//! Frames of any kind through one connection: each is answered as often as it must be, under its
-//! own id, in valid JSON, and nothing is open at the end.
+//! Frames of any kind through one connection. Each is answered exactly as often as it must be,
+//! under its own id, in valid JSON. Nothing is open at the end.
 #![no_main]
 
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use toolcell_mcp::Server;
 /// Frames of one input at most.
 const FRAMES_MAX: usize = 64;
 
-/// Nesting that serde_json reads for certain, counted in opening brackets.
+/// Opening brackets that serde_json reads for certain.
 const BRACKETS_MAX: usize = 100;
 
 static SERVER: LazyLock<Arc<Server<MemoryHost>>> =
@@ -29,9 +29,10 @@ fuzz_target!(|data: &[u8]| {
 
 struct Conversation {
     client: Client,
-    /// Ids, as JSON, of requests that are not answered yet, and whether they must be.
+    /// Ids, as JSON, of requests without an answer so far. The value is true if an answer must
+    /// come.
     owed: HashMap<String, bool>,
-    /// A batch came: its entries are open under ids that nobody counts.
+    /// True after a batch, whose entries are open under ids that this does not count.
     batched: bool,
 }
 
@@ -50,7 +51,8 @@ impl Conversation {
         for answer in &answers {
             let reply = read(answer);
             let Some(id) = reply.get("id") else { continue };
-            // A second request under an open id is answered; the first one is still owed its own.
+            // A second request with an open id is answered, and the first one still gets its own
+            // answer.
             let is_own = !is_answered && own.as_ref() == Some(id);
             let known = is_own || id.is_null() || self.owed.remove(&id.to_string()).is_some();
             assert!(known || self.batched, "a reply to nobody: {reply}");
@@ -68,8 +70,8 @@ impl Conversation {
         }
     }
 
-    /// What is cancelled need not be answered. It still may be: what looks like a notification here
-    /// may be none.
+    /// Records a cancellation: the answer may then be missing. It may still come, since a frame
+    /// that looks like a notification here may not be one.
     fn note(&mut self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
             let id = echoed(&message["params"]["requestId"]).to_string();
@@ -88,7 +90,8 @@ impl Conversation {
     }
 }
 
-/// What serde_json does not read is answered by one error that has no id, if it is there at all.
+/// Asserts that a frame that serde_json cannot read is answered by one error without an id. Blank
+/// and deeply nested frames are left out.
 fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     let is_blank = frame.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
     let brackets = frame.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
@@ -101,13 +104,13 @@ fn is_refused(frame: &[u8], answers: &[Vec<u8>]) {
     assert!(reply["id"].is_null() && matches!(code, Some(-32_700 | -32_600)), "not refused: {reply}");
 }
 
-/// The id that a reply to this message has.
+/// The id that a reply to this message carries.
 fn id_of(message: &Value) -> Option<Value> {
     message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64() || id.is_f64()).map(echoed)
 }
 
-/// `-0` is the integer 0 and is echoed as such; serde_json reads a float, which it prints with
-/// another text.
+/// The id as the server echoes it: `-0` is the integer 0. serde_json reads it as a float, which it
+/// prints in another form.
 fn echoed(id: &Value) -> Value {
     if id.as_f64() == Some(0.0) { Value::from(0) } else { id.clone() }
 }

@@ -1,5 +1,5 @@
-//! Bytes through the stdio transport, cut into reads wherever the input says: what comes out is
-//! what the same lines get from a connection without a transport, byte for byte. To be run with
+//! Bytes through the stdio transport, cut into reads where the input says. The output must equal,
+//! byte for byte, the answers of a connection without a transport to those lines. Run it with
 //! SIGPIPE ignored, as every Rust program is.
 #![no_main]
 
@@ -15,10 +15,10 @@ use toolcell_fuzz::{AtOnce, Frames, MemoryHost, server, tools};
 use toolcell_mcp::stdio::{End, Shutdown, StdioOptions, serve};
 use toolcell_mcp::{Outbox, Server};
 
-/// Reads that one input is cut into at most: what a pipe keeps apart.
+/// Reads of one input at most, the number of packets that a pipe keeps apart.
 const READS_MAX: usize = 16;
 
-/// Bytes of one read at most: what a pipe keeps together.
+/// Bytes of one read at most, which a pipe keeps together.
 const READ_BYTES_MAX: usize = 4_096;
 
 static SERVER: LazyLock<Arc<Server<MemoryHost>>> = LazyLock::new(|| server(tools(&["echo", "structured"])));
@@ -35,9 +35,9 @@ fuzz_target!(|data: &[u8]| {
     assert!(got == wanted, "came:   {}\nwanted: {}", String::from_utf8_lossy(&got), String::from_utf8_lossy(&wanted));
 });
 
-/// What the transport writes.
+/// The output of the transport.
 fn served(stream: &[u8], line_bytes_max: usize, read_bytes: usize) -> Vec<u8> {
-    // In this mode a pipe gives each write to one read.
+    // In this mode each write to a pipe is one read.
     let (input, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).expect("a pipe");
     let mut writer = File::from(writer);
     for read in stream.chunks(read_bytes) {
@@ -56,7 +56,7 @@ fn served(stream: &[u8], line_bytes_max: usize, read_bytes: usize) -> Vec<u8> {
     written
 }
 
-/// What a connection answers to the same lines.
+/// The answers of a connection to those lines.
 fn received(stream: &[u8], line_bytes_max: usize) -> Vec<u8> {
     let frames = Arc::new(Frames::default());
     let outbox: Arc<dyn Outbox> = Arc::<Frames>::clone(&frames);

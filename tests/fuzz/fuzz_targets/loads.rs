@@ -1,12 +1,12 @@
 //! Components that stand for more than their bytes: every section of the binary format, nested and
-//! multiplied. Each is refused at once, or read by the engine in bounded time and memory; what
-//! counting calls broken is broken for the engine as well.
+//! multiplied. Each is refused at once, or the engine reads it in bounded time and memory. A
+//! component that the counting calls broken is broken for the engine as well.
 //!
 //! An input that begins like a component is one. Any other is a row of choices for the generator.
-//! Findings are time and memory as much as crashes: the run ends at an input that takes too long,
-//! or for which too much is asked of the allocator.
+//! Findings are time and memory as much as crashes. The run ends at an input that takes too long,
+//! or that asks too much of the allocator.
 //!
-//! The counting is taken in by its files, without the crate that runs guests, and the engine
+//! The counting is included by its files, without the crate that runs guests, and the engine
 //! without its compiler.
 #![no_main]
 #![allow(dead_code, reason = "what the crate of these files uses besides")]
@@ -33,11 +33,11 @@ mod engine {
     pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 }
 
-/// CPU time, since a busy machine takes its own: longer than counting takes for the largest input
-/// that is generated, with every check on.
+/// Bound on counting, in CPU time, since on a busy machine wall time is longer. Counting the
+/// largest generated input takes less, with every check on.
 const COUNTED_WITHIN: Duration = Duration::from_secs(4);
 
-/// Choices by the bytes of an input; the first of each once they have ended.
+/// Choices, one for each byte of an input. After the last byte every choice is the first.
 struct Bytes<'a>(&'a [u8]);
 
 impl generate::Dice for Bytes<'_> {
@@ -57,7 +57,7 @@ fuzz_target!(|data: &[u8]| {
     match counted {
         Err(survey::Refusal::Excess(_)) => {}
         Err(survey::Refusal::Broken(reason)) => assert!(!is_read(&bytes), "the engine takes it, though {reason}"),
-        // Whatever the engine says of it: in the time and the memory of a run.
+        // The engine may accept or refuse it, within the time and the memory of a run.
         Ok(()) => drop(is_read(&bytes)),
     }
 });
@@ -67,7 +67,7 @@ fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// True if the engine takes it apart: parsed, validated, and everything that it instantiates
+/// True if the engine reads it: it parses, it is valid, and everything that it instantiates can be
 /// written out.
 fn is_read(bytes: &[u8]) -> bool {
     if !bytes.starts_with(&encode::COMPONENT) {
@@ -79,7 +79,7 @@ fn is_read(bytes: &[u8]) -> bool {
     Translator::new(&tunables, &mut validator, &mut types, &scope).translate(bytes).is_ok()
 }
 
-/// Those of a host: what no guest language needs is off.
+/// The features of a host: those that no guest language needs are off.
 fn features() -> WasmFeatures {
     let off = WasmFeatures::MEMORY64 | WasmFeatures::MULTI_MEMORY | WasmFeatures::THREADS | WasmFeatures::GC;
     WasmFeatures::default() & !off

@@ -1,5 +1,5 @@
-//! Text of any kind as a manifest: it is read or its problems are drawn, the same each time, and
-//! nothing it says reaches a terminal as a control.
+//! Text of any kind as a manifest. It is read, or its problems are drawn, with one result each
+//! time. None of its text reaches a terminal as a control.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

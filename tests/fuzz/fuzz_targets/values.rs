@@ -1,8 +1,8 @@
-//! A type, and JSON for it: its schema accepts exactly what converts, what converts is the same
-//! value again after JSON, a refusal names a place of the JSON, and no value takes more memory than
-//! it may.
+//! A type, and JSON for it. The type's schema accepts exactly the JSON that converts, and a
+//! converted value survives JSON and back. A refusal names a place in the JSON, and no value takes
+//! more memory than it may.
 //!
-//! The conversion is taken in by its files, without the crate that runs guests: with an engine that
+//! The conversion is included by its files, without the crate that runs guests. With an engine that
 //! compiles, building this would take ten minutes more.
 #![no_main]
 #![allow(dead_code, reason = "what the crate of these files uses besides")]
@@ -32,17 +32,17 @@ mod ty;
 use path::Path;
 use ty::{Field, TyId, Types};
 
-/// How deep types nest.
+/// Greatest nesting of types.
 const DEPTH: u32 = 4;
 
-/// Memory that any value of an input fits: that of its bytes, each of them a value with a name,
+/// Memory that is enough for any value of an input: each of its bytes may be a value with a name,
 /// many times over.
 const BYTES_ENOUGH: u64 = 64 << 20;
 
-/// Memory that some values do not fit.
+/// Memory that is too little for some values.
 const BYTES_FEW: u64 = 1 << 10;
 
-/// Choices by the bytes of an input; the first of each once they have ended.
+/// Choices, one for each byte of an input. After the last byte every choice is the first.
 struct Bytes<'a>(&'a [u8]);
 
 impl generate::Dice for Bytes<'_> {
@@ -52,7 +52,7 @@ impl generate::Dice for Bytes<'_> {
         now.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    // A choice takes one byte, so that inputs that differ little give types that differ little.
+    // A choice takes one byte, so that similar inputs give similar types.
     fn below(&mut self, bound: u64) -> u64 {
         let Some((byte, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
@@ -69,7 +69,7 @@ impl schema::Docs for NoDocs {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The length of the choices, the choices, the JSON.
+    // The input is the length of the choices, the choices, and the JSON.
     let Some((length, data)) = data.split_first() else { return };
     let (choices, text) = data.split_at(data.len().min((*length).into()));
     let (mut dice, mut types) = (Bytes(choices), Types::default());
@@ -84,7 +84,8 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// The value is the same after JSON and back; its text is as long as it may be, or there is none.
+/// Asserts that the value survives JSON and back. Its text fits within its own length; with one
+/// byte less there is no text.
 fn survives(types: &Types, fields: &[Field], value: &Val) {
     let ty = fields[0].ty;
     let whole = encode::error(types, Some(ty), Some(value), usize::MAX).expect("any value of the type has a text");
@@ -97,7 +98,7 @@ fn survives(types: &Types, fields: &[Field], value: &Val) {
     is_within(types, fields, &text, BYTES_FEW);
 }
 
-/// What is too large is refused for that and nothing else.
+/// Asserts that a value that is too large is refused for that reason alone.
 fn is_within(types: &Types, fields: &[Field], text: &str, bytes_max: u64) {
     match decode::arguments(types, fields, text, bytes_max) {
         Ok(values) => {
@@ -108,14 +109,15 @@ fn is_within(types: &Types, fields: &[Field], text: &str, bytes_max: u64) {
     }
 }
 
-/// Any text: it converts where the schema accepts it; else the refusal is about a place of it.
+/// Asserts that any text converts if the schema accepts it. Otherwise the refusal must name a place
+/// in it.
 fn is_told(types: &Types, fields: &[Field], validator: &jsonschema::Validator, text: &str) {
     let converted = decode::arguments(types, fields, text, BYTES_ENOUGH);
     let Ok(json) = serde_json::from_str::<Value>(text) else {
         assert!(converted.is_err(), "no JSON: {text}");
         return;
     };
-    // Of two values of one key, JSON that is read into a map has the last.
+    // If a key occurs twice, a map read from JSON has the last value.
     let twice = serde_json::from_str::<Keys>(text).is_ok_and(|keys| keys.0);
     match converted {
         Ok(values) => {
@@ -133,7 +135,7 @@ fn is_told(types: &Types, fields: &[Field], validator: &jsonschema::Validator, t
     }
 }
 
-/// All places of a value.
+/// Collects all places of a value.
 fn note(json: &Value, path: Path<'_>, places: &mut HashSet<String>) {
     places.insert(path.to_string());
     match json {
@@ -143,7 +145,7 @@ fn note(json: &Value, path: Path<'_>, places: &mut HashSet<String>) {
     }
 }
 
-/// Whether a refusal is about a field that is not there, in an object that is.
+/// True if a refusal is about a missing field of an existing object.
 fn is_missing(error: &decode::ConvertError, places: &HashSet<String>) -> bool {
     let Some((object, name)) = error.path.rsplit_once('.') else { return false };
     let is_field = name == "it" || name.starts_with("some_field_");
@@ -166,7 +168,7 @@ fn weight(value: &Val) -> usize {
         }
 }
 
-/// Whether some object of a JSON text has a key twice.
+/// True if some object of a JSON text has a key twice.
 struct Keys(bool);
 
 impl<'de> Deserialize<'de> for Keys {

@@ -1,5 +1,6 @@
-//! What the fuzz targets share: an MCP server in memory whose calls run at once, on the thread that
-//! read them, and the frames that come out of it. Must not hold: what a target feeds or checks.
+//! Code that the fuzz targets share: an MCP server in memory and the frames that it sends. Its
+//! calls run at once, on the thread that read them. Must not hold: the inputs and the checks of a
+//! target.
 #![allow(clippy::expect_used, reason = "what cannot happen is a finding where it does")]
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +12,14 @@ use toolcell_mcp::{
     Server, ServerInfo, ServerOptions, Tool, ToolDefinition, ToolList, Work,
 };
 
-/// Calls that run at once. Few, so that short inputs reach the queue behind them.
+/// Calls that run at once. The number is small, so that short inputs reach the queue behind them.
 const IN_FLIGHT_MAX: usize = 4;
 
 /// A host that never changes.
 #[derive(Debug)]
 pub struct MemoryHost(Arc<MemoryCatalog>);
 
-/// Its tools.
+/// The tools of the host.
 #[derive(Debug)]
 pub struct MemoryCatalog(ToolList);
 
@@ -63,11 +64,11 @@ async fn answer(name: &str, call: Call) -> CallResult {
     }
 }
 
-/// The tools of the targets that feed frames. What is not named in [`MemoryCatalog`] gives its
-/// arguments back, structured.
+/// The tools of the targets that feed frames. A tool that is not named in [`MemoryCatalog`] returns
+/// its arguments, structured.
 ///
 /// # Panics
-/// Where a definition of its own does not compile.
+/// If a definition of its own does not compile.
 #[must_use]
 pub fn tools(names: &[&str]) -> ToolList {
     let compiled = names.iter().map(|name| {
@@ -87,12 +88,12 @@ pub fn server(tools: ToolList) -> Arc<Server<MemoryHost>> {
     Arc::new(Server::new(host, info, options))
 }
 
-/// Keeps work, and polls it when told.
+/// An executor that stores work and polls it on request.
 #[derive(Clone, Default)]
 pub struct Inline(Arc<Mutex<Vec<Work>>>);
 
 impl Inline {
-    /// Polls all work until none of it goes on.
+    /// Polls all work until none of it makes progress.
     pub fn poll(&self) {
         loop {
             let taken = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -115,8 +116,8 @@ impl Executor for Inline {
     }
 }
 
-/// Runs work on the thread that brings it, to its first wait; the tools of a target that uses this
-/// never wait.
+/// An executor that runs work on the calling thread, up to its first wait. The tools of a target
+/// that uses this never wait.
 #[derive(Clone, Copy, Debug)]
 pub struct AtOnce;
 
@@ -131,7 +132,7 @@ impl Executor for AtOnce {
 pub struct Frames(Mutex<Vec<Vec<u8>>>);
 
 impl Frames {
-    /// Those since the last time.
+    /// The frames since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -144,17 +145,17 @@ impl Outbox for Frames {
     }
 }
 
-/// A connection whose calls go on when they are polled.
+/// A connection whose calls make progress when they are polled.
 pub struct Client {
-    /// Where frames go in.
+    /// Takes frames in.
     pub connection: Connection<MemoryHost>,
-    /// Where they come out.
+    /// Collects the frames that come out.
     pub frames: Arc<Frames>,
     work: Inline,
 }
 
 impl Client {
-    /// Connects.
+    /// Connects to this server.
     #[must_use]
     pub fn of(server: &Arc<Server<MemoryHost>>) -> Self {
         let (frames, work) = (Arc::new(Frames::default()), Inline::default());
@@ -163,7 +164,7 @@ impl Client {
         Self { connection, frames, work }
     }
 
-    /// Sends a frame, lets every call go on, and gives what came.
+    /// Sends a frame, lets every call make progress, and returns the frames that came.
     #[must_use]
     pub fn ask(&self, frame: &[u8]) -> Vec<Vec<u8>> {
         self.connection.receive(frame);
@@ -171,7 +172,7 @@ impl Client {
         self.frames.take()
     }
 
-    /// Leaves, and gives what still came. Nothing is open afterwards.
+    /// Closes the connection and returns the frames that still came. Nothing is open afterwards.
     #[must_use]
     pub fn leave(&self) -> Vec<Vec<u8>> {
         self.connection.cancel_all();

@@ -1,4 +1,4 @@
-//! A collector of traces: takes OTLP over HTTP, in protobuf, and keeps the spans. It reads the
+//! A collector of traces: it accepts OTLP over HTTP, in protobuf, and keeps the spans. It reads the
 //! messages by their wire format (opentelemetry-proto, `trace.proto`), without the code that wrote
 //! them.
 
@@ -13,7 +13,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use super::Identity;
 use crate::PATIENCE;
 
-/// A running collector. It takes no more connections once the test ends.
+/// A running collector. It accepts no more connections once the test ends.
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
@@ -21,32 +21,32 @@ pub struct Collector {
     kept: Arc<Kept>,
 }
 
-/// What came.
+/// The received heads and spans.
 #[derive(Debug, Default)]
 struct Kept {
     heads: Mutex<Vec<String>>,
     spans: Mutex<Vec<Span>>,
 }
 
-/// How it answers.
+/// The behaviour of a collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// It takes what it is sent.
+    /// It accepts everything it is sent.
     Takes,
-    /// It takes connections and never answers.
+    /// It accepts connections and never answers.
     Silent,
-    /// It answers that it cannot take anything.
+    /// It answers that it cannot accept anything.
     Refuses,
 }
 
-/// A span as it came.
+/// A received span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// In hexadecimal digits.
+    /// The id of its trace, in hexadecimal digits.
     pub trace: String,
-    /// In hexadecimal digits.
+    /// Its id, in hexadecimal digits.
     pub id: String,
-    /// In hexadecimal digits; empty where it has none.
+    /// The id of its parent, in hexadecimal digits. Empty if it has none.
     pub parent: String,
     /// The state that other systems keep in a trace.
     pub state: String,
@@ -54,30 +54,30 @@ pub struct Span {
     pub name: String,
     /// 1: internal, 2: server, 3: client.
     pub kind: u64,
-    /// Nanoseconds since 1970.
+    /// Start, in nanoseconds since 1970.
     pub started: u64,
-    /// The same.
+    /// End, in nanoseconds since 1970.
     pub ended: u64,
     /// Its attributes and those of its resource, as text.
     pub attributes: BTreeMap<String, String>,
-    /// Whether it says that it failed.
+    /// True if its status says that it failed.
     pub failed: bool,
 }
 
 impl Collector {
-    /// One on a free port of loopback.
+    /// A collector on a free port of loopback.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     #[must_use]
     pub fn start(manner: Manner) -> Self {
         Self::listening(manner, None)
     }
 
-    /// One that speaks TLS as this identity, and takes what it is sent.
+    /// A collector that speaks TLS with this identity and accepts everything.
     ///
     /// # Panics
-    /// Where there is no free port.
+    /// If there is no free port.
     #[must_use]
     pub fn secure(identity: &Identity) -> Self {
         Self::listening(Manner::Takes, Some(identity.server(&[b"http/1.1"])))
@@ -102,34 +102,34 @@ impl Collector {
         Self { address, scheme, kept }
     }
 
-    /// Where it is reached.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    /// The spans that came so far.
+    /// The spans received so far.
     ///
     /// # Panics
-    /// Where a message was none.
+    /// If a message cannot be read.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         self.kept.spans.lock().unwrap().clone()
     }
 
-    /// The heads of the requests that they came in, in small letters.
+    /// The heads of the requests that brought them, in lower case.
     ///
     /// # Panics
-    /// Where a message was none.
+    /// If a message cannot be read.
     #[must_use]
     pub fn heads(&self) -> Vec<String> {
         self.kept.heads.lock().unwrap().clone()
     }
 
-    /// The spans once there are so many.
+    /// The spans, as soon as there are that many.
     ///
     /// # Panics
-    /// Where they do not come in time.
+    /// If they do not come in time.
     #[must_use]
     pub fn spans_when(&self, count: usize) -> Vec<Span> {
         let end = Instant::now() + PATIENCE;
@@ -165,7 +165,7 @@ fn converse(stream: impl Read + Write, manner: Manner, kept: &Kept) {
         }
         let answer = match manner {
             Manner::Silent => {
-                // Until the other side gives up.
+                // Reads until the other side gives up.
                 let _ = reader.read_to_end(&mut body);
                 return;
             }
@@ -182,7 +182,7 @@ fn converse(stream: impl Read + Write, manner: Manner, kept: &Kept) {
     }
 }
 
-/// The spans of a request for export.
+/// The spans of an export request.
 fn spans(request: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
     for of_resource in messages(request, 1) {
@@ -227,7 +227,7 @@ fn attributes(bytes: &[u8], field: u64) -> BTreeMap<String, String> {
     pairs.collect()
 }
 
-/// What one field of a message holds: its bytes, or a number.
+/// The value of one field of a message: bytes, or a number.
 enum Held<'b> {
     Bytes(&'b [u8]),
     Number(u64),

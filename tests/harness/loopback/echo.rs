@@ -1,11 +1,11 @@
-//! TCP and UDP servers that send back what comes, and count it.
+//! TCP and UDP servers that echo their input and count it.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What a server and whoever started it both know.
+/// The state that a server shares with its handle.
 #[derive(Debug, Clone)]
 struct Serving {
     address: SocketAddr,
@@ -13,11 +13,11 @@ struct Serving {
     is_over: Arc<AtomicBool>,
 }
 
-/// A TCP server that sends back what comes.
+/// A TCP server that echoes its input.
 #[derive(Debug)]
 pub struct TcpEcho(Serving);
 
-/// A UDP server that sends each datagram back.
+/// A UDP server that echoes each datagram.
 #[derive(Debug)]
 pub struct UdpEcho(Serving);
 
@@ -26,7 +26,7 @@ impl Serving {
         Self { address, count: Arc::default(), is_over: Arc::default() }
     }
 
-    /// One more came. False once nothing is to be served any more.
+    /// Counts one more connection or datagram. False once the server has ended.
     fn counts(&self) -> bool {
         if self.is_over.load(Ordering::SeqCst) {
             return false;
@@ -40,20 +40,20 @@ impl Serving {
     }
 }
 
-/// How each of the two is started and asked.
+/// The functions that start each of the two servers and read its state.
 macro_rules! server {
     ($name:ident, $counted:ident, $what:literal) => {
         impl $name {
             /// A server on 127.0.0.1.
             ///
             /// # Panics
-            /// Where it cannot listen.
+            /// If it cannot listen.
             #[must_use]
             pub fn start() -> Self {
                 Self::at(([127, 0, 0, 1], 0))
             }
 
-            /// Where it listens.
+            /// The address it listens on.
             #[must_use]
             pub fn address(&self) -> SocketAddr {
                 self.0.address
@@ -75,7 +75,7 @@ impl TcpEcho {
     /// A server at this address.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn at(address: impl Into<SocketAddr>) -> Self {
         let listener = TcpListener::bind(address.into()).unwrap();
@@ -115,7 +115,7 @@ impl UdpEcho {
     /// A server at this address.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn at(address: impl Into<SocketAddr>) -> Self {
         let socket = UdpSocket::bind(address.into()).unwrap();

@@ -31,14 +31,14 @@ use serde_json::{Value, json};
 
 use super::Identity;
 
-/// Between two bytes of what comes byte by byte: slow to a program, and fast to a test.
+/// Pause between two bytes that are sent one by one. It is slow for a program and fast for a test.
 const BETWEEN_BYTES: Duration = Duration::from_millis(20);
 
-/// The body `slow and small` as gzip makes it.
+/// The body `slow and small`, compressed with gzip.
 const GZIP: &[u8] =
     b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff+\xce\xc9/WH\xccKQ(\xceM\xcc\xc9\x01\x00\x19\x1b\xc6\x92\x0e\x00\x00\x00";
 
-/// A running server. It takes no more connections once it is dropped.
+/// A running server. It accepts no more connections once it is dropped.
 #[derive(Debug)]
 pub struct HttpServer {
     address: SocketAddr,
@@ -46,7 +46,7 @@ pub struct HttpServer {
     state: Arc<State>,
 }
 
-/// What the threads of a server share.
+/// The state that the threads of a server share.
 #[derive(Debug, Default)]
 struct State {
     seen: Mutex<Vec<Seen>>,
@@ -54,12 +54,12 @@ struct State {
     is_over: AtomicBool,
 }
 
-/// One request as it came.
+/// One received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Everything up to the blank line, as text.
     pub head: String,
-    /// The body, by the length or the chunks that the head announces.
+    /// The body, read by the length or the chunks that the head announces.
     pub body: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl Seen {
         self.head.split(' ').nth(1).unwrap_or("")
     }
 
-    /// Names in lower case, and values.
+    /// Names in lower case, with values.
     #[must_use]
     pub fn fields(&self) -> Vec<(String, String)> {
         let pair =
@@ -84,7 +84,7 @@ impl Seen {
         self.head.lines().skip(1).filter_map(pair).collect()
     }
 
-    /// All values of the field of this name, in lower case.
+    /// All values of the fields with this name, which is in lower case.
     #[must_use]
     pub fn values(&self, name: &str) -> Vec<String> {
         self.fields().into_iter().filter(|(known, _)| known == name).map(|(_, value)| value).collect()
@@ -104,7 +104,7 @@ impl HttpServer {
     /// A server on 127.0.0.1.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn start() -> Self {
         Self::at(SocketAddr::from(([127, 0, 0, 1], 0)))
@@ -113,16 +113,16 @@ impl HttpServer {
     /// A server at this address.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn at(address: impl Into<SocketAddr>) -> Self {
         Self::listening(address.into(), None)
     }
 
-    /// A server on 127.0.0.1 that speaks TLS as this identity.
+    /// A server on 127.0.0.1 that speaks TLS with this identity.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn secure(identity: &Identity) -> Self {
         Self::listening(SocketAddr::from(([127, 0, 0, 1], 0)), Some(identity.server(&[b"http/1.1"])))
@@ -138,40 +138,40 @@ impl HttpServer {
         Self { address, scheme, state }
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port on which it listens.
+    /// The port it listens on.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// A URL of it by its address.
+    /// A URL of this server with its address.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}://{}{path}", self.scheme, self.address)
     }
 
-    /// A URL of it by this name.
+    /// A URL of this server with this name.
     #[must_use]
     pub fn url_as(&self, name: &str, path: &str) -> String {
         format!("{}://{name}:{}{path}", self.scheme, self.port())
     }
 
-    /// The requests that came so far.
+    /// The requests received so far.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         self.state.seen.lock().unwrap().clone()
     }
 
-    /// The only request that came.
+    /// The only request received.
     ///
     /// # Panics
-    /// Where none came, or several.
+    /// If none came, or several.
     #[must_use]
     pub fn only_seen(&self) -> Seen {
         match self.seen().as_slice() {
@@ -180,7 +180,7 @@ impl HttpServer {
         }
     }
 
-    /// How many connections were made to it so far.
+    /// The number of connections made to it so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
@@ -190,7 +190,7 @@ impl HttpServer {
 impl Drop for HttpServer {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -214,7 +214,7 @@ fn accept(listener: &TcpListener, tls: Option<&Arc<ServerConfig>>, state: &Arc<S
             },
         };
         let state = Arc::clone(state);
-        // A client that goes away, or that does not trust the certificate, is the test's affair.
+        // The test decides about a client that goes away or does not trust the certificate.
         std::thread::spawn(move || drop(serve(connection, &state)));
     }
 }
@@ -316,8 +316,8 @@ fn answer(seen: &Seen, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-/// What a request wants to be told: a response in the requester's own words, with its
-/// `Authorization` as it wants that written.
+/// The response that the request asks for: its own words, with its `Authorization` written in the
+/// wanted form.
 fn said(seen: &Seen) -> String {
     let value = seen.values("authorization").concat();
     let each = |form: fn(u8) -> String| value.bytes().map(form).collect::<String>();
@@ -338,8 +338,7 @@ fn whole(out: &mut dyn Write, status: &str, fields: &[(&str, &str)], body: &[u8]
     out.write_all(&[head.as_bytes(), b"\r\n", body].concat())
 }
 
-/// Holds the connection open until the test process ends; whoever waits for an answer gives up by
-/// itself.
+/// Holds the connection open until the test process ends. The client gives up by itself.
 fn wait_for_the_end() -> Result<()> {
     loop {
         std::thread::park();

@@ -1,4 +1,4 @@
-//! An HTTP/2 server over TLS: it gives method, target and fields of a request back, or a body of N
+//! An HTTP/2 server over TLS. It returns method, target and fields of a request, or a body of N
 //! bytes for `/bytes/N`.
 
 use std::convert::Infallible;
@@ -25,10 +25,10 @@ pub struct Http2Server {
 }
 
 impl Http2Server {
-    /// A server on 127.0.0.1 that speaks HTTP/2 alone, as this identity.
+    /// A server on 127.0.0.1 that speaks only HTTP/2, with this identity.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn start(identity: &Identity) -> Self {
         let acceptor = TlsAcceptor::from(identity.server(&[b"h2"]));
@@ -49,19 +49,19 @@ impl Http2Server {
         Self { address, seen }
     }
 
-    /// A URL of it by this name.
+    /// A URL of this server with this name.
     #[must_use]
     pub fn url_as(&self, name: &str, path: &str) -> String {
         format!("https://{name}:{}{path}", self.address.port())
     }
 
-    /// The port on which it listens.
+    /// The port it listens on.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// The requests that came so far, each with `version`, `method`, `uri`, `headers` and `body`.
+    /// The requests received so far, each with `version`, `method`, `uri`, `headers` and `body`.
     #[must_use]
     pub fn seen(&self) -> Vec<Value> {
         self.seen.lock().unwrap().clone()
@@ -71,7 +71,7 @@ impl Http2Server {
 async fn serve(stream: tokio::net::TcpStream, acceptor: TlsAcceptor, seen: Arc<Mutex<Vec<Value>>>) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
-    // A client that goes away is the test's affair.
+    // The test decides about a client that goes away.
     let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -1,5 +1,5 @@
-//! An authorization server, as far as a resource server meets one: metadata, keys, and tokens of
-//! any kind, right or wrong. It can stop answering and answer again, and change its keys.
+//! An authorization server, as far as a resource server needs one: metadata, keys, and tokens of
+//! any kind, right or wrong. It can stop answering and start again, and it can change its keys.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -20,11 +20,11 @@ use serde_json::{Value, json};
 
 use super::Identity;
 
-/// Keys for tests, which protect nothing: those that cannot be made here.
+/// Test keys, which protect nothing, for algorithms whose keys cannot be made here.
 const RSA: &[u8] = include_bytes!("keys/rsa.der");
 const ED25519: &[u8] = include_bytes!("keys/ed25519.der");
 
-/// How a token is signed, by the name that its header gives (RFC 7518 section 3.1).
+/// A signature algorithm, by its name in a token's header (RFC 7518 section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Algorithm {
@@ -77,7 +77,7 @@ struct State {
     asked: AtomicUsize,
 }
 
-/// Seconds since 1970, so much later.
+/// The time that many seconds from now, in seconds since 1970.
 #[must_use]
 pub fn seconds_from_now(later: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -119,7 +119,7 @@ impl Key {
                 json!({"kty": "RSA", "n": text(&components.n), "e": text(&components.e)})
             }
             Self::Ec(pair) => {
-                // A point that is not compressed: the byte 4, then both coordinates.
+                // An uncompressed point: the byte 4, then both coordinates.
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(pair.public_key().as_ref().len() / 2);
                 let curve = if x.len() == 32 { "P-256" } else { "P-384" };
                 json!({"kty": "EC", "crv": curve, "x": text(x), "y": text(y)})
@@ -130,11 +130,11 @@ impl Key {
 }
 
 impl SigningKey {
-    /// A key of this name for this algorithm: new for `ES256` and `ES384`, always the same for the
-    /// others.
+    /// A key of this name for this algorithm. Keys for `ES256` and `ES384` are new; those for the
+    /// others are fixed.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is none.
     #[must_use]
     pub fn new(kid: &str, algorithm: Algorithm) -> Self {
         let key = match algorithm {
@@ -152,7 +152,8 @@ impl SigningKey {
         Self { kid: kid.to_owned(), algorithm, key: Arc::new(key) }
     }
 
-    /// A key that signs with a shared secret which is the public part of this one, under its name.
+    /// A key that signs with a shared secret, namely the public part of this key, under the same
+    /// name.
     #[must_use]
     pub fn confused(&self) -> Self {
         let public = self.public()["x"].as_str().unwrap_or_default().to_owned();
@@ -160,7 +161,7 @@ impl SigningKey {
         Self { kid: self.kid.clone(), algorithm: Algorithm::HS256, key: Arc::new(key) }
     }
 
-    /// The same key under another name.
+    /// This key under another name.
     #[must_use]
     pub fn named(&self, kid: &str) -> Self {
         Self { kid: kid.to_owned(), ..self.clone() }
@@ -169,7 +170,7 @@ impl SigningKey {
     /// Its public part, as issuers publish it.
     ///
     /// # Panics
-    /// Where it has none.
+    /// If it has none.
     #[must_use]
     pub fn public(&self) -> Value {
         let mut public = self.key.public();
@@ -179,13 +180,13 @@ impl SigningKey {
         public
     }
 
-    /// A token that says this and names the key.
+    /// A token with these claims that names the key.
     #[must_use]
     pub fn token(&self, claims: &Value) -> String {
         self.signed(&json!({"typ": "JWT", "alg": format!("{:?}", self.algorithm), "kid": self.kid}), claims)
     }
 
-    /// The same, naming no key.
+    /// A token with these claims that names no key.
     #[must_use]
     pub fn anonymous_token(&self, claims: &Value) -> String {
         self.signed(&json!({"typ": "JWT", "alg": format!("{:?}", self.algorithm)}), claims)
@@ -200,19 +201,19 @@ impl SigningKey {
 }
 
 impl Issuer {
-    /// One on 127.0.0.1 with these keys.
+    /// An issuer on 127.0.0.1 with these keys.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn start(keys: &[&SigningKey]) -> Self {
         Self::listening(keys, None)
     }
 
-    /// The same with TLS, as this identity.
+    /// An issuer on 127.0.0.1 with these keys that speaks TLS with this identity.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn secure(keys: &[&SigningKey], identity: &Identity) -> Self {
         Self::listening(keys, Some(identity.server(&[b"http/1.1"])))
@@ -230,8 +231,7 @@ impl Issuer {
                 if shared.is_over.load(Ordering::SeqCst) {
                     return;
                 }
-                // Whoever goes away in between, or does not trust the certificate, is the test's
-                // affair.
+                // The test decides about a client that goes away or does not trust the certificate.
                 let _ = match &tls {
                     None => answer(stream, &said, &shared),
                     Some(config) => {
@@ -246,33 +246,33 @@ impl Issuer {
         issuer
     }
 
-    /// What its tokens say as `iss`.
+    /// The `iss` claim of its tokens.
     #[must_use]
     pub fn name(&self) -> String {
         self.name.clone()
     }
 
-    /// From now on its keys are these.
+    /// Publishes these keys from now on.
     ///
     /// # Panics
-    /// Where a thread panicked.
+    /// If a thread panicked.
     pub fn publishes(&self, keys: &[&SigningKey]) {
         *self.state.keys.lock().unwrap() = keys.iter().map(|key| key.public()).collect();
     }
 
-    /// From now on it answers, or closes each connection without an answer.
+    /// With `true` it answers from now on; with `false` it closes each connection without an
+    /// answer.
     pub fn answers(&self, answers: bool) {
         self.state.is_down.store(!answers, Ordering::SeqCst);
     }
 
-    /// How often it was asked for its keys.
+    /// The number of requests for its keys.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.state.asked.load(Ordering::SeqCst)
     }
 
-    /// What a token of it says that holds for five minutes: whose it is, whom it is for, and its
-    /// scopes.
+    /// The claims of a token that is valid for five minutes, with this subject, audience and scope.
     #[must_use]
     pub fn claims(&self, subject: &str, audience: &str, scope: &str) -> Value {
         json!({
@@ -285,7 +285,7 @@ impl Issuer {
 impl Drop for Issuer {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
     }
 }

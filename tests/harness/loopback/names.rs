@@ -1,27 +1,27 @@
-//! A name server on UDP whose answers are a script: a name may have one address the first time and
+//! A name server on UDP with scripted answers. A name may have one address the first time and
 //! another the next.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-/// Query types, as RFC 1035 and 3596 number them.
+/// Query types, with the numbers of RFC 1035 and 3596.
 const A: u16 = 1;
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 
-/// What a name is answered with.
+/// The answer for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// These addresses; may be none.
+    /// These addresses, or none if the list is empty.
     At(Vec<IpAddr>),
-    /// Another name, and what that one is answered with now.
+    /// Another name, and the present answer for that name.
     Alias(String),
     /// No such name.
     Missing,
     /// The server failed.
     Failing,
-    /// Nothing at all.
+    /// No answer at all.
     Silent,
 }
 
@@ -29,7 +29,7 @@ impl Named {
     /// These addresses.
     ///
     /// # Panics
-    /// Where one is none.
+    /// If one is not an address.
     #[must_use]
     pub fn at(addresses: &[&str]) -> Self {
         Self::At(addresses.iter().map(|address| address.parse().unwrap()).collect())
@@ -44,11 +44,11 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// A server for these names. The n-th query of a name and type gets the n-th answer, and the
-    /// last one again from then on. Every other name is missing.
+    /// A server for these names. The n-th query of a name and type gets the n-th answer; later
+    /// queries get the last one. Every other name is missing.
     ///
     /// # Panics
-    /// Where it cannot listen.
+    /// If it cannot listen.
     #[must_use]
     pub fn answering(script: &[(&str, &[Named])]) -> Self {
         let script: HashMap<String, Vec<Named>> =
@@ -68,26 +68,26 @@ impl NameServer {
         Self { address, asked }
     }
 
-    /// Where it listens: for `dns` in a manifest.
+    /// The address it listens on, for `dns` in a manifest.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The names that were asked for so far, in lower case, each once for each type of address.
+    /// The names asked for so far, in lower case, once for each type of address.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// How often the IPv4 addresses of this name were asked for.
+    /// The number of queries for the IPv4 addresses of this name.
     #[must_use]
     pub fn asked_for(&self, name: &str) -> usize {
         self.asked.lock().unwrap().iter().filter(|(asked, kind)| asked == name && *kind == A).count()
     }
 }
 
-/// The reply to one query; `None` where it is none, or is not to be answered.
+/// The reply to one query. `None` if it is not a query, or gets no answer.
 fn reply(query: &[u8], script: &HashMap<String, Vec<Named>>, asked: &Mutex<Vec<(String, u16)>>) -> Option<Vec<u8>> {
     let (name, end) = name_at(query, 12)?;
     let kind = u16::from_be_bytes(query.get(end..end + 2)?.try_into().ok()?);
@@ -117,12 +117,13 @@ fn reply(query: &[u8], script: &HashMap<String, Vec<Named>>, asked: &Mutex<Vec<(
         break;
     }
     let count = u16::try_from(records.len()).ok()?.to_be_bytes();
-    // An answer, authoritative, recursion as asked and available; one question; no other sections.
+    // Flags of an authoritative answer, with recursion as asked and available. Then one question,
+    // the answers, and no other sections.
     let head = [query[0], query[1], 0x84 | (query[2] & 1), 0x80 | code, 0, 1, count[0], count[1], 0, 0, 0, 0];
     Some([&head[..], &query[12..end + 4], &records.concat()].concat())
 }
 
-/// The name at this place in lower case, without its last dot, and where it ends.
+/// The name at this offset in lower case, without its last dot, and the offset after it.
 fn name_at(query: &[u8], mut at: usize) -> Option<(String, usize)> {
     let mut labels = Vec::new();
     loop {
@@ -140,7 +141,7 @@ fn encoded(name: &str) -> Vec<u8> {
     labels.chain([0]).collect()
 }
 
-/// One record that may not be kept: its time to live is 0.
+/// One record that must not be cached: its time to live is 0.
 fn record(owner: &str, kind: u16, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(data.len()).unwrap();
     [&encoded(owner)[..], &kind.to_be_bytes(), &1_u16.to_be_bytes(), &[0; 4], &length.to_be_bytes(), data].concat()

@@ -1,4 +1,4 @@
-//! A certificate authority of the test's own, and what it signs.
+//! A certificate authority for tests, and the certificates it signs.
 
 use std::io::{Error, Read, Write};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Stream
 /// A client's end of a connection over TLS.
 pub type TlsWire<S = std::net::TcpStream> = StreamOwned<ClientConnection, S>;
 
-/// A certificate authority that nobody trusts but who is told to.
+/// A certificate authority that is trusted only where a test says so.
 #[derive(Debug)]
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
@@ -27,10 +27,10 @@ pub struct Identity {
 }
 
 impl Authority {
-    /// A new one.
+    /// A new authority.
     ///
     /// # Panics
-    /// Where no key can be made.
+    /// If no key can be made.
     #[must_use]
     pub fn new() -> Self {
         let mut parameters = CertificateParams::new([]).unwrap();
@@ -51,16 +51,16 @@ impl Authority {
     /// A certificate for these names and addresses.
     ///
     /// # Panics
-    /// Where a name is none.
+    /// If a name is invalid.
     #[must_use]
     pub fn identity(&self, names: &[&str]) -> Identity {
         self.sign(names, |_| {})
     }
 
-    /// A certificate for these names and addresses that ended long ago.
+    /// An expired certificate for these names and addresses.
     ///
     /// # Panics
-    /// Where a name is none.
+    /// If a name is invalid.
     #[must_use]
     pub fn expired_identity(&self, names: &[&str]) -> Identity {
         self.sign(names, |parameters| {
@@ -79,14 +79,13 @@ impl Authority {
         Identity { chain: vec![certificate.der().clone()], pem, key: PrivatePkcs8KeyDer::from(key.serialize_der()) }
     }
 
-    /// Shakes hands, as one who trusts this authority alone, with a server that should have this
-    /// name.
+    /// Makes a handshake with a server that should have this name, and trusts only this authority.
     ///
     /// # Errors
-    /// They do not come to terms.
+    /// The handshake fails.
     ///
     /// # Panics
-    /// Where the name is none.
+    /// If the name is invalid.
     pub fn connect<S: Read + Write>(
         &self,
         name: &str,
@@ -128,7 +127,7 @@ impl Identity {
         self.pem[1].clone()
     }
 
-    /// What a server needs to be this, offering these protocols.
+    /// The configuration of a server with this identity that offers these protocols.
     pub(super) fn server(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(self.key.clone_key());

@@ -1,4 +1,4 @@
-//! What a client answers, checked against its question. Must not hold: questions.
+//! The answers of clients, checked against their questions. Must not hold: questions.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ impl PreparedQuestion {
     /// Reads a client's response to a request.
     ///
     /// # Errors
-    /// What to tell whoever asked.
+    /// The problem, as a text for the asker.
     pub(super) fn read_reply(&self, reply: ReplyText, bytes_max: usize) -> Result<Answer, String> {
         let named = |text: String| format!("the client's answer to {:?}: {text}", self.key);
         match reply {
@@ -26,7 +26,7 @@ impl PreparedQuestion {
     /// Reads one answer.
     ///
     /// # Errors
-    /// What is wrong with it, without what it holds.
+    /// The problem, without the answer's own content.
     pub(super) fn read(&self, text: &str, bytes_max: usize) -> Result<Answer, String> {
         if text.len() > bytes_max {
             return Err(format!("it has {} bytes, more than {bytes_max}", text.len()));
@@ -65,7 +65,7 @@ fn sampled(mut answer: Map<String, Value>) -> Result<Answer, String> {
     if !model || !sampling::is_message(&message, true) {
         return Err("it must have role (user or assistant), content and model".to_owned());
     }
-    // What the protocol says about the result, and not the model.
+    // Members that describe the protocol's result, not the model's message.
     answer.retain(|key, _| !matches!(key.as_str(), "_meta" | "resultType"));
     Ok(Answer::Message(Value::Object(answer).to_string()))
 }

@@ -1,4 +1,4 @@
-//! What a client declares that it can be asked. Must not hold: its other capabilities.
+//! The capabilities that a client declares for questions. Must not hold: its other capabilities.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -37,7 +37,8 @@ struct Sampling {
 }
 
 impl Capabilities {
-    /// Reads a `ClientCapabilities`. What is ill-typed counts as not declared, and so does what the revision does not have.
+    /// Reads a `ClientCapabilities`. Ill-typed members count as not declared, and so do members
+    /// that the revision does not have.
     pub(crate) fn read(text: &str, revision: Revision) -> Self {
         let Ok(declared) = serde_json::from_str::<Declared>(text) else { return Self::default() };
         let features = revision.features();
@@ -45,7 +46,7 @@ impl Capabilities {
         let sampling = declared.sampling;
         let rich = features.rich_asks;
         Self {
-            // Form mode is what an empty object stands for (2026-07-28, Elicitation, "Capabilities").
+            // An empty object stands for form mode (2026-07-28, Elicitation, "Capabilities").
             form: elicitation.as_ref().is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
             page: rich && elicitation.as_ref().is_some_and(|modes| modes.url.is_some()),
             sampling: sampling.is_some(),
@@ -55,7 +56,7 @@ impl Capabilities {
         }
     }
 
-    /// Whether the client can be asked this.
+    /// True if the client can be asked this.
     pub(crate) const fn has(self, kind: QuestionKind) -> bool {
         match kind {
             QuestionKind::Form => self.form,

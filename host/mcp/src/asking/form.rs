@@ -1,5 +1,5 @@
-//! The restricted JSON Schema of a form (2026-07-28, Elicitation, "Requested Schema"): an object of primitive properties.
-//! Must not hold: other schemas.
+//! The restricted JSON Schema of a form: an object of primitive properties (2026-07-28,
+//! Elicitation, "Requested Schema"). Must not hold: other schemas.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::AskError;
 use crate::frame::scan;
 use crate::schema::{Patience, Schema};
 
-/// Most fields of a form. More is not read by anybody.
+/// Most fields of a form. Nobody reads more.
 const FIELDS_MAX: usize = 64;
 
 /// Most choices of a field: a list that can still be scrolled.
@@ -22,7 +22,7 @@ const APPLIED_MAX: usize = CHOICES_MAX + 8;
 /// Largest schema of a form, in bytes: choices with titles of a line each.
 const FORM_BYTES_MAX: usize = 256 * 1024;
 
-/// How deep a form's schema nests: object, properties, field, items, choices, choice.
+/// Deepest nesting of a form's schema: object, properties, field, items, choices, choice.
 const DEPTH_MAX: usize = 8;
 
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
@@ -32,7 +32,7 @@ const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 pub(super) struct Form {
     json: String,
     fields: Vec<String>,
-    /// What is filled in is checked as arguments and results are.
+    /// Checks the filled-in content, as arguments and results are checked.
     compiled: Schema,
 }
 
@@ -54,21 +54,21 @@ impl Form {
         }
         let mut schema: Value = serde_json::from_str(text).map_err(|_| invalid("is not JSON".to_owned()))?;
         let fields = check(&schema, rich).map_err(invalid)?;
-        // What people read of it.
+        // The texts that people read.
         Schema::clean(&mut schema);
         let compiled = Schema::of_form(&schema, APPLIED_MAX).map_err(invalid)?;
         Ok(Self { json: schema.to_string(), fields, compiled })
     }
 
-    /// The schema, as it is sent.
+    /// The schema to send.
     pub(super) fn schema_json(&self) -> &str {
         &self.json
     }
 
-    /// Takes what was filled in, without what was not asked for.
+    /// Takes the filled-in content, without fields that the form does not have.
     ///
     /// # Errors
-    /// Where it does not fit, and how.
+    /// The places that do not fit, with the rules they break.
     pub(super) fn accept(&self, content: Map<String, Value>) -> Result<String, String> {
         let content: Map<String, Value> =
             content.into_iter().filter(|(key, _)| self.fields.iter().any(|field| field == key)).collect();
@@ -80,7 +80,7 @@ impl Form {
     }
 }
 
-/// The names of the fields of a schema that is one of a form.
+/// Returns the names of the fields, if the schema is one of a form.
 fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
     let schema = schema.as_object().ok_or("must be an object")?;
     only(schema, &["$schema", "type", "properties", "required"], "")?;
@@ -113,7 +113,7 @@ fn check(schema: &Value, rich: bool) -> Checked<Vec<String>> {
     Ok(fields.keys().cloned().collect())
 }
 
-/// How many choices a field has.
+/// The number of choices of a field.
 fn choices(field: &Value) -> usize {
     let lists = ["enum", "oneOf", "anyOf"].iter().filter_map(|key| field.get(key)?.as_array());
     lists.map(Vec::len).sum::<usize>() + field.get("items").map_or(0, choices)
@@ -166,7 +166,7 @@ fn check_text(field: &Map<String, Value>) -> Checked {
     }
 }
 
-/// The choices of a field of several.
+/// Checks the choices of a field for several.
 fn check_items(items: Option<&Value>) -> Checked {
     let items = items.and_then(Value::as_object).ok_or("items must be an object")?;
     if items.contains_key("anyOf") {

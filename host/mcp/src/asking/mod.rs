@@ -1,8 +1,8 @@
-//! What a running call asks the person, the model or the client behind its caller: elicitation, sampling, roots. Must not
-//! hold: how a connection sends its requests, or what else a call does.
+//! Questions of a running call to the person, the model or the client behind its caller:
+//! elicitation, sampling, roots. Must not hold: the rest of a call, or of a connection.
 //!
-//! A legacy client is sent a request of the server's own and the call waits; a modern one is given the questions as the
-//! call's result and calls again with the answers ("Multi Round-Trip Requests").
+//! A legacy client is sent a request by the server, and the call waits. A modern client gets the
+//! questions as the call's result, and calls again with the answers ("Multi Round-Trip Requests").
 
 mod answer;
 mod capabilities;
@@ -30,10 +30,10 @@ pub(crate) use question::PreparedQuestion;
 pub(crate) use rounds::{InputRequired, Round, RoundInput, Rounds};
 pub use state::{STATE_KEY_BYTES_MIN, StateKey, WeakKey};
 
-/// Most questions asked at once. What a person is asked at once should fit a screen.
+/// Most questions asked at once. They should fit one screen.
 pub const ASKS_AT_ONCE_MAX: usize = 16;
 
-/// What a client can be asked.
+/// A kind of question that a client may support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuestionKind {
     /// The person fills in a form (elicitation, form mode).
@@ -59,19 +59,19 @@ impl QuestionKind {
     }
 }
 
-/// One question, as whoever asks writes it.
+/// One question, as the asker writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// A form (`elicitation/create`, form mode).
     Form {
-        /// What the person is told.
+        /// The text for the person.
         message: String,
         /// The restricted JSON Schema that the revisions define: an object of primitive properties.
         schema_json: String,
     },
     /// A page to go to (`elicitation/create`, URL mode).
     Page {
-        /// What the person is told.
+        /// The text for the person.
         message: String,
         /// An `https:` address, or `http:` on this machine.
         url: String,
@@ -86,7 +86,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// What is asked.
+    /// The kind of the question.
     #[must_use]
     pub const fn kind(&self) -> QuestionKind {
         match self {
@@ -98,25 +98,26 @@ impl Question {
     }
 }
 
-/// One question with the key that its answer has.
+/// One question with the key of its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Unlike any other of the same call.
     pub key: String,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
 /// One answer. It fits its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The person agreed; for a form what was filled in, as a JSON object that fits the schema, for a page `{}`.
+    /// The person agreed. A form gives its content as a JSON object that fits the schema, a page
+    /// gives `{}`.
     Accepted(String),
     /// The person said no.
     Declined,
     /// The person chose nothing.
     Dismissed,
-    /// What the model wrote: a `CreateMessageResult` as a JSON object.
+    /// The model's message: a `CreateMessageResult` as a JSON object.
     Message(String),
     /// The folders.
     Roots(Vec<Root>),
@@ -131,14 +132,14 @@ pub struct Root {
     pub name: Option<String>,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The client cannot be asked this: it did not declare the capability, or its revision does not have it.
+    /// The client did not declare the capability, or its revision does not have it.
     #[error("the client cannot be asked this: it does not declare {}", capabilities::wanting(*.0))]
     Unsupported(QuestionKind),
-    /// The client takes the answer to this call alone, and no question before it.
+    /// The client accepts only the answer to this call, and no question before it.
     #[error(
         "the client cannot be asked: it accepts nothing but JSON in answer to this call (header Accept), and a \
              question comes as an event"
@@ -152,33 +153,34 @@ pub enum AskError {
     Failed(String),
 }
 
-/// What asking came to.
+/// The outcome of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// One answer to each question, in the questions' order.
     Answered(Vec<Answer>),
     /// Nobody was asked, or nobody answered.
     Refused(AskError),
-    /// The call ends here: what its caller gets is settled already, and whatever the call gives is not sent. `None`: the
-    /// caller is given the questions. Else it is refused, and this is why.
+    /// The call ends here. Its answer is settled already, and any result of the call is dropped.
+    /// `None`: the caller gets the questions. `Some`: the call is refused for this reason.
     Ended(Option<String>),
 }
 
-/// In which terms questions are asked.
+/// The terms under which questions are asked.
 #[derive(Clone, Copy, Debug)]
 pub struct AskTerms<'a> {
-    /// Who asks, as the person is told: `The tool "deploy"`. `None`: the message says so itself.
+    /// The asker's name for the person, such as `The tool "deploy"`. `None`: the message names it.
     pub asker: Option<&'a str>,
-    /// Bytes that one answer may have.
+    /// Longest answer, in bytes.
     pub answer_bytes_max: usize,
-    /// How long a modern client may take to come back with the answers.
+    /// The time in which a modern client must come back with the answers.
     pub answered_within: std::time::Duration,
-    /// Whether an answer counts only where this server has asked the question: for questions whose answer permits
-    /// something. A modern client could else answer what it was never asked.
+    /// True if an answer counts only after this server has asked the question. It is for questions
+    /// whose answer permits something. Otherwise a modern client could answer a question that was
+    /// never asked.
     pub only_if_asked: bool,
 }
 
-/// How one call asks. Cheap to clone.
+/// The means of one call to ask. Cheap to clone.
 #[derive(Clone)]
 pub struct Asking {
     way: AskingMode,
@@ -191,7 +193,7 @@ enum AskingMode {
     Rounds(Arc<Mutex<Rounds>>),
 }
 
-/// What it takes to send a legacy client requests.
+/// The means to send requests to a legacy client.
 struct LegacyRequests {
     open: Arc<PendingAsks>,
     outbox: Arc<dyn Outbox>,
@@ -212,13 +214,13 @@ impl fmt::Debug for Asking {
 }
 
 impl Asking {
-    /// There is nobody to ask.
+    /// Asking without anybody to ask.
     #[must_use]
     pub const fn nobody() -> Self {
         Self { way: AskingMode::Nobody }
     }
 
-    /// By requests to a legacy client, on the outbox of the call.
+    /// Asks by requests to a legacy client, on the outbox of the call.
     pub(crate) fn by_request(
         open: &Arc<PendingAsks>,
         outbox: &Arc<dyn Outbox>,
@@ -236,12 +238,12 @@ impl Asking {
         Self { way: AskingMode::Request(Arc::new(requests)) }
     }
 
-    /// By ending the call with the questions; a modern client calls again with the answers.
+    /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
         Self { way: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
     }
 
-    /// Whether the client can be asked this.
+    /// True if the client can be asked this.
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
         match &self.way {
@@ -271,8 +273,8 @@ impl Asking {
         }
     }
 
-    /// What all rounds of one call have in common, where the call asks in rounds: tells a further round from another call
-    /// with the same arguments.
+    /// The name that all rounds of one call share, if the call asks in rounds. It tells a further
+    /// round from another call with equal arguments.
     #[must_use]
     pub fn chain(&self) -> Option<String> {
         match &self.way {
@@ -281,7 +283,7 @@ impl Asking {
         }
     }
 
-    /// How the call ends whatever it gives, where asking has settled that.
+    /// The answer to the call, if asking has settled it.
     pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
         match &self.way {
             AskingMode::Rounds(rounds) => lock(rounds).take_ending(),
@@ -312,7 +314,7 @@ impl LegacyRequests {
         if self.cancellation.is_cancelled() {
             return Asked::Ended(Some("the call was cancelled".to_owned()));
         }
-        // All are sent before any is waited for: a person may answer them in any order.
+        // All are sent before the first wait: a person may answer them in any order.
         let sent: Option<Vec<_>> = questions.iter().map(|question| self.open.send(question, &self.outbox)).collect();
         let Some(sent) = sent else {
             return Asked::Refused(gone());
@@ -344,19 +346,19 @@ impl LegacyRequests {
     }
 }
 
-/// What a client's response to a request of ours holds.
+/// A client's response to one of the server's requests.
 #[derive(Clone, Debug)]
 pub(crate) enum ReplyText {
     /// The `result`.
     Result(Box<RawValue>),
     /// The `error`.
     Error(Box<RawValue>),
-    /// None will come: the client is gone.
+    /// No response will come: the client is gone.
     Gone,
 }
 
 impl ReplyText {
-    /// Of a response's `result` or else its `error`.
+    /// Reads a response's `result`, or else its `error`.
     pub(crate) fn of(reply: Result<&str, &str>) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         match reply {

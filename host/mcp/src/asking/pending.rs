@@ -1,4 +1,4 @@
-//! Requests to a legacy client that are not answered yet. Must not hold: what they ask.
+//! Requests to a legacy client that are not answered yet. Must not hold: questions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,8 +10,8 @@ use crate::frame::{Object, RequestId, notification_frame, push_number};
 use crate::host::Outbox;
 use crate::method::Notification;
 
-/// What the id of every request of ours begins with: no client's id for a request of its own does, so that even one that
-/// keeps both in one table has no clash.
+/// The start of the id of every request that the server sends. No client's own id starts so, so
+/// that a client with one table for both has no clash.
 const ID_PREFIX: &str = "toolcell/ask/";
 
 /// The requests that one connection's client has not answered.
@@ -28,7 +28,7 @@ struct State {
     closed: bool,
 }
 
-/// One request that is sent. Dropped unanswered, it is taken back.
+/// One request that was sent. Dropped unanswered, it is taken back.
 pub(super) struct PendingAsk {
     asks: Arc<PendingAsks>,
     number: u64,
@@ -37,7 +37,7 @@ pub(super) struct PendingAsk {
 }
 
 impl PendingAsks {
-    /// Queues a request; `None` where nobody is left to answer.
+    /// Queues a request; `None` if the client has gone.
     pub(super) fn send(self: &Arc<Self>, question: &PreparedQuestion, outbox: &Arc<dyn Outbox>) -> Option<PendingAsk> {
         let (answered, reply) = oneshot::channel();
         let number = {
@@ -54,22 +54,22 @@ impl PendingAsks {
         Some(PendingAsk { asks: Arc::clone(self), number, outbox: Arc::clone(outbox), reply: Some(reply) })
     }
 
-    /// Hands an answer to whoever waits for it. One that nobody waits for, or that comes late, is dropped.
+    /// Hands an answer to the call that waits for it. A late or unexpected answer is dropped.
     pub(crate) fn answer(&self, id: &RequestId, reply: ReplyText) {
         let RequestId::Text(id) = id else { return };
         let Some(number) = id.strip_prefix(ID_PREFIX).and_then(|number| number.parse().ok()) else { return };
-        // The text must be the very one that was sent: `01` is not `1`.
+        // The text must equal the one that was sent: `01` is not `1`.
         if format!("{ID_PREFIX}{number}") != **id {
             return;
         }
         let waiting = lock(&self.state).open.remove(&number);
         if let Some(waiting) = waiting {
-            // Whoever waited may have given up meanwhile.
+            // The call may have been given up meanwhile.
             let _ = waiting.send(reply);
         }
     }
 
-    /// Nothing will be answered any more: whoever waits is told so, and nothing further is sent.
+    /// Ends all waiting, and all further requests: the client will not answer any more.
     pub(crate) fn close(&self) {
         let open = {
             let mut state = lock(&self.state);
@@ -83,7 +83,7 @@ impl PendingAsks {
 }
 
 impl PendingAsk {
-    /// What the client answers.
+    /// The client's answer.
     pub(super) async fn reply(mut self) -> ReplyText {
         let Some(reply) = &mut self.reply else { return ReplyText::Gone };
         let reply = reply.await.unwrap_or(ReplyText::Gone);

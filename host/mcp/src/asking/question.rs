@@ -1,5 +1,5 @@
-//! Questions as they are sent: checked against what the revisions allow, cleaned of what misleads people, written once.
-//! Must not hold: answers.
+//! Questions as they are sent: checked against the revision, cleaned of misleading characters,
+//! written once. Must not hold: answers.
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use crate::sanitize;
 /// Longest key, in bytes. It stands in every frame of its question.
 const KEY_BYTES_MAX: usize = 64;
 
-/// Longest address of a page, in bytes: what browsers and proxies take.
+/// Longest address of a page, in bytes. Browsers and proxies accept this much.
 const URL_BYTES_MAX: usize = 2_048;
 
 /// A question that can be sent.
@@ -70,7 +70,7 @@ impl PreparedQuestion {
         Ok(Self { key, kind, method, params, form, sampling: needs })
     }
 
-    /// Whether the client has what the question needs beside its capability as such.
+    /// Checks that the client has the finer capabilities that the question needs.
     pub(super) fn fits(&self, capabilities: Capabilities) -> Result<(), AskError> {
         let lacks = |what: &str| Err(AskError::Invalid(format!("the client does not declare {what}")));
         if self.sampling.tools && !capabilities.sampling_tools {
@@ -82,7 +82,8 @@ impl PreparedQuestion {
         Ok(())
     }
 
-    /// Appends `method` and `params`. A page asked of a legacy client has an id (2025-11-25, `elicitationId`).
+    /// Appends `method` and `params`. A page for a legacy client gets an id (2025-11-25,
+    /// `elicitationId`).
     pub(super) fn push_members(&self, object: &mut Object<'_>, number: Option<u64>) {
         object.text("method", self.method);
         match number.filter(|_| self.kind == QuestionKind::Page) {
@@ -97,7 +98,7 @@ impl PreparedQuestion {
         }
     }
 
-    /// Tells the question from any other.
+    /// A digest that tells the question from any other.
     pub(super) fn digest(&self) -> String {
         let mut text = self.method.as_bytes().to_vec();
         text.push(0);
@@ -123,7 +124,8 @@ pub(super) fn note(used: &mut Vec<String>, question: &PreparedQuestion) -> Resul
     Ok(())
 }
 
-/// What the person is told, with who asks in front: a tool must not pass for the host, or for another tool.
+/// The text for the person, with the asker in front. A tool must not pass for the host, or for
+/// another tool.
 fn said(asker: Option<&str>, message: &str) -> Result<String, AskError> {
     let message = sanitize::text(message);
     if message.trim().is_empty() {
@@ -135,7 +137,8 @@ fn said(asker: Option<&str>, message: &str) -> Result<String, AskError> {
     })
 }
 
-/// The address of a page: encrypted, or on this machine; nothing that hides where it leads.
+/// Checks the address of a page. It must be encrypted or on this machine, and must not hide its
+/// target.
 fn check_url(url: &str) -> Result<(), AskError> {
     let invalid = |text: &str| Err(AskError::Invalid(format!("the address {text}")));
     if url.len() > URL_BYTES_MAX {

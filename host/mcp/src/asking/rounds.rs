@@ -1,8 +1,8 @@
-//! Asking a modern client: the call ends with its questions, and the client calls again with the answers (2026-07-28,
-//! "Multi Round-Trip Requests"). Must not hold: what a legacy client is sent.
+//! Asking a modern client: the call ends with its questions, and the client calls again with the
+//! answers (2026-07-28, "Multi Round-Trip Requests"). Must not hold: requests to legacy clients.
 //!
-//! The tool runs from its beginning each time; what it asks is answered from what was given before, so far as it asks the
-//! same.
+//! Each round runs the tool from its beginning. Earlier answers are used again for questions that
+//! have not changed.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ impl RoundInput {
         responses + self.state.as_ref().map_or(0, String::len)
     }
 
-    /// The answer to a call of a tool that never asks: it cannot have been given a state.
+    /// The answer to a call of a tool that never asks, and so never gave out a state.
     pub(crate) fn refuse_state(&self) -> Result<(), RpcError> {
         if self.state.is_some() { Err(not_ours()) } else { Ok(()) }
     }
@@ -67,17 +67,17 @@ fn not_ours() -> RpcError {
     RpcError::params("params.requestState is not one that this server gave out, or was changed")
 }
 
-/// What a call is told apart by: its caller, its tool with what that runs, and its arguments.
+/// The identity of a call: its caller, its tool with the code behind it, and its arguments.
 pub(crate) struct Round<'a> {
     pub(crate) principal: &'a str,
     pub(crate) tool: &'a str,
-    /// What the tool runs.
+    /// The code that the tool runs.
     pub(crate) binding: &'a str,
     pub(crate) arguments: &'a RawValue,
 }
 
 impl Round<'_> {
-    /// Arguments count by what they say, not by how they are written.
+    /// Arguments count by their values, not by their spelling.
     fn digest(&self) -> String {
         let arguments: Value = serde_json::from_str(self.arguments.get()).unwrap_or_default();
         let text = serde_json::json!([Method::CallTool.name(), self.tool, self.binding, sorted(arguments)]).to_string();
@@ -106,11 +106,11 @@ pub(crate) struct Rounds {
     capabilities: Capabilities,
     principal: String,
     request: String,
-    /// The same in all rounds of the call.
+    /// A name that all rounds of the call share.
     chain: String,
-    /// What was answered in earlier rounds, and in this one as far as it was asked for.
+    /// The answers of earlier rounds, and those of this round that were used so far.
     answered: Vec<(String, String, String)>,
-    /// What was asked in the last round; `None` where this is the first, or came without a state.
+    /// The questions of the last round. `None` for a first round, or a request without a state.
     asked: Option<Vec<(String, String)>>,
     responses: BTreeMap<String, Box<RawValue>>,
     used: Vec<String>,
@@ -144,7 +144,7 @@ impl InputRequired {
 }
 
 impl Rounds {
-    /// Takes up what came with a call.
+    /// Takes up the answers and the state of a request.
     ///
     /// # Errors
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
@@ -195,7 +195,7 @@ impl Rounds {
         self.ending.take()
     }
 
-    /// Answers from what was given, or ends the call with what is missing.
+    /// Answers from earlier answers, or ends the call with the missing questions.
     pub(super) fn ask(&mut self, asks: Vec<Ask>, terms: AskTerms<'_>) -> Asked {
         if self.ending.is_some() {
             return Asked::Ended(None);
@@ -220,7 +220,7 @@ impl Rounds {
         if missing.is_empty() { Asked::Answered(answers) } else { self.require(missing, terms) }
     }
 
-    /// The answer to one question, where there is one.
+    /// The answer to one question, if there is one.
     fn answer(&mut self, question: &PreparedQuestion, terms: AskTerms<'_>) -> Result<Option<Answer>, RoundFault> {
         let (key, digest) = (&question.key, question.digest());
         let wrong =
@@ -233,7 +233,7 @@ impl Rounds {
             return question.read(answer, usize::MAX).map(Some).map_err(wrong);
         }
         let counts = match &self.asked {
-            // The person has answered what was asked then, and nothing else.
+            // The person has answered exactly the questions asked then.
             Some(asked) => asked.iter().any(|(known, asked)| known == key && *asked == digest),
             None => !terms.only_if_asked,
         };
@@ -277,7 +277,7 @@ impl Rounds {
     }
 }
 
-/// Whose fault it is that there is no answer.
+/// The cause of a missing answer: the tool's question, or the client's request.
 enum RoundFault {
     Question(AskError),
     Request(RpcError),

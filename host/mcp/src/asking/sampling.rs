@@ -1,12 +1,12 @@
-//! The params of `sampling/createMessage`, as a guest writes them: checked for what every revision asks for. Must not hold:
-//! what the model is asked.
+//! The params of `sampling/createMessage`, checked for the rules of every revision. Must not hold:
+//! the content of messages.
 
 use serde_json::{Map, Value};
 
 use super::AskError;
 use crate::frame::scan;
 
-/// How deep the params may nest: what is left of a client's 128 after the frame around them.
+/// Deepest nesting of the params: a client's 128 without the frame around them.
 const DEPTH_MAX: usize = 64;
 
 /// The members that every revision has.
@@ -21,14 +21,14 @@ const MEMBERS: [&str; 8] = [
     "metadata",
 ];
 
-/// What the params need beside the capability to sample.
+/// Capabilities that the params need beside sampling itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SamplingNeeds {
     pub(super) tools: bool,
     pub(super) context: bool,
 }
 
-/// Checks the params; gives them as one line, and what they need.
+/// Checks the params. Returns them on one line, with the capabilities that they need.
 pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), AskError> {
     let invalid = |what: String| AskError::Invalid(what);
     match scan::check_value(text, DEPTH_MAX) {
@@ -59,7 +59,7 @@ pub(super) fn params(text: &str, rich: bool) -> Result<(String, SamplingNeeds), 
     Ok((line, SamplingNeeds { tools, context }))
 }
 
-/// Whether it is a `SamplingMessage`; several blocks in one are known since 2025-11-25.
+/// True for a `SamplingMessage`. Revisions since 2025-11-25 allow several blocks in one.
 pub(super) fn is_message(message: &Value, rich: bool) -> bool {
     let role = message.get("role").and_then(Value::as_str);
     let is_block = |block: &Value| block.get("type").is_some_and(Value::is_string);

@@ -1,8 +1,9 @@
-//! `requestState`: what is remembered of a call between its rounds, sealed, as it comes back through whoever calls. Must
-//! not hold: what is done with it.
+//! `requestState`: the sealed memory of a call between its rounds, which travels through the
+//! client. Must not hold: its use.
 //!
-//! Sealed with AES-256-GCM under a key of its own: HKDF-SHA256 over the server's key and a salt drawn for it. A key that
-//! seals once needs no nonce, so nothing has to be counted, and replicas may share the server's key.
+//! It is sealed with AES-256-GCM under a fresh key: HKDF-SHA256 over the server's key and a random
+//! salt. A key that seals once needs no nonce. So nothing is counted, and replicas may share the
+//! server's key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,15 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{decode_base64, push_base64};
 
-/// Fewest bytes of a key that is given: as many as a SHA-256 digest has.
+/// Least length of a given key, in bytes: that of a SHA-256 digest.
 pub const STATE_KEY_BYTES_MIN: usize = 32;
 
-/// Longest `requestState`, in bytes. Holds the default number of answers of the default length several times.
+/// Longest `requestState`, in bytes. It holds the default number of answers of the default length
+/// several times.
 pub(super) const STATE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const SALT_BYTES: usize = 32;
 
-/// What the derived keys are for; changes with the form of what is sealed.
+/// The purpose of the derived keys. It changes with the sealed format.
 const PURPOSE: &[u8] = b"toolcell requestState 1";
 
 /// The key under which `requestState` is sealed. Cheap to clone; never shown.
@@ -34,15 +36,15 @@ pub struct StateKey(Arc<[u8]>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key has {bytes} bytes, and must have at least {STATE_KEY_BYTES_MIN}")]
 pub struct WeakKey {
-    /// How many it has.
+    /// The length of the given key.
     pub bytes: usize,
 }
 
 impl StateKey {
-    /// The key of these bytes, for several processes that answer the same clients.
+    /// A key of these bytes, for several processes that answer the same clients.
     ///
     /// # Errors
-    /// [`WeakKey`] where there are fewer than [`STATE_KEY_BYTES_MIN`].
+    /// [`WeakKey`] if there are fewer than [`STATE_KEY_BYTES_MIN`].
     pub fn of(bytes: &[u8]) -> Result<Self, WeakKey> {
         if bytes.len() < STATE_KEY_BYTES_MIN {
             return Err(WeakKey { bytes: bytes.len() });
@@ -50,11 +52,11 @@ impl StateKey {
         Ok(Self(bytes.into()))
     }
 
-    /// A new key. What was sealed under another is refused.
+    /// A new random key. States sealed under another key are refused.
     #[must_use]
     pub fn random() -> Self {
         let mut bytes = [0; STATE_KEY_BYTES_MIN];
-        // Without randomness there is an empty key, under which nothing is sealed.
+        // Without randomness the key is empty, and seals nothing.
         match SystemRandom::new().fill(&mut bytes) {
             Ok(()) => Self(bytes.as_slice().into()),
             Err(_) => Self(Arc::from([])),
@@ -77,30 +79,30 @@ impl fmt::Debug for StateKey {
     }
 }
 
-/// What is remembered.
+/// The memory of a call between two rounds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Remembered {
     /// Who called.
     #[serde(rename = "p")]
     pub(super) principal: String,
-    /// When it is worthless, in milliseconds since 1970.
+    /// Its expiry, in milliseconds since 1970.
     #[serde(rename = "e")]
     pub(super) expires_ms: u64,
-    /// Digest of the tool, its arguments and what it runs.
+    /// Digest of the tool, its arguments and its code.
     #[serde(rename = "r")]
     pub(super) request: String,
-    /// What all rounds of the call have in common.
+    /// The name that all rounds of the call share.
     #[serde(rename = "c")]
     pub(super) chain: String,
-    /// What was answered in earlier rounds: key, digest of the question, answer.
+    /// The answers of earlier rounds: key, digest of the question, answer.
     #[serde(rename = "a")]
     pub(super) answered: Vec<(String, String, String)>,
-    /// What was asked in the last round: key, digest of the question.
+    /// The questions of the last round: key, digest of the question.
     #[serde(rename = "q")]
     pub(super) asked: Vec<(String, String)>,
 }
 
-/// A name for the rounds of one call that no other call has.
+/// A new name for the rounds of one call.
 pub(super) fn new_chain() -> String {
     let mut bytes = [0; 16];
     // Without randomness nothing is sealed, so no further round comes.
@@ -116,7 +118,7 @@ pub(super) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Seals; `None` where it would be too long, or the machine has no randomness.
+/// Seals. `None` if the result would be too long, or the machine has no randomness.
 pub(super) fn seal(key: &StateKey, remembered: &Remembered) -> Option<String> {
     let mut salt = [0; SALT_BYTES];
     SystemRandom::new().fill(&mut salt).ok()?;
@@ -131,7 +133,7 @@ pub(super) fn seal(key: &StateKey, remembered: &Remembered) -> Option<String> {
     String::from_utf8(out).ok().filter(|text| text.len() <= STATE_BYTES_MAX)
 }
 
-/// Opens what [`seal`] made under the same key; `None` for anything else.
+/// Opens a state that [`seal`] made under the same key; `None` for anything else.
 pub(super) fn open(key: &StateKey, text: &str) -> Option<Remembered> {
     if text.len() > STATE_BYTES_MAX {
         return None;

@@ -1,4 +1,4 @@
-//! Calls of tools, in the order of their lives: read, queued, begun, run, answered; or cancelled.
+//! Calls of tools, in the order of their lives: read, queued, begun, run, answered or cancelled.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::revision::push_result;
 use crate::schema::Patience;
 use crate::tool::Tool;
 
-/// Estimated memory of a queued call beside its arguments, in bytes.
+/// Estimated memory of a queued call besides its texts, in bytes.
 const QUEUED_BYTES: usize = 512;
 
 /// The call that a request asks for.
@@ -117,7 +117,7 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    /// Enters a call among the open ones, and queues it; gives it back if it may begin now.
+    /// Registers a call as open. Returns it if it may begin now, and queues it otherwise.
     fn admit(&self, mut call: QueuedCall<H::Catalog>) -> Option<QueuedCall<H::Catalog>> {
         let congested = self.outbox.congested();
         let mut state = self.state();
@@ -160,7 +160,8 @@ impl<H: Host> Shared<H> {
             let frame = error_frame(Some(&permit.id), &error);
             return permit.settle(frame);
         };
-        // A reader of a resource repeats its address in headers, not the arguments of the tool behind it.
+        // A client that reads a resource repeats its address in headers, not the arguments of the
+        // tool behind it.
         let mirrored = permit.reply.outbox().mirrored().filter(|_| target.reads.is_none());
         let compared = mirrored.map_or(Ok(()), |mirrored| tool.compare(mirrored, &target.arguments));
         let method = target.method();
@@ -270,7 +271,8 @@ impl<C> State<C> {
     }
 }
 
-/// The permit of one call that has begun, and its duty to be settled. Dropped unsettled, it answers with an error.
+/// The permit of one call that has begun, with the duty to answer. Dropped unanswered, it answers
+/// with an error.
 struct CallPermit<H: Host> {
     shared: Arc<Shared<H>>,
     id: RequestId,
@@ -285,7 +287,7 @@ impl<H: Host> CallPermit<H> {
         self.settle_with(|reply, id| reply.send(Some(id), frame));
     }
 
-    /// Gives the permit back with an error that says why the call has no result.
+    /// Gives the permit back, with an error as the answer.
     fn refuse(mut self, error: &RpcError) {
         self.settle_with(|reply, id| reply.refuse(Some(id), error));
     }
@@ -367,7 +369,8 @@ async fn perform<C: Catalog>(catalog: Arc<C>, tool: Arc<Tool>, call: Call) -> Ca
     let until = catalog.deadline(call.tool).and_then(|deadline| Instant::now().checked_add(deadline));
     let mut patience = Patience { until, cancellation: None };
     if tool.takes_long(&call.arguments) {
-        // A short check ends before anybody could give it up, and its call is then recorded as any other.
+        // A short check ends before anybody could give it up, and its call is recorded like any
+        // other.
         patience.cancellation = Some(call.context.cancellation.clone());
         leave_thread().await;
     }

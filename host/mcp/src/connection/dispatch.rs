@@ -1,5 +1,5 @@
-//! From a request to its answer: the era it belongs to, whether its client has the method, and one `match` over all
-//! methods. Must not hold: the methods that take more than a few lines.
+//! From a request to its answer: its era, the client's right to its method, and one `match` over
+//! all methods. Must not hold: methods that take more than a few lines.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl<H: Host> Shared<H> {
         if let Some(fault) = &request.params.fault {
             return Err(fault.clone());
         }
-        // The era is decided for each message by itself: a client may probe in one and go on in the other.
+        // The era is decided for each message: a client may probe in one and go on in the other.
         if let Some(version) = request.params.meta(PROTOCOL_VERSION) {
             let revision = modern_revision(version)?;
             if reply.is_batched() {
@@ -186,7 +186,8 @@ fn modern_revision(version: &str) -> Result<Revision, RpcError> {
     if let Some(revision) = revision.filter(|revision| revision.is_modern()) {
         return Ok(revision);
     }
-    // A legacy revision is served too, but not to a request like this one: naming it would send the client in circles.
+    // A legacy revision is served too, but not to a request like this one. Naming it would send the
+    // client in circles.
     let legacy = revision.is_some();
     let supported: Vec<&str> =
         Revision::ALL.into_iter().filter(|known| known.is_modern() || !legacy).map(Revision::name).collect();

@@ -1,4 +1,4 @@
-//! One connection: its legacy session, the requests it has open, and the way of a frame through them.
+//! One connection: its legacy session, its open requests, and the path of a frame through them.
 //! Sans-IO: frames come in through [`Connection::receive`] and leave through an [`Outbox`].
 
 mod calls;
@@ -25,12 +25,13 @@ use crate::server::Server;
 use calls::{OpenCall, QueuedCall};
 use reply::{BatchReplies, Reply};
 
-/// Whether a connection takes further frames.
+/// The readiness of a connection for further frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// It does.
     Open,
-    /// Too much is unread or waiting: read nothing until [`Outbox::notice`] or until it is read again.
+    /// Too much is unread or queued. Read nothing until [`Outbox::notice`], or until the client
+    /// reads again.
     Full,
 }
 
@@ -40,7 +41,7 @@ pub struct Connection<H: Host> {
 }
 
 impl<H: Host> Connection<H> {
-    /// Opens one that hears of a changed list only once it subscribes.
+    /// Opens a connection that is told of a changed list only after it subscribes.
     pub(crate) fn open(
         server: Arc<Server<H>>,
         caller: Caller,
@@ -60,36 +61,37 @@ impl<H: Host> Connection<H> {
         }
     }
 
-    /// Makes it one that lasts: it hears of a changed list whether it subscribes or not, and has resources of its own.
+    /// Makes the connection a lasting one. It is told of a changed list without subscribing, and
+    /// has resources of its own.
     pub(crate) fn listening(self) -> Self {
         let _ = self.shared.number.set(self.shared.server.number());
         self.shared.hear();
         self
     }
 
-    /// A way to end what it has open, that does not keep it.
+    /// A weak handle that can end the connection's subscriptions and calls.
     pub(crate) fn listener(&self) -> Weak<dyn Listener> {
         self.shared.listener()
     }
 
-    /// Takes a frame that was decoded already. What is answered goes to `outbox`.
+    /// Takes a decoded frame. Answers go to `outbox`.
     pub(crate) fn take(&self, incoming: Incoming<'_>, outbox: &Arc<dyn Outbox>) {
         self.shared.take(incoming, outbox);
     }
 
-    /// Stops everything that is open, and answers nothing of it. To be called when the client is gone.
+    /// Stops all open requests without answering them. To be called when the client is gone.
     pub fn abandon(&self) {
         self.shared.abandon();
     }
 
-    /// Takes one frame, without its newline. What can be answered at once is queued when this returns;
-    /// calls are answered later. The transport flushes its outbox afterwards, once for many frames.
+    /// Takes one frame, without its newline. Immediate answers are queued when this returns; calls
+    /// are answered later. The transport flushes its outbox afterwards, once for many frames.
     pub fn receive(&self, frame: &[u8]) {
         self.receive_on(frame, &self.shared.outbox);
     }
 
-    /// Like [`receive`](Self::receive), with the answer and what belongs to it going to another outbox
-    /// than the connection's own, such as the stream of one HTTP request.
+    /// Like [`receive`](Self::receive), with another outbox for the answer and its events, such as
+    /// the stream of one HTTP request.
     pub fn receive_on(&self, frame: &[u8], outbox: &Arc<dyn Outbox>) {
         self.shared.receive(frame, outbox);
     }
@@ -101,7 +103,7 @@ impl<H: Host> Connection<H> {
         self.shared.outbox.queue(error_frame(None, &error));
     }
 
-    /// Whether the transport may read on.
+    /// Tells the transport if it may read on.
     #[must_use]
     pub fn gate(&self) -> Gate {
         self.shared.gate()
@@ -112,32 +114,34 @@ impl<H: Host> Connection<H> {
         self.shared.begin_queued();
     }
 
-    /// Whether no call is running or waiting.
+    /// True if no call is running or queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         let state = self.shared.state();
         state.active == 0 && state.queue.is_empty()
     }
 
-    /// Ends every subscription with its final result. To be called when the server or the client leaves.
+    /// Ends every subscription with its final result. To be called when the server or the client
+    /// leaves.
     pub fn end_subscriptions(&self) {
         self.shared.end_subscriptions();
     }
 
-    /// The client will answer nothing any more: whoever waits for an answer is told so. To be called when it has left.
+    /// Ends all waiting for the client's answers. To be called when the client has left.
     pub fn end_asking(&self) {
         self.shared.asks.close();
     }
 
-    /// Cancels every running call, and answers waiting ones with an error. Running ones still answer.
+    /// Cancels running calls, which still answer, and answers queued ones with an error.
     pub fn cancel_all(&self) {
         self.shared.cancel_all();
     }
 }
 
-/// What a server tells its connections.
+/// The events that a server passes to its connections.
 pub(crate) trait Listener: Send + Sync {
-    /// The list of tools has changed. `seen_by` gives the revisions whose clients see a difference, of a caller.
+    /// The list of tools has changed. `seen_by` gives, for a caller, the revisions in which the
+    /// difference shows.
     fn tools_changed(&self, seen_by: &dyn Fn(&Caller) -> Vec<Revision>);
 
     /// The server is about to end: subscriptions end with their result.
@@ -161,15 +165,15 @@ impl<H: Host> Listener for Shared<H> {
     }
 }
 
-/// What the parts of a connection share: its frames, its calls.
+/// The state that the parts of a connection share.
 struct Shared<H: Host> {
     server: Arc<Server<H>>,
     caller: Caller,
     outbox: Arc<dyn Outbox>,
     executor: Arc<dyn Executor>,
-    /// What this host asks the client.
+    /// The server's unanswered requests to the client.
     asks: Arc<PendingAsks>,
-    /// Tells it from all others, where it lasts longer than a request.
+    /// The number of a lasting connection, unlike any other's.
     number: OnceLock<u64>,
     state: Mutex<State<H::Catalog>>,
 }
@@ -184,7 +188,7 @@ impl<H: Host> Drop for Shared<H> {
 
 struct State<C> {
     session: Option<Session>,
-    /// Requests that are not answered yet, in an order that does not change from run to run.
+    /// Unanswered requests, in an order that does not change from run to run.
     open: BTreeMap<RequestId, OpenRequest>,
     queue: VecDeque<QueuedCall<C>>,
     queue_bytes: usize,
@@ -234,7 +238,7 @@ impl<H: Host> Shared<H> {
         Arc::downgrade(&listener)
     }
 
-    /// Has the server tell it of a changed list from now on.
+    /// Registers the connection for news of a changed list.
     fn hear(self: &Arc<Self>) {
         if !std::mem::replace(&mut self.state().listens, true) {
             self.server.enter(self.listener());
@@ -313,7 +317,7 @@ impl<H: Host> Shared<H> {
                     session.ready = true;
                 }
             }
-            // The server's own, which mean nothing from a client.
+            // The server's own; they mean nothing from a client.
             Notification::Message
             | Notification::Progress
             | Notification::Acknowledged

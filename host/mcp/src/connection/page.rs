@@ -1,5 +1,5 @@
-//! One page of `resources/list`: bounded in number and in bytes, and where the next one begins. Must not hold: whose
-//! resources they are, or the rest of the answer.
+//! One page of `resources/list`: bounded in entries and bytes, with the start of the next one. Must
+//! not hold: ownership of resources, or the rest of the answer.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,24 +9,25 @@ use crate::frame::{RpcError, scan};
 use crate::resources::{DeclaredResource, KeptResource};
 use crate::revision::{Revision, push_declared, push_resource};
 
-/// Bytes of one page, past its first entry. 256 KiB: sixteen of the longest entries that are kept, and thousands of common ones.
+/// Bytes of one page past its first entry. 256 KiB: sixteen of the longest entries, and thousands
+/// of common ones.
 const PAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// Hexadecimal digits of the mark that every cursor begins with.
 const MARK_DIGITS: usize = 16;
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PageStart {
-    /// At this one of what is declared.
+    /// At this declared resource.
     Declared(usize),
-    /// Behind the one of this number, of what is kept: what is kept or put away meanwhile moves nothing.
+    /// Behind the kept resource of this number. Keeping or dropping other resources moves nothing.
     Kept(u64),
 }
 
 /// A page while it is filled.
 pub(super) struct ResourcePage {
-    /// Tells what is declared from what was declared before: a cursor holds for that alone.
+    /// Fingerprint of the declared resources. A cursor is valid only for the list it came from.
     mark: u64,
     begins: PageStart,
     entries_max: usize,
@@ -36,10 +37,10 @@ pub(super) struct ResourcePage {
 }
 
 impl ResourcePage {
-    /// An empty one that begins where a cursor (its JSON text) says, at the start without one.
+    /// An empty page that begins at the cursor (its JSON text), or at the start without one.
     ///
     /// # Errors
-    /// No cursor of this list.
+    /// The cursor is not one of this list.
     pub(super) fn from(
         cursor: Option<&str>,
         declared: &[&DeclaredResource],
@@ -53,7 +54,7 @@ impl ResourcePage {
         Ok(Self { mark, begins, entries_max: entries_max.max(1), entries: 0, json: Vec::new(), next: None })
     }
 
-    /// Takes in what is declared, as far as there is room.
+    /// Adds declared resources while there is room.
     pub(super) fn take_declared(&mut self, declared: &[&DeclaredResource], revision: Revision) {
         let PageStart::Declared(first) = self.begins else { return };
         for (place, declared) in declared.iter().enumerate().skip(first) {
@@ -64,7 +65,8 @@ impl ResourcePage {
         }
     }
 
-    /// Takes in what is kept and not declared, as far as there is room. `after` gives what was kept after a number.
+    /// Adds kept resources that are not declared, while there is room. `after` returns those kept
+    /// after a number.
     pub(super) fn take_kept(
         &mut self,
         declared: &[&DeclaredResource],
@@ -92,7 +94,7 @@ impl ResourcePage {
         &self.json
     }
 
-    /// What the next page is asked for with, where there is one.
+    /// The cursor of the next page, if there is one.
     pub(super) fn next_cursor(&self) -> Option<String> {
         let mark = self.mark;
         self.next.map(|next| match next {
@@ -101,7 +103,8 @@ impl ResourcePage {
         })
     }
 
-    /// Appends an entry; false, and nothing, where there is no room. The first one always has some.
+    /// Appends an entry. Returns false, and appends nothing, if there is no room. The first entry
+    /// always has room.
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         if self.entries >= self.entries_max {
             return false;

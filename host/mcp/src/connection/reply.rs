@@ -1,14 +1,15 @@
-//! Where the answer to one request goes: straight to an outbox, or into the array that answers a batch.
+//! The destination of the answer to one request: an outbox, or the array that answers a batch.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::frame::{ErrorCode, RequestId, RpcError, batch, error_frame};
 use crate::host::Outbox;
 
-/// Bytes that the replies to one batch may take together; the entries past it are answered with an error.
+/// Total bytes of the replies to one batch. Entries past it are answered with an error.
 const BATCH_REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Where the answer to one request goes. Used exactly once, by [`send`](Self::send) or [`nothing`](Self::nothing).
+/// The destination of the answer to one request. Used exactly once, by [`send`](Self::send),
+/// [`refuse`](Self::refuse) or [`nothing`](Self::nothing).
 #[derive(Clone)]
 pub(super) enum Reply {
     Direct(Arc<dyn Outbox>),
@@ -24,7 +25,7 @@ impl Reply {
         }
     }
 
-    /// Answers with an error what is refused, before anything of it was done or for what the client lacks.
+    /// Answers with an error a request that was refused before it did anything.
     pub(super) fn refuse(&self, id: Option<&RequestId>, error: &RpcError) {
         let frame = error_frame(id, error);
         match self {
@@ -33,7 +34,7 @@ impl Reply {
         }
     }
 
-    /// Says that there will be no answer.
+    /// Settles the request without an answer.
     pub(super) fn nothing(&self) {
         match self {
             Self::Direct(outbox) => outbox.unanswered(),
@@ -41,7 +42,7 @@ impl Reply {
         }
     }
 
-    /// Where events that belong to the request go.
+    /// The outbox for the request's events.
     pub(super) fn outbox(&self) -> &Arc<dyn Outbox> {
         match self {
             Self::Direct(outbox) => outbox,
@@ -63,7 +64,7 @@ pub(super) struct BatchReplies {
 struct Gathered {
     replies: Vec<Vec<u8>>,
     bytes: usize,
-    /// Replies still to come, and one for the batch itself while its entries are being read.
+    /// Replies still to come, plus one for the batch itself while its entries are being read.
     missing: usize,
 }
 
@@ -73,13 +74,13 @@ impl BatchReplies {
         Arc::new(Self { outbox, state })
     }
 
-    /// A place for one more reply.
+    /// The destination of one more reply.
     pub(super) fn reply(self: &Arc<Self>) -> Reply {
         self.state().missing += 1;
         Reply::Batch(Arc::clone(self))
     }
 
-    /// Every entry has been read.
+    /// Marks the batch as read.
     pub(super) fn close(&self) {
         self.settle(None);
     }

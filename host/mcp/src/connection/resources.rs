@@ -1,5 +1,5 @@
-//! The methods of resources: the declared ones, which a call of a tool reads, and the ones that tools embedded in their
-//! results, for the client that got them.
+//! The methods of resources. A declared resource is read by a call of its tool. A resource that a
+//! tool embedded in a result is kept for the client that got it.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) struct ResourceRead {
 type ContentPart<'a> = (&'a str, Option<&'a str>, &'a ResourceBody);
 
 impl<H: Host> Shared<H> {
-    /// Lists one page of the declared entries, and behind them of the kept ones, from the cursor on.
+    /// Lists one page from the cursor on: declared entries first, kept ones behind them.
     pub(super) fn list_resources(&self, exchange: &Exchange<'_, H>, listed: Listed) -> Result<(), RpcError> {
         let catalog = exchange.catalog.get(&*self.server.host);
         let view = catalog.view(&self.caller);
@@ -62,7 +62,8 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    /// Reads a resource: a declared one by a call of its tool, any other from what was kept for this client.
+    /// Reads a resource: a declared one by a call of its tool, any other from those kept for this
+    /// client.
     pub(super) fn read_resource(self: &Arc<Self>, exchange: Exchange<'_, H>) -> Result<(), RpcError> {
         let revision = exchange.peer.revision;
         let input = RoundInput::read(&exchange.request.params, revision)?;
@@ -83,7 +84,8 @@ impl<H: Host> Shared<H> {
         Ok(())
     }
 
-    /// The result of a call as the resource that it reads: what it embeds, or else its texts, pictures and sounds.
+    /// Turns the result of a call into the contents of the resource: the embedded resources, or
+    /// else texts, pictures and sounds.
     pub(super) fn contents_of(
         &self,
         id: &RequestId,
@@ -114,7 +116,8 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    /// The owner of the resources that this connection's calls embed. Anonymous callers without a session keep none.
+    /// The owner of the resources that this connection's calls embed. Anonymous callers without a
+    /// session keep none.
     fn holder(&self) -> Option<Holder> {
         match self.number.get() {
             Some(number) => Some(Holder::Connection(*number)),
@@ -140,7 +143,7 @@ impl<H: Host> Shared<H> {
         })
     }
 
-    /// A result that depends on who asks, and on when.
+    /// Writes a result that depends on the caller and the moment.
     fn cacheable(&self, id: &RequestId, revision: Revision, members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
         result_frame(id, |out| {
             let typed = revision.features().typed_results;
@@ -162,7 +165,8 @@ impl<H: Host> Shared<H> {
 }
 
 impl ResourceRead {
-    /// A part of a result as a part of the resource; `None` for parts that the resource does not have.
+    /// Turns a part of a result into a part of the resource; `None` for parts that a resource does
+    /// not have.
     fn part(&self, kind: ContentKind, embeds: bool) -> Option<(String, Option<String>, ResourceBody)> {
         let own = |mime_type: Option<String>, body| Some((self.uri.clone(), mime_type, body));
         match kind {
@@ -190,7 +194,7 @@ fn reading(declared: &DeclaredResource, uri: &str) -> Result<CallTarget, RpcErro
     Ok(CallTarget { name: declared.tool.clone(), arguments, reads, input: RoundInput::default() })
 }
 
-/// Puts commas between what it is called before.
+/// Writes a comma before every call but the first.
 fn separator() -> impl FnMut(&mut Vec<u8>) {
     let mut first = true;
     move |out| {
@@ -203,8 +207,8 @@ fn separator() -> impl FnMut(&mut Vec<u8>) {
 const NOT_FOUND: &str = "Resource not found: there is what the server declares, and what tools embedded in results for this client, while it \
      is kept and no two components embedded another under this address";
 
-/// The answer to whoever asks for what is not there, or is somebody else's (2026-07-28, Resources, "Error Handling"; before
-/// it a code of its own).
+/// The error for an unknown resource, or another client's (2026-07-28, Resources, "Error
+/// Handling"). Older revisions have a code of its own for it.
 fn not_found(uri: &str, text: String, revision: Revision) -> RpcError {
     let code = if revision.is_modern() { ErrorCode::InvalidParams } else { ErrorCode::ResourceNotFound };
     let mut data = Vec::new();

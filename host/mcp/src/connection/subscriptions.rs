@@ -1,4 +1,5 @@
-//! Who hears of a changed list: legacy sessions that are ready, and `subscriptions/listen` of the modern era.
+//! The listeners for a changed list: ready legacy sessions, and `subscriptions/listen` of the
+//! modern era.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::method::Notification;
 use crate::revision::Revision;
 
-/// The notification as legacy clients get it.
+/// The notification for legacy clients.
 const TOOLS_CHANGED_BARE: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 /// One open `subscriptions/listen`.
@@ -19,7 +20,7 @@ pub(super) struct Subscription {
     tools: bool,
 }
 
-/// What `params.notifications` asks for of what this server has to tell.
+/// True if `params.notifications` asks for changes of the list of tools.
 fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -40,7 +41,7 @@ fn wants_tools(params: &Params<'_>) -> Result<bool, RpcError> {
         let kind = kind.split(" at line").next().unwrap_or_default();
         RpcError::params(format!("params.notifications is ill-typed: {kind}"))
     })?;
-    // Named so that ill-typed ones are refused; this server has nothing to tell about them.
+    // Named so that ill-typed ones are refused; the server never sends the others.
     let _ = (filter.prompts_list_changed, filter.resources_list_changed, filter.resource_subscriptions);
     Ok(filter.tools_list_changed == Some(true))
 }
@@ -72,13 +73,14 @@ impl<H: Host> Shared<H> {
             return Err(RpcError::params(text));
         }
         let outbox = Arc::clone(exchange.reply.outbox());
-        // Subscribed first and acknowledged under the same lock: no change falls between, none comes before.
+        // Subscribed and acknowledged under one lock: no change is lost, and none comes before the
+        // acknowledgement.
         state.open.insert(id.clone(), OpenRequest::Subscription(Subscription { outbox: Arc::clone(&outbox), tools }));
         outbox.queue(frame);
         Ok(())
     }
 
-    /// Tells everybody concerned that the list of tools changed for these revisions.
+    /// Announces to all listeners that the list of tools changed for these revisions.
     pub(super) fn announce_tools(&self, revisions: &[Revision]) {
         if revisions.is_empty() {
             return;
@@ -103,12 +105,12 @@ impl<H: Host> Shared<H> {
         }
     }
 
-    /// Ends every subscription with its result (2026-07-28, Subscriptions, "Graceful Closure"), which is the last message
-    /// on it.
+    /// Ends every subscription with its result, the last message on it (2026-07-28, Subscriptions,
+    /// "Graceful Closure").
     ///
-    /// No `notifications/cancelled`: Cancellation asks for one and refers to Subscriptions, which names the result alone.
-    /// Clients take the result for a graceful end and a cancellation for a lost stream, and a request that has its
-    /// result is no longer one to cancel.
+    /// No `notifications/cancelled` is sent. Cancellation asks for one and refers to Subscriptions,
+    /// which names the result alone. Clients take the result for a graceful end, and a cancellation
+    /// for a lost stream. A request with a result can no longer be cancelled.
     pub(super) fn end_subscriptions(&self) {
         let ended: Vec<_> = {
             let mut state = self.state();

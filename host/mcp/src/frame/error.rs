@@ -5,10 +5,11 @@ use std::borrow::Cow;
 /// Characters of a caller's own text (a method, a tool's name) that an error message repeats.
 pub(crate) const ECHO_CHARS_MAX: usize = 128;
 
-/// The codes this host sends (JSON-RPC 2.0 section 5.1, and the 2026-07-28 revision's "Error Codes").
+/// The codes that this host sends (JSON-RPC 2.0 section 5.1, and the 2026-07-28 revision's "Error
+/// Codes").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// -32700: the frame is not JSON that the host reads.
+    /// -32700: the frame is not JSON that this host reads.
     Parse,
     /// -32600: JSON, but not a request.
     InvalidRequest,
@@ -16,15 +17,15 @@ pub enum ErrorCode {
     MethodNotFound,
     /// -32602: the method's params are wrong, its tool unknown, its cursor stale.
     InvalidParams,
-    /// -32602 as well: what the protocol wants in every request's `_meta` is missing or wrong.
+    /// -32602 as well: the protocol's own keys in `_meta` are missing or wrong.
     InvalidMeta,
-    /// -32002: there is no such resource, to a legacy client (2025-11-25, Resources, "Error Handling").
+    /// -32002: no such resource, for a legacy client (2025-11-25, Resources, "Error Handling").
     ResourceNotFound,
     /// -32603: the host failed.
     Internal,
     /// -32021: the request needs a capability that the client did not declare.
     MissingClientCapability,
-    /// -32020: headers of the HTTP request are missing or say something else than its body.
+    /// -32020: headers of the HTTP request are missing, or differ from its body.
     HeaderMismatch,
     /// -32022: the protocol version named in `_meta` is not served.
     UnsupportedProtocolVersion,
@@ -66,9 +67,9 @@ impl ErrorCode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RpcError {
-    /// What kind it is.
+    /// Its code.
     pub code: ErrorCode,
-    /// One sentence for whoever reads it.
+    /// One sentence for people.
     pub message: Cow<'static, str>,
     /// The `data` member as JSON text.
     pub data: Option<String>,
@@ -100,7 +101,7 @@ impl RpcError {
     }
 }
 
-/// A caller's own text, cut to what an error message may repeat of it.
+/// A caller's own text, cut to the length that an error message may repeat.
 pub(crate) fn echo(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(ECHO_CHARS_MAX) {
         Some((cut, _)) => Cow::Owned(format!("{}…", text.get(..cut).unwrap_or_default())),

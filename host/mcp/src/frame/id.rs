@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::scan;
 
-/// The largest magnitude of an integer id: 2^53, past which readers that use 64-bit floats (JavaScript
-/// among them) cannot tell neighbours apart, so that an echo might not be the same id any more.
+/// The largest magnitude of an integer id: 2^53. Past it, readers that use 64-bit floats
+/// (JavaScript among them) confuse neighbours, so that the echo could be another id.
 pub(crate) const INTEGER_MAX: i64 = 1 << 53;
 
 /// A request's id, or a progress token, which has the same form.
@@ -18,7 +18,7 @@ pub enum RequestId {
 }
 
 impl RequestId {
-    /// Reads an id from its JSON text; `None` where it is neither a string nor such an integer.
+    /// Reads an id from its JSON text; `None` for anything but a string or such an integer.
     pub(crate) fn parse(value: &str) -> Option<Self> {
         if let Some(text) = scan::string(value) {
             return Some(Self::Text(text.into()));

@@ -1,4 +1,4 @@
-//! From a scanned frame to a message: request, notification, response, or what is wrong with it.
+//! From a scanned frame to a message: request, notification, response, or an error.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::scan::{self, Fault, Level, Member, Scanned, Shape};
 use super::{ErrorCode, RequestId, RpcError};
 use crate::method::{Notification, RequestedMethod};
 
-/// How many entries a batch may have. Batches of real clients hold a handful; each entry costs a reply.
+/// Most entries of a batch. Batches of real clients hold a handful; each entry costs a reply.
 pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 
 /// A frame, read.
@@ -14,19 +14,19 @@ pub(crate) const BATCH_ENTRIES_MAX: usize = 1_000;
 pub(crate) enum Incoming<'a> {
     /// One message.
     One(Entry<'a>),
-    /// An array of messages, each still to be read with [`entry`].
+    /// An array of messages.
     Batch(Vec<Entry<'a>>),
     /// Nothing but space.
     Blank,
 }
 
-/// One message, or why it is none.
+/// One message, or the error that answers it.
 pub(crate) type Entry<'a> = Result<Message<'a>, RefusedFrame>;
 
-/// A frame that is answered with an error, whatever it asked for.
+/// A frame that is answered with an error, whatever it asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RefusedFrame {
-    /// The frame's id, where one could be read.
+    /// The frame's id, if one could be read.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: RpcError,
 }
@@ -36,7 +36,7 @@ pub(crate) struct RefusedFrame {
 pub(crate) enum Message<'a> {
     Request(Request<'a>),
     Notification {
-        /// `None` for one that means nothing here.
+        /// `None` for a notification that means nothing here.
         kind: Option<Notification>,
         params: Params<'a>,
     },
@@ -61,7 +61,8 @@ pub(crate) struct Request<'a> {
 #[derive(Debug)]
 pub(crate) struct Params<'a> {
     members: Vec<Member<'a>>,
-    /// The reason why the params as such cannot be used. Requests are answered with it, notifications ignored.
+    /// The problem of the params as a whole. Requests are answered with it; notifications are
+    /// ignored.
     pub(crate) fault: Option<RpcError>,
 }
 
@@ -71,7 +72,7 @@ impl Params<'_> {
         self.find(Level::Params, key)
     }
 
-    /// The text that a member, which must be a string, stands for.
+    /// The string in a member that must be one.
     pub(crate) fn string(&self, key: &str) -> Result<Cow<'_, str>, RpcError> {
         self.get(key).and_then(scan::string).ok_or_else(|| RpcError::params(format!("params.{key} must be a string")))
     }
@@ -148,7 +149,8 @@ fn message(scanned: Scanned<'_>) -> Entry<'_> {
     let id_text = envelope("id");
     let id = id_text.and_then(RequestId::parse);
     let refuse = |id: Option<RequestId>, text: String| Err(RefusedFrame { id, error: RpcError::request(text) });
-    // One key that appears twice is noted, and the id may be another one: answering under either would be a guess.
+    // Only one repeated key is noted, and the id may be another one: answering under either would
+    // be a guess.
     let ids = scanned.members.iter().filter(|member| member.level == Level::Envelope && member.key == "id");
     if scanned.duplicate.is_some() && ids.count() > 1 {
         return refuse(None, "Duplicate key: id".to_owned());

@@ -1,25 +1,25 @@
-//! One strict pass over the text of a frame: grammar, nesting, numbers, surrogates and duplicate keys.
-//! Notes where the members of the envelope, of `params` and of `_meta` lie; decides nothing about them.
+//! One strict pass over the text of a frame: grammar, nesting, numbers, surrogates and duplicate
+//! keys. It notes the members of the envelope, of `params` and of `_meta`, and decides nothing.
 
 use std::borrow::Cow;
 
-/// How deep the objects and arrays of a frame may nest, the frame itself being 1.
+/// Deepest nesting of objects and arrays in a frame; the frame itself is level 1.
 ///
 /// serde_json stops at 127 and most clients near 1,000; no honest call comes close to it.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// How many members the envelope, `params` and `_meta` may hold together.
+/// Most members of the envelope, `params` and `_meta` together.
 ///
-/// The protocol defines about a dozen. The bound keeps the notes taken of a hostile 16 MiB frame small.
+/// The protocol defines about a dozen. The bound keeps the notes of a hostile 16 MiB frame small.
 pub(crate) const MEMBERS_MAX: usize = 1_024;
 
-/// How many keys of one object are compared pairwise before sorting becomes cheaper.
+/// Most keys of one object that are compared pairwise. With more, sorting is cheaper.
 const PAIRWISE_MAX: usize = 8;
 
-/// Room made at once for members and keys: a modern `tools/call` has about a dozen.
+/// Initial capacity for members and keys: a modern `tools/call` has about a dozen.
 const TYPICAL_KEYS: usize = 16;
 
-/// Which object a member belongs to.
+/// The object that a member belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// The JSON-RPC object itself.
@@ -30,7 +30,7 @@ pub(crate) enum Level {
     Meta,
 }
 
-/// One member of an object that the protocol looks into.
+/// One member of an object that the protocol reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Member<'a> {
     pub(crate) level: Level,
@@ -43,11 +43,11 @@ pub(crate) struct Member<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Duplicate {
     pub(crate) key: String,
-    /// Whether the object lies in `params` (or is it); else it is the envelope or something else in it.
+    /// True if the object is `params` or lies in it.
     pub(crate) in_params: bool,
 }
 
-/// What the frame is at its outermost.
+/// The outermost value of a frame.
 #[derive(Debug)]
 pub(crate) enum Shape<'a> {
     Object,
@@ -64,7 +64,7 @@ pub(crate) struct Scanned<'a> {
     pub(crate) duplicate: Option<Duplicate>,
 }
 
-/// Why a text is not JSON that this host reads.
+/// The reason why a text is not JSON that this host reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
     #[error("not valid UTF-8")]
@@ -87,7 +87,7 @@ pub(crate) fn scan(frame: &[u8]) -> Result<Scanned<'_>, Fault> {
     scan_text(text)
 }
 
-/// Scans a frame whose text is known to be UTF-8, such as an entry of a batch.
+/// Scans a frame that is known to be UTF-8, such as an entry of a batch.
 pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
     let mut scanner = Scanner::new(text, DEPTH_MAX);
     scanner.space();
@@ -106,7 +106,7 @@ pub(crate) fn scan_text(text: &str) -> Result<Scanned<'_>, Fault> {
     Ok(Scanned { shape, members: scanner.members, duplicate: scanner.duplicate })
 }
 
-/// What a strict look at one JSON value, such as a tool's structured result, finds.
+/// The findings of a strict scan of one JSON value, such as a tool's structured result.
 pub(crate) struct Value {
     pub(crate) duplicate: Option<String>,
     pub(crate) values: usize,
@@ -121,18 +121,18 @@ pub(crate) fn check_value(text: &str, depth_max: usize) -> Result<Value, Fault> 
     Ok(Value { duplicate: scanner.duplicate.map(|found| found.key), values: scanner.values })
 }
 
-/// The text a JSON string stands for; `None` where the value is not a string.
+/// The decoded text of a JSON string; `None` for any other value.
 pub(crate) fn string(value: &str) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
 }
 
-/// Whether the value is an object.
+/// True for the text of an object.
 pub(crate) fn is_object(value: &str) -> bool {
     value.starts_with('{')
 }
 
-/// What the members of an object at this place are.
+/// The role of an object's members.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Envelope,
@@ -355,7 +355,8 @@ impl<'a> Scanner<'a> {
     }
 
     fn number(&mut self) -> Result<(), Fault> {
-        /// Fewer digits than this, and no exponent, always fit a 64-bit float (its largest has 309).
+        /// Fewer digits than this, without an exponent, always fit a 64-bit float (its largest has
+        /// 309).
         const DIGITS_SAFE: usize = 300;
         let from = self.at;
         let mut exponent = false;
@@ -386,7 +387,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Reads a string and gives the text it stands for.
+    /// Reads a string and decodes it.
     fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
         let from = self.at;
         self.at += 1;
@@ -408,7 +409,7 @@ impl<'a> Scanner<'a> {
         if !escaped {
             return Ok(Cow::Borrowed(self.slice(from + 1, self.at - 1)));
         }
-        // Only keys are looked at: decoding an escaped value here would be for nothing, and is rare.
+        // Only keys are looked at. Decoding an escaped value here is wasted, and rare.
         serde_json::from_str(self.slice(from, self.at)).map(Cow::Owned).map_err(|_| Fault::Syntax(from))
     }
 

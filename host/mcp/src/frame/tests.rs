@@ -1,4 +1,5 @@
-//! The strict scanner against serde_json: it takes what is JSON, and of that all but what it says it refuses.
+//! The strict scanner against serde_json: it accepts JSON, and refuses nothing else but its
+//! documented limits.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use proptest::collection::vec;

@@ -24,7 +24,7 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: impl std::fmt::Display) {
     let _ = write!(out, "{number}");
 }
 
-/// Appends any value through serde; what serde cannot write becomes `null`, which no caller passes.
+/// Appends any value through serde. An unwritable value, which no caller passes, becomes `null`.
 pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
     if serde_json::to_writer(&mut *out, value).is_err() {
@@ -37,7 +37,7 @@ pub(crate) fn push_json<T: serde::Serialize + ?Sized>(out: &mut Vec<u8>, value: 
 pub(crate) fn push_one_line(out: &mut Vec<u8>, json: &str) {
     let start = out.len();
     out.extend_from_slice(json.as_bytes());
-    // Inside strings line breaks are escaped, so any that is left stands between tokens.
+    // Inside strings line breaks are escaped, so any remaining one stands between tokens.
     for byte in out.iter_mut().skip(start) {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -45,7 +45,7 @@ pub(crate) fn push_one_line(out: &mut Vec<u8>, json: &str) {
     }
 }
 
-/// An object being written: puts the braces and commas, members come in the order they are given.
+/// An object being written. It adds braces and commas; members keep their order.
 pub(crate) struct Object<'o> {
     out: &'o mut Vec<u8>,
     empty: bool,
@@ -57,7 +57,7 @@ impl<'o> Object<'o> {
         Self { out, empty: true }
     }
 
-    /// Starts a member and gives the place its value is to be written to. The key needs no escaping.
+    /// Starts a member and returns the buffer for its value. The key must need no escaping.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
@@ -87,7 +87,7 @@ impl<'o> Object<'o> {
         push_json(self.key(key), value);
     }
 
-    /// A member whose value is JSON text already.
+    /// Appends a member whose value is JSON text.
     pub(crate) fn raw(&mut self, key: &str, json: &str) {
         push_one_line(self.key(key), json);
     }
@@ -110,7 +110,7 @@ pub(crate) fn result_frame(id: &RequestId, body: impl FnOnce(&mut Vec<u8>)) -> V
     out
 }
 
-/// A frame that answers `id` (`null` where none could be read) with an error.
+/// A frame that answers `id` (`null` if none could be read) with an error.
 pub(crate) fn error_frame(id: Option<&RequestId>, error: &RpcError) -> Vec<u8> {
     let mut out = Vec::new();
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

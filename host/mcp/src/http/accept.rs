@@ -1,11 +1,12 @@
-//! What of `application/json` and `text/event-stream` a client takes (RFC 9110 section 12.5.1), and what it sends.
+//! The kinds of responses that a client accepts (RFC 9110 section 12.5.1), and the form of its
+//! requests' bodies.
 
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
 
 use super::refusal::Refusal;
 
-/// The two kinds of a response.
+/// The two kinds of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {
     pub(super) json: bool,
@@ -13,7 +14,7 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// What the client takes; everything where it does not say.
+    /// The kinds that the client accepts; both if it does not say.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut named = headers.get_all(ACCEPT).iter().peekable();
         if named.peek().is_none() {
@@ -41,9 +42,9 @@ impl Accepted {
     }
 }
 
-/// Checks that the body of a request is JSON as it stands.
+/// Checks that the body of a request is uncompressed JSON.
 ///
-/// A web page can have a browser send other types across origins without asking first.
+/// A web page can make a browser send other types across origins without a preflight.
 pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut kinds = headers.get_all(CONTENT_TYPE).iter();
     let kind = kinds.next().and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -55,8 +56,8 @@ pub(super) fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     if headers.get_all(CONTENT_ENCODING).iter().all(plain) { Ok(()) } else { Err(Refusal::Encoding) }
 }
 
-/// Checks that a body over HTTP/1.1 is in chunks and nothing else, where it has no length (RFC 9112 section 6.1): any other list of
-/// codings may end elsewhere for a proxy.
+/// Checks that a body over HTTP/1.1 without a length comes in chunks and nothing else (RFC 9112
+/// section 6.1). With any other list of codings, a proxy may see another end.
 pub(super) fn check_framing(headers: &HeaderMap) -> Result<(), Refusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");

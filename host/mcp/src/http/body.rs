@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::stream::EventStream;
 use super::watch::RequestWatch;
 
-/// What a response holds.
+/// The content of a response.
 pub(super) enum ResponseContent {
     Whole(Bytes),
     Events(Box<EventStream>),
@@ -30,13 +30,13 @@ impl ResponseContent {
     }
 }
 
-/// A response's body. While it lives, or what it gave is not sent, its connection is not idle.
+/// A response's body. Its connection is not idle while this lives, or while its bytes are unsent.
 pub(super) struct ResponseBody {
     content: ResponseContent,
     open: Option<RequestWatch>,
 }
 
-/// A whole response on its way: as long as it lives it is not sent.
+/// A whole response on its way: it is unsent while this lives.
 struct UnsentBytes {
     bytes: Bytes,
     _open: Option<RequestWatch>,
@@ -49,7 +49,7 @@ impl AsRef<[u8]> for UnsentBytes {
 }
 
 impl ResponseBody {
-    /// `write_time` is how long the client may leave it unread.
+    /// `write_time` is the time that the client may leave it unread.
     pub(super) fn new(content: ResponseContent, mut open: RequestWatch, write_time: Duration) -> Self {
         match &content {
             ResponseContent::Whole(bytes) if bytes.is_empty() => open.done(),
@@ -101,7 +101,8 @@ impl Body for ResponseBody {
     }
 }
 
-/// Reads a request's body whole. `taken` counts its bytes, of the caller's and of all.
+/// Reads a request's whole body. `taken` counts its bytes, against the caller's share and the
+/// total.
 pub(super) async fn read<B>(mut body: B, limits: &HttpLimits, mut taken: QuotaGuard) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -123,7 +124,7 @@ where
                 first = data;
                 continue;
             }
-            // Most bodies are one piece; only the others are put together.
+            // Most bodies come in one piece; only the others are joined.
             if whole.is_empty() {
                 whole.extend_from_slice(&std::mem::take(&mut first));
             }

@@ -1,11 +1,11 @@
-//! The connections there may be at once, and which of them has to go to make room. Must not hold: what goes on on them.
+//! The open connections, and the choice of the one that makes room. Must not hold: their traffic.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::watch::ConnectionWatch;
 
-/// The connections there are.
+/// The open connections.
 pub(super) struct Connections {
     max: usize,
     state: Mutex<State>,
@@ -15,7 +15,7 @@ pub(super) struct Connections {
 struct State {
     open: usize,
     sequence: u64,
-    /// Those without a request, the one that is so the longest first.
+    /// Connections without a request, the longest idle one first.
     idle: BTreeMap<u64, Arc<ConnectionWatch>>,
 }
 
@@ -24,8 +24,8 @@ impl Connections {
         Arc::new(Self { max, state: Mutex::default() })
     }
 
-    /// Counts one more. Where there are as many as there may be, the one that is idle the longest is told to go; false
-    /// where none is.
+    /// Counts one more. At the limit, the longest idle connection is told to go; false if none is
+    /// idle.
     pub(super) fn enter(&self) -> bool {
         let mut state = self.state();
         if state.open >= self.max {
@@ -39,7 +39,7 @@ impl Connections {
         true
     }
 
-    /// How many there are.
+    /// The number of open connections.
     pub(super) fn open(&self) -> usize {
         self.state().open
     }
@@ -50,7 +50,7 @@ impl Connections {
         state.open = state.open.saturating_sub(1);
     }
 
-    /// This one has no request. Gives its place among the idle ones.
+    /// Marks the connection as idle. Returns its number among the idle ones.
     pub(super) fn is_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
         let mut state = self.state();
         state.sequence += 1;
@@ -59,7 +59,7 @@ impl Connections {
         place
     }
 
-    /// The one at this place is idle no longer.
+    /// Marks the connection of this number as busy.
     pub(super) fn is_busy(&self, place: u64) {
         self.state().idle.remove(&place);
     }

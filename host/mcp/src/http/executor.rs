@@ -1,25 +1,27 @@
-//! Tells calls that come alone from calls that come beside others. A call that comes alone is begun on the thread that drives
-//! connections: waking another for it, and being woken for its answer, takes longer than most calls.
+//! Tells single requests from concurrent ones. A single call begins on the thread that drives
+//! connections. Waking another thread, and being woken for the answer, takes longer than most
+//! calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::host::{Executor, Work};
 
-/// What was seen of the requests before.
+/// The connection of the last request.
 #[derive(Default)]
 pub(super) struct LoneRequests(AtomicUsize);
 
 impl LoneRequests {
-    /// Whether a request of this connection, one of so many that are being answered, comes alone: where the one before came from
-    /// elsewhere, or from a connection that carries several at once (none here), more of them are likely on their way.
+    /// True for a single request: it follows one of its own connection, and no other is being
+    /// answered. Otherwise more requests are likely on their way. `connection` is `None` for a
+    /// connection that carries several requests at once.
     pub(super) fn is_lone(&self, connection: Option<usize>, answering: usize) -> bool {
         let before = self.0.swap(connection.unwrap_or_default(), Ordering::Relaxed);
         connection == Some(before) && answering <= 1
     }
 }
 
-/// Begins calls here or elsewhere, as the last request had it.
+/// Begins calls on this thread or another, depending on the last request.
 pub(super) struct DrivingExecutor {
     executor: Arc<dyn Executor>,
     is_alone: AtomicBool,

@@ -1,5 +1,5 @@
-//! Whether the headers of a modern request say what its body says (2026-07-28, "Server Validation"), and which revision
-//! the headers of a legacy one name.
+//! Checks the headers of a modern request against its body (2026-07-28, "Server Validation"), and
+//! reads the revision of a legacy one.
 
 use http::{HeaderMap, HeaderName};
 
@@ -10,7 +10,7 @@ use crate::revision::Revision;
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// Names a legacy session.
+/// The header that names a legacy session.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Checks the standard headers of a request whose body names this version (a JSON text).
@@ -22,14 +22,14 @@ pub(super) fn check_modern(headers: &HeaderMap, request: &Request<'_>, version: 
     same(headers, &NAME, &named, Coding::Sentinel).map_err(|mismatch| mismatch.error("Mcp-Name"))
 }
 
-/// Checks the version alone, for notifications: no other header is defined for them.
+/// Checks the version alone, for notifications: they have no other standard header.
 pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
-    // A version that is no text is for whoever reads `_meta` to refuse.
+    // A version that is no string is refused by the reader of `_meta`.
     let Some(version) = scan::string(version) else { return Ok(()) };
     same(headers, &PROTOCOL_VERSION, &version, Coding::Plain).map_err(|mismatch| mismatch.error("MCP-Protocol-Version"))
 }
 
-/// How a header may write what it repeats.
+/// The spelling that a header may use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Coding {
     Plain,
@@ -45,16 +45,16 @@ fn same(headers: &HeaderMap, name: &HeaderName, said: &str, coding: Coding) -> R
     if same { Ok(()) } else { Err(Mismatch::Different) }
 }
 
-/// What the headers of a request say of its era.
+/// The era that the headers of a request name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Era {
     /// They name no version.
     Unsaid,
-    /// One that goes with a session.
+    /// A version that goes with a session.
     Legacy,
-    /// One that goes without.
+    /// A version that goes without.
     Modern,
-    /// None that this server knows, or several.
+    /// An unknown version, or several.
     Unknown,
 }
 

@@ -1,4 +1,5 @@
-//! Legacy requests (2025-11-25 and before): `initialize` opens a session, and everything after it names that session.
+//! Legacy requests (2025-11-25 and before): `initialize` opens a session, and all later messages
+//! name it.
 
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use super::body::ResponseContent;
 use super::executor::DrivingExecutor;
 use super::headers::{Era, SESSION_ID};
 use super::mailbox::{Ending, Mailbox, Next};
-use super::quota::{Owner, QuotaGuard};
+use super::quota::QuotaGuard;
 use super::refusal::Refusal;
-use super::service::{MessageContext, MessageOutcome, ResponseStyle, Service, events};
+use super::service::{MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Sender, Service, events};
 use super::session::{Session, SessionOutbox, SessionUse};
 use super::stream::{EventStream, Lease};
 use super::{Admitted, CredentialValidity};
@@ -23,18 +24,19 @@ use crate::meta::{CLIENT_CAPABILITIES, PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::single;
 
-/// A request of a session while it is answered, or its stream. A client that goes away has cancelled nothing.
+/// A request of a session while it is answered, or the session's stream. A client that disconnects
+/// has cancelled nothing.
 struct SessionExchange<H: Host> {
     mailbox: Arc<Mailbox>,
-    /// Of the stream; an answer comes whatever becomes of the token meanwhile.
-    standing: CredentialValidity,
+    /// The stream ends with the credential. A call is answered whatever becomes of it.
+    validity: CredentialValidity,
     _session: SessionUse<H>,
     _place: QuotaGuard,
 }
 
 impl<H: Host> Lease for SessionExchange<H> {
-    fn standing(&self) -> CredentialValidity {
-        self.standing.clone()
+    fn validity(&self) -> CredentialValidity {
+        self.validity.clone()
     }
 
     fn expire(&self) {
@@ -44,7 +46,7 @@ impl<H: Host> Lease for SessionExchange<H> {
 
 impl<H: Host> SessionExchange<H> {
     fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, place: QuotaGuard) -> Self {
-        Self { mailbox: Arc::clone(mailbox), standing: CredentialValidity::default(), _session: session, _place: place }
+        Self { mailbox: Arc::clone(mailbox), validity: CredentialValidity::default(), _session: session, _place: place }
     }
 }
 
@@ -67,27 +69,28 @@ pub(super) fn begin<H: Host>(
     session.driving.set(ask.is_alone);
     session.connection.take(incoming, &outbox);
     let lease = Box::new(SessionExchange::answering(&mailbox, session, ask.place));
-    Ok(MessageOutcome::Answering { mailbox, lease, accepted: ask.accepted, style: ResponseStyle::Legacy })
+    let (accepted, style) = (ask.accepted, ResponseStyle::Legacy);
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style }))
 }
 
-/// The stream on which a session is told what belongs to no request.
+/// Opens the stream for a session's messages that belong to no request.
 pub(super) fn listen<H: Host>(
     service: &Service<H>,
     headers: &HeaderMap,
-    (admitted, owner): (Admitted, &Owner),
+    sender: Sender,
 ) -> Result<Response<ResponseContent>, Refusal> {
-    let Admitted { caller, standing } = admitted;
+    let Sender { admitted: Admitted { caller, validity }, owner } = sender;
     let session = of_headers(service, headers, &caller)?;
     if !Accepted::of(headers).events {
         return Err(Refusal::Accept);
     }
-    let place = service.room.streams.take(owner)?;
+    let place = service.quotas.streams.take(&owner)?;
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
-    session.line.open(&mailbox);
+    session.outbox.open(&mailbox);
     if service.is_ending() {
-        session.line.end();
+        session.outbox.end();
     }
-    let lease = SessionExchange { standing, ..SessionExchange::answering(&mailbox, session, place) };
+    let lease = SessionExchange { validity, ..SessionExchange::answering(&mailbox, session, place) };
     Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
 }
 
@@ -128,7 +131,7 @@ fn asks_for_session(incoming: &Incoming<'_>) -> bool {
     matches!(incoming, Incoming::One(Ok(Message::Request(request))) if request.method.known() == Some(Method::Initialize))
 }
 
-/// Why a message without a session is refused: it may be meant for either era.
+/// The refusal of a message without a session, which may be meant for either era.
 fn without_session(incoming: &Incoming<'_>) -> Refusal {
     let Incoming::One(Ok(Message::Request(request))) = incoming else { return Refusal::NoSession };
     let fault = request.params.fault.clone().map(|fault| RpcError { code: ErrorCode::InvalidMeta, ..fault });
@@ -159,12 +162,12 @@ fn initialize<H: Host>(
         _ => return Err(Refusal::Busy),
     };
     let mut style = ResponseStyle::Legacy;
-    let session = Session::new((connection, driving), line, ask.caller);
+    let session = Session::new(connection, driving, line, ask.caller);
     if matches!(ending, Ending::Answer(_)) {
         let id = service.sessions.enter(Arc::clone(&session), ask.place.owner(), &service.limits)?;
         style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);
     let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), ask.place));
-    Ok(MessageOutcome::Answering { mailbox, lease, accepted: ask.accepted, style })
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: ask.accepted, style }))
 }

@@ -1,62 +1,68 @@
-//! What the transport lets clients take: sizes, counts and times, with the reasons for the defaults. Must not hold: how
-//! any of them is enforced.
+//! The limits of the transport: sizes, counts and times, with the reasons for the defaults. Must
+//! not hold: their enforcement.
 
 use std::time::Duration;
 
-/// The bounds of the transport. Counts are of the whole process.
+/// The bounds of the transport. Counts are for the whole process.
 #[derive(Clone, Debug)]
 pub struct HttpLimits {
-    /// Longest body of a request, in bytes. 16 MiB: what a line over stdio may have.
+    /// Longest body of a request, in bytes. 16 MiB: as long as a line over stdio.
     pub body_bytes_max: usize,
-    /// Bytes of bodies that are being read, all together. 256 MiB: sixteen of the longest.
+    /// Bytes of all bodies that are being read. 256 MiB: sixteen of the longest.
     pub bodies_bytes_max: usize,
-    /// Longest head of a request, in bytes. 32 KiB: the largest tokens that are in use, and a client's cookies.
+    /// Longest head of a request, in bytes. 32 KiB: the largest tokens in use, and a client's
+    /// cookies.
     pub head_bytes_max: usize,
-    /// Connections. 1,024: each takes a descriptor and some 20 KiB. One that is idle makes room for a new one.
+    /// Most connections. 1,024: each takes a descriptor and some 20 KiB. An idle one makes room for
+    /// a new one.
     pub connections_max: usize,
-    /// Requests of one HTTP/2 connection at once. 128: what servers commonly allow.
+    /// Most concurrent requests of one HTTP/2 connection. 128: servers commonly allow this many.
     pub streams_per_connection_max: u32,
-    /// Requests that are being answered. 4,096: past it a client is better told to come again.
+    /// Most requests that are being answered. 4,096: past it, clients had better come again.
     pub requests_max: usize,
-    /// Streams that stay open: subscriptions, and those of legacy sessions. 4,096: each takes some 20 KiB.
+    /// Most open streams: subscriptions, and those of legacy sessions. 4,096: each takes some 20
+    /// KiB.
     pub streams_max: usize,
-    /// Legacy sessions. 10,000: each takes about a kilobyte. The one that is idle the longest makes room for a new one.
+    /// Most legacy sessions. 10,000: each takes about a kilobyte. The longest idle one makes room
+    /// for a new one.
     pub sessions_max: usize,
-    /// What of these one caller may have.
+    /// The share of one caller.
     pub per_caller: CallerLimits,
-    /// Unread bytes of one stream past which it is ended. 1 MiB: thousands of events.
+    /// Unread bytes of one stream that end it. 1 MiB: thousands of events.
     pub unread_bytes_max: usize,
-    /// How long the head of a request may take, and a TLS handshake. 10 s: what a bad line needs.
+    /// Longest time for the head of a request, or a TLS handshake. 10 s: enough for a bad line.
     pub head_time: Duration,
-    /// How long the body of a request may take. 60 s: the longest one at 2 Mbit/s.
+    /// Longest time for the body of a request. 60 s: the longest one at 2 Mbit/s.
     pub body_time: Duration,
-    /// How long a client may read nothing while something is written to it. 30 s.
+    /// Longest time that a client may leave a response unread. 30 s.
     pub write_time: Duration,
-    /// How long a connection may have no request. 2 min: longer than proxies keep theirs for reuse.
+    /// Longest time without a request on a connection. 2 min: longer than proxies keep idle ones.
     pub idle_time: Duration,
-    /// After how long without an event a comment is sent on a stream. 15 s: below what proxies wait.
+    /// Time without an event after which a stream gets a comment. 15 s: below the patience of
+    /// proxies.
     pub beat: Duration,
-    /// How long a stream may stay open. A day: clients open the next one.
+    /// Longest life of a stream. A day: clients open the next one.
     pub stream_time: Duration,
-    /// How long a session may have no request and no stream. 30 min: clients begin a new one.
+    /// Longest time of a session without a request or stream. 30 min: clients begin a new one.
     pub session_idle: Duration,
-    /// How old a session may become. A day.
+    /// Longest life of a session. A day.
     pub session_time: Duration,
-    /// How long calls may run on once the server is to end. 10 s: less than service managers wait.
+    /// Longest time that calls may run on during shutdown. 10 s: less than service managers wait.
     pub drain: Duration,
 }
 
-/// What one caller may have of what all have together, so that none shuts out the others. A caller who is not recognised is
-/// told from others by its address; whoever comes so from the machine itself has no share.
+/// One caller's share of the common limits, so that none shuts out the others. Anonymous callers
+/// are told apart by address; those on this machine have no share of their own.
 #[derive(Clone, Debug)]
 pub struct CallerLimits {
-    /// Connections on which it has a request or a stream. 512: half of all.
+    /// Most connections with a request or a stream. 512: half of all.
     pub connections_max: usize,
-    /// Requests that are being answered. 1,024: a quarter of all. As many may wait for it to be found out who calls.
+    /// Most requests that are being answered. 1,024: a quarter of all. As many more may wait for
+    /// authentication.
     pub requests_max: usize,
-    /// Streams that stay open. 1,024: a quarter of all.
+    /// Most open streams. 1,024: a quarter of all.
     pub streams_max: usize,
-    /// Legacy sessions. 2,500: a quarter of all. Its own one that is idle the longest makes room.
+    /// Most legacy sessions. 2,500: a quarter of all. The caller's own longest idle one makes room.
     pub sessions_max: usize,
     /// Bytes of bodies that are being read. 64 MiB: four of the longest.
     pub bodies_bytes_max: usize,

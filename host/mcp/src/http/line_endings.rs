@@ -1,8 +1,10 @@
-//! Lines of HTTP/1.1 requests end in one way only: a bare line feed or carriage return in a head, or between chunks, is made a
-//! byte that no head may have, so that the request is refused as any malformed one.
+//! Enforces one line ending in HTTP/1.1 requests. A bare line feed or carriage return in a head, or
+//! between chunks, is replaced by a byte that no head may have. The request is then refused as
+//! malformed.
 //!
-//! hyper takes a bare line feed for a line's end, as RFC 9112, section 2.2, allows. A proxy before it may take the same line for
-//! part of a value, and then lets a header through that it would have taken out. Must not hold: what a request says otherwise.
+//! hyper accepts a bare line feed as a line's end, as RFC 9112 section 2.2 allows. A proxy in front
+//! may take the same line for part of a value, and let a header through that it would have removed.
+//! Must not hold: other checks of requests.
 
 use std::io;
 use std::pin::Pin;
@@ -10,38 +12,38 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What takes the place of a byte that must not be there: malformed in every line.
+/// The byte that replaces a forbidden one: malformed in every line.
 const REFUSED: u8 = 0;
 
-/// Where a head ends.
+/// The end of a head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
 /// The first line of HTTP/2, whose frames have no lines.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0";
 
-/// Bytes of a line that are kept: longer than any that is looked into.
+/// Bytes kept of a line: longer than any that is parsed.
 const LINE_BYTES_MAX: usize = 256;
 
-/// A connection whose lines are looked at.
+/// A connection whose line endings are checked.
 pub(super) struct StrictLines<S> {
     stream: S,
     lines: LineScanner,
 }
 
-/// Where in a request the next byte is.
+/// The position of the next byte in a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Position {
     /// In its head.
     Head,
-    /// In a body of which so many bytes are to come.
+    /// In a body, with this many bytes to come.
     Body(u64),
     /// In the line before a chunk.
     Size,
-    /// In a chunk of which so many bytes are to come, its line's end included.
+    /// In a chunk, with this many bytes to come, its line's end included.
     Chunk(u64),
     /// Behind the last chunk.
     Trailers,
-    /// Nowhere: HTTP/2, or a request that is refused.
+    /// At the end: HTTP/2, or a refused request.
     Over,
 }
 
@@ -51,7 +53,7 @@ struct LineScanner {
     at: Position,
     line: Vec<u8>,
     after_return: bool,
-    /// A line of this head was there.
+    /// The head has begun.
     begun: bool,
     length: Option<u64>,
     chunked: bool,
@@ -68,7 +70,8 @@ impl LineScanner {
         Self { at: Position::Head, line: Vec::new(), after_return: false, begun: false, length: None, chunked: false }
     }
 
-    /// Looks at what came, and makes unreadable what must not be read: how much there is up to there.
+    /// Checks the bytes that came. Returns the number of bytes to keep if it found a forbidden one,
+    /// which it replaced.
     fn look(&mut self, mut bytes: &mut [u8]) -> Option<usize> {
         let all = bytes.len();
         loop {
@@ -97,7 +100,7 @@ impl LineScanner {
         }
     }
 
-    /// One byte of a line: false where it must not be there.
+    /// Takes one byte of a line; false if it is forbidden.
     fn push(&mut self, byte: u8) -> bool {
         match (byte, self.after_return) {
             (b'\r', false) => self.after_return = true,
@@ -113,7 +116,7 @@ impl LineScanner {
         true
     }
 
-    /// A line has ended: false where it is none.
+    /// Takes the end of a line; false if the line is malformed.
     fn end(&mut self, line: &[u8]) -> bool {
         match self.at {
             Position::Size => {
@@ -124,7 +127,7 @@ impl LineScanner {
             }
             Position::Trailers if line.is_empty() => *self = Self::new(),
             Position::Head if line.is_empty() && self.begun => {
-                // Of a length and chunks together, and of two lengths, hyper makes an error.
+                // hyper refuses a length together with chunks, and two lengths.
                 let body = if self.chunked { Position::Size } else { Position::Body(self.length.unwrap_or(0)) };
                 *self = Self { at: body, ..Self::new() };
             }
@@ -160,7 +163,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictLines<S> {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let came = buffer.filled_mut().get_mut(before..).unwrap_or_default();
         if let Some(kept) = self.lines.look(came) {
-            // Whoever reads it waits for the end of the head before it looks at the rest.
+            // The reader waits for the end of the head before it parses the rest.
             buffer.set_filled(before + kept);
             let end = HEAD_END.get(..HEAD_END.len().min(buffer.remaining())).unwrap_or_default();
             buffer.put_slice(end);
@@ -199,7 +202,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StrictLines<S> {
 mod tests {
     use super::*;
 
-    /// How it arrives, in whatever pieces it comes.
+    /// The request as it arrives, the same whole and byte by byte.
     fn arrives(text: &str) -> String {
         let in_pieces = |piece_bytes: usize| {
             let (mut lines, mut bytes) = (LineScanner::new(), text.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! Where connections come in, and how one is driven: plain or TLS, HTTP/1.1 or HTTP/2.
+//! Accepts connections and drives each of them: plain or TLS, HTTP/1.1 or HTTP/2.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -28,25 +28,26 @@ use super::tls::Certificate;
 use super::watch::{ConnectionWatch, HttpConnection, WatchedStream, drive};
 use crate::host::Host;
 
-/// How long accepting rests after it failed, as it does where no descriptors are left.
+/// Pause after a failed accept, for example when no descriptors are left.
 const ACCEPT_RESTS: Duration = Duration::from_millis(50);
 
-/// Header fields of one request. Clients and the proxies before them send some twenty.
+/// Most header fields of one request. Clients and their proxies send some twenty.
 const FIELDS_MAX: usize = 100;
 
-/// What hyper needs for the least of heads, in bytes.
+/// The least head buffer that hyper accepts, in bytes.
 const HEAD_BYTES_MIN: usize = 8 * 1024;
 
-/// Bytes that one stream, and one connection, may send before they are read. A body of common size in one piece.
+/// Bytes that one stream, and one connection, may send before they are read. A common body fits in
+/// one piece.
 const WINDOW_BYTES: u32 = 256 * 1024;
 
-/// Bytes of a response that wait to be sent on one stream.
+/// Most bytes of a response that wait to be sent on one stream.
 const SEND_BYTES: usize = 64 * 1024;
 
-/// How often a silent HTTP/2 connection is asked whether it is there, and how long it has for that.
+/// Interval of pings on a silent HTTP/2 connection, and the time for each answer.
 const PING_EVERY: Duration = Duration::from_secs(30);
 
-/// What a client is told for which there is no room.
+/// The response to a client for which there is no room.
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
@@ -76,7 +77,7 @@ trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 impl Listener {
-    /// A TCP socket that is bound already; with TLS where there is a certificate. To be called in a runtime.
+    /// A bound TCP socket, with TLS if there is a certificate. To be called in a runtime.
     ///
     /// # Errors
     /// The socket cannot be used without blocking.
@@ -85,7 +86,7 @@ impl Listener {
         Ok(Self { socket: Socket::Tcp(TcpListener::from_std(socket)?), certificate })
     }
 
-    /// A Unix socket that is bound already. Who may connect is for its file's permissions to say.
+    /// A bound Unix socket. Its file's permissions decide who may connect.
     ///
     /// # Errors
     /// The socket cannot be used without blocking.
@@ -98,7 +99,7 @@ impl Listener {
         match &self.socket {
             Socket::Tcp(socket) => {
                 let (stream, peer) = socket.accept().await?;
-                // Without it, what follows a small write waits for the other side to acknowledge that.
+                // Without it, data behind a small write waits for the other side's acknowledgement.
                 stream.set_nodelay(true)?;
                 let ends = Addresses { local: stream.local_addr()?.ip(), peer: peer.ip() };
                 Ok((Box::new(stream), Some(ends)))
@@ -111,11 +112,11 @@ impl Listener {
     }
 }
 
-/// How HTTP is spoken.
+/// The HTTP settings.
 pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     let mut http1 = builder.http1();
-    // Times are kept by `Watch`, for both versions alike.
+    // `ConnectionWatch` keeps the deadlines, for both versions alike.
     http1
         .timer(TokioTimer::new())
         .header_read_timeout(None)
@@ -134,7 +135,7 @@ pub(super) fn protocol(limits: &HttpLimits) -> Builder<TokioExecutor> {
     builder
 }
 
-/// Takes connections until the server is to end; gives those that are still open.
+/// Accepts connections until shutdown; returns those that are still open.
 pub(super) async fn take<H: Host>(
     listener: Listener,
     service: Arc<Service<H>>,
@@ -166,14 +167,14 @@ pub(super) async fn take<H: Host>(
     }
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct AcceptedConnection {
     stream: Box<dyn Duplex>,
     addresses: Option<Addresses>,
     certificate: Option<Certificate>,
 }
 
-/// Counts a connection out, however it ends.
+/// Counts a connection as closed, however it ends.
 struct ConnectionCount(Arc<ConnectionWatch>);
 
 impl Drop for ConnectionCount {
@@ -183,10 +184,10 @@ impl Drop for ConnectionCount {
 }
 
 impl AcceptedConnection {
-    /// Says that there is no room, where that can be said in so many words.
+    /// Answers that there is no room, unless that needs a TLS handshake first.
     async fn turn_away(mut self) {
         if self.certificate.is_none() {
-            // What does not fit into an empty socket's buffer is no loss.
+            // A write that does not fit into an empty socket's buffer is no loss.
             let _ = timeout(ACCEPT_RESTS, self.stream.write_all(NO_ROOM)).await;
         }
     }
@@ -204,11 +205,11 @@ impl AcceptedConnection {
             None => stream,
             Some(certificate) => {
                 let shaking = timeout(service.limits.head_time, certificate.acceptor().accept(stream));
-                // One that has to make room goes, whatever it is doing.
+                // A connection that must make room goes, whatever it is doing.
                 tokio::select! {
                     shaken = shaking => match shaken {
                         Ok(Ok(stream)) => Box::new(stream),
-                        // Whoever cannot shake hands is not to be told why.
+                        // A client that cannot shake hands is not told why.
                         Ok(Err(_)) | Err(_) => return,
                     },
                     () = watch.left() => return,

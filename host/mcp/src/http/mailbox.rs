@@ -1,5 +1,5 @@
-//! The outbox of one HTTP request, or of one stream: frames come in from any thread, and go out as the connection is
-//! driven. Must not hold: how they are written to the wire.
+//! The outbox of one HTTP response or stream. Frames come in from any thread, and go out as the
+//! connection is driven. Must not hold: the wire format.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::mirrored::Mirrored;
 pub(super) struct Mailbox {
     mirrored: Option<Mirrored>,
     trace: Option<TraceContext>,
-    /// Whether the client takes events, or the answer alone.
+    /// True if the client accepts events, and not the answer alone.
     takes_events: bool,
     bytes_max: usize,
     state: Mutex<State>,
@@ -27,23 +27,23 @@ struct State {
     events: VecDeque<Vec<u8>>,
     bytes: usize,
     ending: Option<Ending>,
-    /// Since when something is there that nobody has read.
+    /// The time since which something is unread.
     unread_since: Option<Instant>,
     /// Nobody reads any more.
     closed: bool,
     waker: Option<Waker>,
 }
 
-/// The last thing of a response.
+/// The last item of a response.
 #[derive(Debug)]
 pub(super) enum Ending {
     Answer(Vec<u8>),
     Refusal(Vec<u8>, ErrorCode),
-    /// There is none: a notification was taken, or a call was cancelled, or a stream ends.
+    /// No answer: a notification was taken, a call was cancelled, or a stream ends.
     Nothing,
 }
 
-/// What comes next.
+/// The next item for the client.
 #[derive(Debug)]
 pub(super) enum Next {
     Event(Vec<u8>),
@@ -51,12 +51,12 @@ pub(super) enum Next {
 }
 
 impl Mailbox {
-    /// One that takes events, where the client takes them, until so many bytes are unread.
+    /// A mailbox that ends once more than `bytes_max` bytes of events are unread.
     pub(super) fn new(takes_events: bool, bytes_max: usize, mirrored: Option<Mirrored>) -> Self {
         Self { mirrored, trace: None, takes_events, bytes_max, state: Mutex::default() }
     }
 
-    /// The same for a request that came with this trace context.
+    /// Adds the trace context that came with the request.
     pub(super) fn traced(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
     }
@@ -76,12 +76,12 @@ impl Mailbox {
         Poll::Pending
     }
 
-    /// What has come already.
+    /// The next item, if there is one.
     pub(super) fn try_next(&self) -> Option<Next> {
         self.state().next()
     }
 
-    /// Ends it, unless it has ended.
+    /// Ends the mailbox, unless it has ended.
     pub(super) fn end(&self, ending: Ending) {
         let waker = {
             let mut state = self.state();
@@ -97,18 +97,18 @@ impl Mailbox {
         }
     }
 
-    /// Nobody reads any more: what comes is dropped.
+    /// Drops everything from now on: nobody reads any more.
     pub(super) fn close(&self) {
         *self.state() = State { closed: true, ..State::default() };
     }
 
-    /// Whether nobody reads any more, or nothing more will come.
+    /// True if nobody reads any more, or nothing more will come.
     pub(super) fn is_over(&self) -> bool {
         let state = self.state();
         state.closed || state.ending.is_some()
     }
 
-    /// Since when something is there that nobody has read.
+    /// The time since which something is unread.
     pub(super) fn unread_since(&self) -> Option<Instant> {
         self.state().unread_since
     }
@@ -130,7 +130,7 @@ impl State {
         } else {
             self.ending.take().map(Next::End)
         };
-        // Whoever takes one thing has the same time for the next.
+        // A client that takes one item gets the full time for the next.
         let is_more = !self.events.is_empty() || self.ending.is_some();
         self.unread_since = is_more.then(Instant::now);
         next
@@ -148,7 +148,8 @@ impl Outbox for Mailbox {
             state.events.push_back(frame);
             state.is_unread();
             if state.bytes > self.bytes_max {
-                // Whoever does not read has to begin anew; keeping on for it would take memory without end.
+                // A client that does not read must begin anew. Keeping its events would take
+                // unbounded memory.
                 state.events.clear();
                 state.bytes = 0;
                 state.ending = Some(Ending::Nothing);

@@ -1,8 +1,9 @@
-//! The Streamable HTTP transport, both eras on one endpoint: HTTP/1.1 and HTTP/2, over TCP, TLS or a Unix socket.
+//! The Streamable HTTP transport, both eras on one endpoint: HTTP/1.1 and HTTP/2, over TCP, TLS or
+//! a Unix socket.
 //!
-//! A modern request (2026-07-28) is a connection of its own, which ends with its response. A legacy session is a
-//! connection that many requests share by its `Mcp-Session-Id`. Who calls is asked of a [`Gatekeeper`]; how callers are
-//! recognised is no business of this transport.
+//! A modern request (2026-07-28) is a connection of its own, which ends with its response. A legacy
+//! session is a connection that many requests share by its `Mcp-Session-Id`. A [`Gatekeeper`]
+//! authenticates callers.
 
 mod accept;
 mod body;
@@ -45,62 +46,63 @@ pub use traffic::{Load, Traffic};
 
 /// Finds out who calls.
 pub trait Gatekeeper: Send + Sync + 'static {
-    /// Recognises the caller of one request by its headers. Asked before the body is read.
+    /// Authenticates the caller of one request by its headers. Called before the body is read.
     fn admit<'h>(&'h self, headers: &'h HeaderMap) -> Admitting<'h>;
 
-    /// What is at this path for callers who are not known yet: a JSON text that says how to become known.
+    /// The document at this path for callers that are not authenticated yet: a JSON text that says
+    /// how to authenticate.
     fn metadata(&self, path: &str) -> Option<String> {
         let _ = path;
         None
     }
 }
 
-/// A caller while it is found out who it is.
+/// The authentication of a caller, while it runs.
 pub type Admitting<'h> = Pin<Box<dyn Future<Output = Result<Admitted, AuthFailure>> + Send + 'h>>;
 
-/// A caller that was let in.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     /// Who it is.
     pub caller: Caller,
-    /// For how long what it showed holds.
-    pub standing: CredentialValidity,
+    /// The validity of its credential.
+    pub validity: CredentialValidity,
 }
 
-/// For how long what a caller showed holds. Streams that it opened end with it; requests are asked for it anew. Forever
+/// The validity of a credential. Streams end with it; each request is authenticated anew. Forever
 /// by default.
 #[derive(Clone, Debug, Default)]
 pub struct CredentialValidity {
-    /// When it ends by itself.
+    /// Its expiry.
     pub until: Option<Instant>,
-    /// Cancelled once it was taken back.
+    /// Cancelled once it was revoked.
     pub revoked: Option<Cancellation>,
 }
 
 impl From<Caller> for Admitted {
     fn from(caller: Caller) -> Self {
-        Self { caller, standing: CredentialValidity::default() }
+        Self { caller, validity: CredentialValidity::default() }
     }
 }
 
-/// Why a caller is turned away. `challenge` is the value of `WWW-Authenticate`.
+/// The reason to turn a caller away. `challenge` is the value of `WWW-Authenticate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthFailure {
-    /// Who calls is not known: 401.
+    /// The caller is unknown: 401.
     Unknown {
-        /// How to become known.
+        /// The way to authenticate.
         challenge: String,
     },
-    /// Who calls is known and may not: 403.
+    /// The caller is known and lacks a right: 403.
     NotAllowed {
-        /// What is missing.
+        /// The missing right.
         challenge: String,
     },
-    /// Who calls cannot be found out just now: 503.
+    /// Authentication is unavailable: 503.
     NotNow,
 }
 
-/// Lets everybody in, as [`Caller::anyone`].
+/// Admits everyone, as [`Caller::anyone`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmitEveryone;
 

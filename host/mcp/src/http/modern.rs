@@ -9,7 +9,7 @@ use super::headers;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, QuotaGuard};
 use super::refusal::Refusal;
-use super::service::{LiveRequest, MessageContext, MessageOutcome, ResponseStyle, Service};
+use super::service::{LiveRequest, MessageContext, MessageOutcome, PendingResponse, ResponseStyle, Service};
 use super::stream::Lease;
 use crate::connection::Connection;
 use crate::frame::{Incoming, Message, Request};
@@ -18,18 +18,19 @@ use crate::meta::{PROTOCOL_VERSION, TraceContext};
 use crate::method::Method;
 use crate::mirrored::Mirrored;
 
-/// A modern request while it is answered. Dropped before that, the client is gone: what it asked for is stopped.
+/// A modern request while it is answered. If it is dropped before that, the client is gone, and the
+/// request is stopped.
 struct ModernExchange<H: Host> {
     connection: Connection<H>,
-    /// What ends with it is a subscription; an answer comes whatever becomes of the token meanwhile.
-    standing: CredentialValidity,
+    /// Subscriptions end with the credential. A call is answered whatever becomes of it.
+    validity: CredentialValidity,
     _live: LiveRequest,
     _place: QuotaGuard,
 }
 
 impl<H: Host> Lease for ModernExchange<H> {
-    fn standing(&self) -> CredentialValidity {
-        self.standing.clone()
+    fn validity(&self) -> CredentialValidity {
+        self.validity.clone()
     }
 
     fn expire(&self) {
@@ -43,13 +44,13 @@ impl<H: Host> Drop for ModernExchange<H> {
     }
 }
 
-/// Whether a message belongs to this era: it says its version itself.
+/// True if a message belongs to this era: it names its version itself.
 pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool {
     match incoming {
         Incoming::One(Ok(Message::Request(Request { params, .. }))) => {
             params.fault.is_none() && params.meta(PROTOCOL_VERSION).is_some()
         }
-        // No version is defined for notifications: the header alone says it.
+        // No version is defined for notifications: the header alone names it.
         Incoming::One(Ok(Message::Notification { params, .. })) => {
             params.meta(PROTOCOL_VERSION).is_some() || headers == headers::Era::Modern
         }
@@ -63,7 +64,7 @@ pub(super) fn begin<H: Host>(
     incoming: Incoming<'_>,
     ask: MessageContext,
 ) -> Result<MessageOutcome, Refusal> {
-    let MessageContext { headers, accepted, caller, standing, mut place, is_alone } = ask;
+    let MessageContext { headers, accepted, caller, validity, mut place, is_alone } = ask;
     match &incoming {
         Incoming::One(Ok(Message::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
@@ -78,8 +79,9 @@ pub(super) fn begin<H: Host>(
             if let Some(version) = params.meta(PROTOCOL_VERSION) {
                 headers::check_version(&headers, version).map_err(|error| Refusal::Message(None, error))?;
             }
-            // This era has none that mean anything over HTTP: a client cancels by closing the response.
-            return Ok(MessageOutcome::taken());
+            // No notification of this era means anything over HTTP: a client cancels by closing the
+            // response.
+            return Ok(MessageOutcome::Taken);
         }
         _ => return Err(Refusal::NoSession),
     }
@@ -95,13 +97,13 @@ pub(super) fn begin<H: Host>(
     if service.is_ending() {
         connection.end_subscriptions();
     }
-    let lease = Box::new(ModernExchange { connection, standing, _live: live, _place: place });
-    Ok(MessageOutcome::Answering { mailbox, lease, accepted, style: ResponseStyle::Modern })
+    let lease = Box::new(ModernExchange { connection, validity, _live: live, _place: place });
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style: ResponseStyle::Modern }))
 }
 
 fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
     if !accepted.events {
         return Err(Refusal::Accept);
     }
-    Ok(service.room.streams.take(owner)?)
+    Ok(service.quotas.streams.take(owner)?)
 }

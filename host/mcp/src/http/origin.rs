@@ -1,5 +1,5 @@
-//! Which hosts a server goes by and which web pages may ask it. A page of a name that was made to point here (DNS
-//! rebinding) carries that name as its host; a page of another origin carries that origin.
+//! The hosts that a server answers for, and the web pages that may call it. After DNS rebinding, a
+//! page carries its own name as the host. A page of another origin carries that origin.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -23,56 +23,56 @@ const PAGE_SENDS: &str = "accept, authorization, content-type, last-event-id, mc
 /// Headers that a web page may read.
 const PAGE_READS: HeaderValue = HeaderValue::from_static("mcp-session-id, www-authenticate");
 
-/// What stands before the names of headers that repeat a tool's parameters.
+/// The prefix of headers that repeat a tool's parameters.
 const PARAMETER: &str = "mcp-param-";
 
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser may cache the answer.
 const PREFLIGHT_SECONDS: HeaderValue = HeaderValue::from_static("600");
 
-/// The names that stand for this machine itself.
+/// The name that stands for this machine.
 const LOOPBACK_NAME: &str = "localhost";
 
-/// Which hosts and origins are let in, beside those that go without saying: a server that is reached over loopback goes
-/// by `localhost` and the loopback addresses, any other by the address it was reached at, and a page that it served
-/// itself may ask it.
+/// The origin policy: hosts and origins that are allowed besides the built-in ones. Over loopback
+/// the server answers for `localhost` and loopback addresses. Elsewhere it answers for the address
+/// that received the request. Its own pages may always call it.
 #[derive(Clone, Debug, Default)]
 pub struct OriginPolicy {
     hosts: Vec<HostPattern>,
     origins: Vec<String>,
 }
 
-/// A host, with a port where it has to be that one.
+/// A host, with a port if only that one is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostPattern {
     host: String,
     port: Option<u16>,
 }
 
-/// What is no host or origin.
+/// A text that is not a host or an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginError {
-    /// It is not `name`, `name:port` or an address like that.
+    /// The text is not `name`, `name:port` or an address like that.
     #[error("{0:?} is no host: write \"tools.example.com\" or \"tools.example.com:8443\"")]
     Host(String),
-    /// It is not `scheme://host` or `scheme://host:port`.
+    /// The text is not `scheme://host` or `scheme://host:port`.
     #[error("{0:?} is no origin: write \"https://app.example.com\", without a path")]
     Origin(String),
 }
 
 impl OriginPolicy {
-    /// Lets requests for this host in: a name or an address, with a port where it has to be that one.
+    /// Allows requests for this host: a name or an address, with a port to allow only that one.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is no host.
     pub fn host(mut self, text: &str) -> Result<Self, OriginError> {
         self.hosts.push(HostPattern::parse(text).ok_or_else(|| OriginError::Host(text.to_owned()))?);
         Ok(self)
     }
 
-    /// Lets web pages of this origin ask, and read what is answered.
+    /// Allows web pages of this origin to call the server and read its answers.
     ///
     /// # Errors
-    /// It is none.
+    /// The text is no origin.
     pub fn origin(mut self, text: &str) -> Result<Self, OriginError> {
         let wrong = || OriginError::Origin(text.to_owned());
         let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
@@ -84,7 +84,7 @@ impl OriginPolicy {
         Ok(self)
     }
 
-    /// Checks where a request was meant to go and which page sent it. `local` is the address it was received at; none
+    /// Checks the host and the origin of a request. `local` is the address that received it; `None`
     /// for a Unix socket.
     pub(super) fn check(&self, parts: &Parts, local: Option<IpAddr>) -> Result<(), Refusal> {
         let host = asked_host(parts)?;
@@ -95,8 +95,8 @@ impl OriginPolicy {
         if self.is_listed(origin) || is_own(origin, &host) { Ok(()) } else { Err(Refusal::Origin) }
     }
 
-    /// Whether a request was meant to go here, and was sent by no page that may not ask: for other servers of the same
-    /// process. `local` is the address it was received at; none for a Unix socket.
+    /// True if the host and the origin of a request are allowed, for other servers of the same
+    /// process. `local` is the address that received it; `None` for a Unix socket.
     #[must_use]
     pub fn allows(&self, parts: &Parts, local: Option<IpAddr>) -> bool {
         self.check(parts, local).is_ok()
@@ -121,7 +121,7 @@ impl OriginPolicy {
         self.origins.iter().any(|listed| listed.eq_ignore_ascii_case(origin))
     }
 
-    /// Lets the page that asked read the response, where it is one that is listed.
+    /// Lets an allowed page read the response.
     pub(super) fn expose(&self, origin: Option<HeaderValue>, response: &mut Response<ResponseContent>) {
         if self.origins.is_empty() {
             return;
@@ -135,7 +135,7 @@ impl OriginPolicy {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, PAGE_READS);
     }
 
-    /// What a browser is told that asks what a page may do.
+    /// The answer to a browser's preflight request.
     pub(super) fn preflight(headers: &HeaderMap) -> Response<ResponseContent> {
         let mut sends = PAGE_SENDS.to_owned();
         let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok());
@@ -171,7 +171,7 @@ impl HostPattern {
     }
 }
 
-/// The host that a request names: in its target, in `Host`, or the same in both.
+/// The host that a request names: in its target, in `Host`, or equally in both.
 fn asked_host(parts: &Parts) -> Result<HostPattern, Refusal> {
     let header = single(&parts.headers, &HOST).map_err(|_| Refusal::NoHost)?;
     let header =
@@ -191,7 +191,7 @@ fn origin_of(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     origin.map(|value| value.to_str().map_err(|_| Refusal::Origin)).transpose()
 }
 
-/// Whether an origin is the server itself, by the host that was asked for and was let in.
+/// True if an origin is the server itself, by the allowed host of the request.
 fn is_own(origin: &str, host: &HostPattern) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     rest.and_then(HostPattern::parse).is_some_and(|own| own == *host)

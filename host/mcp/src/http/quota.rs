@@ -1,5 +1,5 @@
-//! Whose something is that the transport holds for clients, and how much of it one of them may hold: so that no caller shuts
-//! out the others. Must not hold: what the things are.
+//! Quotas: bounds on things that the transport holds for clients, with a share for each owner, so
+//! that no caller shuts out the others. Must not hold: the things.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,28 +8,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::limits::HttpLimits;
 use crate::caller::Caller;
 
-/// Bits of an IPv6 address that tell one network from another. Whoever has one address of a network has all of them.
+/// Bits of an IPv6 address that name its network. The holder of one address of a network has all of
+/// them.
 const NETWORK_BITS: u32 = 64;
 
-/// Whose something is.
+/// The owner of something that the transport holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// A caller's who was recognised, by its name.
+    /// A recognised caller, by its name.
     Caller(Arc<str>),
-    /// Of whoever comes from this address, or from this network of IPv6.
+    /// The clients of this address, or of this IPv6 network.
     Address(IpAddr),
-    /// Of whoever comes from this machine: all its programs, and every proxy on it, come from one address. It has no share of its
-    /// own, which would be a smaller whole and nothing else.
+    /// The clients of this machine. All its programs, and every proxy on it, share one address.
+    /// They have no share of their own, which would only be a smaller total.
     Machine,
 }
 
 impl Owner {
-    /// The caller, where it is told from others; else where it comes from. No address: a Unix socket.
+    /// A recognised caller, or else its address. `None` as the address: a Unix socket.
     pub(super) fn of(caller: &Caller, peer: Option<IpAddr>) -> Self {
         if caller.is_recognised() { Self::Caller(caller.shared_name()) } else { Self::of_peer(peer) }
     }
 
-    /// Whoever comes from there, before it is known who that is.
+    /// The owner by address alone, before authentication.
     pub(super) fn of_peer(peer: Option<IpAddr>) -> Self {
         match peer.map(|peer| peer.to_canonical()) {
             None => Self::Machine,
@@ -42,13 +43,13 @@ impl Owner {
         }
     }
 
-    /// True if it has a share, or as much as there is.
+    /// True if the owner is bound to a share of the total.
     pub(super) fn has_share(&self) -> bool {
         *self != Self::Machine
     }
 }
 
-/// Why there is no place.
+/// The reason for a refusal by a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuotaError {
     /// The owner has its share.
@@ -57,14 +58,14 @@ pub(super) enum QuotaError {
     Whole,
 }
 
-/// Places for one kind of thing, of which each owner may have a share.
+/// A bound on one kind of thing, with a share for each owner.
 pub(super) struct Quota {
     max: usize,
     share: usize,
     taken: Mutex<QuotaUse>,
 }
 
-/// What the transport has room for.
+/// The quotas of the transport.
 pub(super) struct Quotas {
     /// Requests that are being answered.
     pub(super) requests: Arc<Quota>,
@@ -72,9 +73,9 @@ pub(super) struct Quotas {
     pub(super) streams: Arc<Quota>,
     /// Bytes of bodies that are being read.
     pub(super) bodies: Arc<Quota>,
-    /// Connections on which a caller has something, once for each.
+    /// Connections that a caller uses, each counted once.
     pub(super) connections: Arc<Quota>,
-    /// Requests of callers who are not known yet, and cannot be found out at once. They take no place of those who are known.
+    /// Requests that wait for authentication. They take no place of authenticated ones.
     pub(super) strangers: Arc<Quota>,
 }
 
@@ -85,7 +86,7 @@ impl Quotas {
             requests: Quota::new(limits.requests_max, own.requests_max),
             streams: Quota::new(limits.streams_max, own.streams_max),
             bodies: Quota::new(limits.bodies_bytes_max, own.bodies_bytes_max),
-            // The sockets are counted where they are accepted: this is for shares alone.
+            // Accepting counts the sockets; this quota is for shares alone.
             connections: Quota::new(usize::MAX, own.connections_max),
             strangers: Quota::new(limits.requests_max, own.requests_max),
         }
@@ -98,7 +99,7 @@ struct QuotaUse {
     by_owner: HashMap<Owner, usize>,
 }
 
-/// Places that one owner has, given back when this is dropped.
+/// The part of a quota that one owner holds, given back on drop.
 pub(super) struct QuotaGuard {
     places: Arc<Quota>,
     owner: Owner,
@@ -106,12 +107,12 @@ pub(super) struct QuotaGuard {
 }
 
 impl Quota {
-    /// So many in all, and so many for one owner.
+    /// A quota with this total and this share for one owner.
     pub(super) fn new(max: usize, share: usize) -> Arc<Self> {
         Arc::new(Self { max, share, taken: Mutex::default() })
     }
 
-    /// How many are taken.
+    /// The number taken.
     pub(super) fn taken(&self) -> usize {
         self.state().all
     }
@@ -123,7 +124,7 @@ impl Quota {
         Ok(place)
     }
 
-    /// No place yet, for one who takes them little by little.
+    /// An empty part of the quota, to be extended little by little.
     pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
         QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }
@@ -134,12 +135,12 @@ impl Quota {
 }
 
 impl QuotaGuard {
-    /// Whose it is.
+    /// The owner.
     pub(super) fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// Takes so many more, or none.
+    /// Takes this many more, or none.
     pub(super) fn more(&mut self, count: usize) -> Result<(), QuotaError> {
         let mut taken = self.places.state();
         let all = taken.all.saturating_add(count);

@@ -1,4 +1,5 @@
-//! Why a request is refused before it is a message, or with it; and the one place that maps such a reason to a response.
+//! The reasons to refuse a request before or with its message, and the one mapping from them to
+//! responses.
 
 use std::borrow::Cow;
 
@@ -13,31 +14,31 @@ use crate::frame::{ErrorCode, RequestId, RpcError, error_frame};
 /// The methods of the endpoint, both eras together.
 pub(super) const METHODS: &str = "POST, GET, DELETE";
 
-/// Seconds after which a client that was told to come again should.
+/// Seconds after which a client should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// Why a request is refused.
+/// The reason to refuse a request.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// Nothing is at this path.
     Path,
-    /// The method is none of these.
+    /// The method is not one of these.
     Method(&'static str),
-    /// There is no host, or several, or it is no host.
+    /// The request names no host, several, or an invalid one.
     NoHost,
-    /// The host is none that this server goes by.
+    /// The server does not answer for this host.
     Host,
-    /// A web page asks that is not allowed to.
+    /// A web page asks whose origin is not allowed.
     Origin,
-    /// It is not certain where the body ends.
+    /// The end of the body is uncertain.
     Framing,
     /// The body is not JSON.
     MediaType,
     /// The body is compressed.
     Encoding,
-    /// The client takes nothing that could be the response.
+    /// The client accepts no kind of response that fits.
     Accept,
-    /// The body is longer than so many bytes.
+    /// The body is longer than this many bytes.
     TooLong(usize),
     /// The body did not arrive in time.
     Slow,
@@ -45,17 +46,17 @@ pub(super) enum Refusal {
     Broken,
     /// Too much is going on.
     Busy,
-    /// Too much is going on for this caller.
+    /// The caller has its share.
     Share,
-    /// The server is about to end.
+    /// The server is shutting down.
     Stopping,
     /// A legacy request belongs to no session.
     NoSession,
-    /// There is no such session, or no longer, or it is another caller's.
+    /// The session does not exist, has ended, or belongs to another caller.
     Session,
     /// The header `MCP-Protocol-Version` names no revision that a session may have.
     Version,
-    /// The caller is turned away.
+    /// Authentication turned the caller away.
     AuthFailure(AuthFailure),
     /// The message is refused, with this id and error.
     Message(Option<RequestId>, RpcError),
@@ -76,7 +77,7 @@ impl Refusal {
         let status = self.status();
         let extra = match &self {
             Self::Method(allowed) => HeaderValue::from_str(allowed).ok().map(|allowed| (ALLOW, allowed)),
-            // What follows may be part of the body.
+            // The bytes that follow may be part of the body.
             Self::Framing => Some((CONNECTION, HeaderValue::from_static("close"))),
             Self::Busy | Self::Share | Self::Stopping | Self::AuthFailure(AuthFailure::NotNow) => {
                 Some((RETRY_AFTER, RETRY_SECONDS))
@@ -151,8 +152,8 @@ impl Refusal {
     }
 }
 
-/// The status of a response that is an error which stopped a message. What the method itself finds wrong is an answer like others
-/// (2026-07-28, "Protocol Version Header", "Server Validation").
+/// The status of an error that stopped a message. Errors of the method itself are answers with
+/// status 200 (2026-07-28, "Protocol Version Header", "Server Validation").
 pub(super) fn status_of(code: ErrorCode) -> StatusCode {
     match code {
         ErrorCode::MethodNotFound => StatusCode::NOT_FOUND,

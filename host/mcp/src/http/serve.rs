@@ -1,4 +1,4 @@
-//! Serving, from the sockets to the end: who is told that it comes, and how long they have.
+//! Serving, from the sockets to the end: the announcement of the end, and the time until it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use super::traffic::{Load, Traffic};
 use crate::host::{Executor, Host};
 use crate::server::Server;
 
-/// How often sessions that are over are looked for.
+/// Interval of the search for sessions that are over.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// How long cancelled calls have to end, and their answers to be sent. They need milliseconds.
+/// Time for cancelled calls to end and their answers to be sent. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Where to serve, for whom, and within which bounds.
+/// The options of serving: sockets, authentication, limits.
 pub struct HttpOptions {
     /// The sockets.
     pub listeners: Vec<Listener>,
     /// The endpoint's path, such as `/mcp`.
     pub path: String,
-    /// Which hosts and web pages are let in.
+    /// The allowed hosts and web pages.
     pub origin_policy: OriginPolicy,
     /// The bounds.
     pub limits: HttpLimits,
-    /// Who recognises callers.
+    /// The authentication of callers.
     pub gatekeeper: Arc<dyn Gatekeeper>,
-    /// Where it is counted.
+    /// The counters.
     pub traffic: Arc<Traffic>,
 }
 
@@ -74,19 +74,19 @@ impl Shutdown {
     }
 }
 
-/// Tells when the server is to end.
+/// Waits for the end of serving.
 #[derive(Clone)]
 pub(super) struct Ends(watch::Receiver<bool>);
 
 impl Ends {
     pub(super) async fn over(mut self) {
-        // A sender that is gone cannot say so any more.
+        // A dropped sender cannot announce an end any more.
         let _ = self.0.wait_for(|over| *over).await;
     }
 }
 
-/// Serves until `shutdown` begins. Then no connection is taken any more, streams end, calls that run are finished for
-/// a while ([`HttpLimits::drain`]) and cancelled after it.
+/// Serves until `shutdown` begins. Then it accepts no more connections and ends streams. Running
+/// calls may finish within [`HttpLimits::drain`], and are cancelled after it.
 pub async fn serve<H: Host>(
     server: &Arc<Server<H>>,
     options: HttpOptions,
@@ -102,7 +102,7 @@ pub async fn serve<H: Host>(
         gatekeeper,
         sessions: Sessions::default(),
         live: LiveRequests::default(),
-        room: Quotas::new(&limits),
+        quotas: Quotas::new(&limits),
         traffic,
         ending: false.into(),
         lone_requests: LoneRequests::default(),
@@ -119,7 +119,7 @@ pub async fn serve<H: Host>(
     tell_of_end(&service);
     let open = async {
         while let Some(taker) = takers.join_next().await {
-            // One that panicked has closed what it had.
+            // A task that panicked has closed its connections.
             let Ok(mut open) = taker else { continue };
             while open.join_next().await.is_some() {}
         }
@@ -127,12 +127,12 @@ pub async fn serve<H: Host>(
     let mut open = std::pin::pin!(open);
     if timeout(service.limits.drain, &mut open).await.is_err() {
         cancel_calls(&service);
-        // What is open still is closed with the sets that hold it.
+        // Connections that are still open close with the sets that hold them.
         let _ = timeout(CANCEL_GRACE, open).await;
     }
 }
 
-/// Has the load be known for as long as it serves.
+/// Reports the load while it serves.
 fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
     let (service, connections, traffic) =
         (Arc::downgrade(service), Arc::downgrade(connections), Arc::clone(&service.traffic));
@@ -142,8 +142,8 @@ fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connection
         };
         Load {
             connections: connections.open(),
-            requests: service.room.requests.taken(),
-            streams: service.room.streams.taken(),
+            requests: service.quotas.requests.taken(),
+            streams: service.quotas.streams.taken(),
             sessions: service.sessions.count(),
         }
     });
@@ -166,7 +166,7 @@ fn tell_of_end<H: Host>(service: &Service<H>) {
         listener.server_ends();
     }
     for session in service.sessions.all() {
-        session.line.end();
+        session.outbox.end();
     }
 }
 

@@ -1,5 +1,5 @@
-//! One request from its head to its response: where it goes, who asks, what era it belongs to, and in which form it is
-//! answered. Must not hold: sockets, or what messages mean.
+//! One request from its head to its response: its path, its caller, its era, and the form of the
+//! answer. Must not hold: sockets, or the meaning of messages.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -38,13 +38,13 @@ use crate::server::Server;
 /// Tells proxies to pass events on as they come.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Whether the process lives.
+/// The path that tells if the process lives.
 const LIVE: &str = "/healthz";
 
-/// Whether it has its tools and takes requests.
+/// The path that tells if it takes requests.
 const READY: &str = "/readyz";
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Service<H: Host> {
     pub(super) server: Arc<Server<H>>,
     pub(super) executor: Arc<dyn Executor>,
@@ -54,43 +54,57 @@ pub(super) struct Service<H: Host> {
     pub(super) gatekeeper: Arc<dyn Gatekeeper>,
     pub(super) sessions: Sessions<H>,
     pub(super) live: LiveRequests,
-    pub(super) room: Quotas,
+    pub(super) quotas: Quotas,
     pub(super) traffic: Arc<Traffic>,
     pub(super) ending: AtomicBool,
     pub(super) lone_requests: LoneRequests,
 }
 
-/// What a message came with.
+/// The context of a message.
 pub(super) struct MessageContext {
     pub(super) headers: HeaderMap,
     pub(super) accepted: Accepted,
     pub(super) caller: Caller,
-    pub(super) standing: CredentialValidity,
+    pub(super) validity: CredentialValidity,
     pub(super) place: QuotaGuard,
-    /// Whether no other request is near.
+    /// True if no other request is near.
     pub(super) is_alone: bool,
 }
 
-/// Where a request came in.
+/// The source of a request.
 #[derive(Clone, Copy)]
 pub(super) struct Arrival {
-    /// The address it was received at, none for a Unix socket.
+    /// The address that received it; `None` for a Unix socket.
     pub(super) local: Option<IpAddr>,
-    /// The address it came from, none for a Unix socket.
+    /// The address that sent it; `None` for a Unix socket.
     pub(super) peer: Option<IpAddr>,
-    /// Tells its connection from others; none where that carries several requests at once.
+    /// A number of its connection; `None` for a connection that carries several requests at once.
     pub(super) connection: Option<usize>,
 }
 
-/// A message that was begun.
+/// The outcome of beginning a message.
 pub(super) enum MessageOutcome {
     /// It needs no answer.
     Taken,
-    /// Its answer comes into the mailbox.
-    Answering { mailbox: Arc<Mailbox>, lease: Box<dyn Lease>, accepted: Accepted, style: ResponseStyle },
+    /// Its answer is on its way.
+    Answering(PendingResponse),
 }
 
-/// What an answer looks like beside its frame.
+/// A response whose answer comes into its mailbox.
+pub(super) struct PendingResponse {
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) lease: Box<dyn Lease>,
+    pub(super) accepted: Accepted,
+    pub(super) style: ResponseStyle,
+}
+
+/// The authenticated sender of a request.
+pub(super) struct Sender {
+    pub(super) admitted: Admitted,
+    pub(super) owner: Owner,
+}
+
+/// The form of an answer besides its frame.
 pub(super) enum ResponseStyle {
     Modern,
     Legacy,
@@ -98,33 +112,26 @@ pub(super) enum ResponseStyle {
     NewSession(HeaderValue),
 }
 
-impl MessageOutcome {
-    pub(super) fn taken() -> Self {
-        Self::Taken
-    }
-}
-
 impl<H: Host> Service<H> {
-    /// Answers one request. `open` is what its connection has of it.
+    /// Answers one request. `open` is its entry in its connection.
     pub(super) async fn respond<B>(
         &self,
         request: Request<B>,
-        came: Arrival,
+        arrival: Arrival,
         open: &mut RequestWatch,
     ) -> Response<ResponseContent>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let (parts, body) = request.into_parts();
-        if let Err(refusal) = check_framing(&parts.headers) {
+        if let Err(refusal) = check_framing(request.headers()) {
             return refusal.response();
         }
-        if let Some(response) = self.health(&parts) {
+        if let Some(response) = self.health(request.method(), request.uri().path()) {
             self.traffic.answered(response.status());
             return response;
         }
-        let origin = parts.headers.get(ORIGIN).cloned();
-        let mut response = match self.route((parts, body), came, open).await {
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = match self.route(request, arrival, open).await {
             Ok(response) => response,
             Err(refusal) => refusal.response(),
         };
@@ -137,10 +144,9 @@ impl<H: Host> Service<H> {
         self.ending.load(Ordering::SeqCst)
     }
 
-    /// The paths that whoever runs the server asks. They say nothing that a page might not know.
-    fn health(&self, parts: &Parts) -> Option<Response<ResponseContent>> {
-        let path = parts.uri.path();
-        let asks = matches!(parts.method, Method::GET | Method::HEAD);
+    /// The health paths for operators. They tell nothing that a web page may not know.
+    fn health(&self, method: &Method, path: &str) -> Option<Response<ResponseContent>> {
+        let asks = matches!(*method, Method::GET | Method::HEAD);
         let (status, text) = match path {
             _ if !asks || (path != LIVE && path != READY) => return None,
             READY if self.is_ending() => (StatusCode::SERVICE_UNAVAILABLE, "ending\n"),
@@ -156,14 +162,15 @@ impl<H: Host> Service<H> {
 
     async fn route<B>(
         &self,
-        (parts, body): (Parts, B),
-        came: Arrival,
+        request: Request<B>,
+        arrival: Arrival,
         open: &mut RequestWatch,
     ) -> Result<Response<ResponseContent>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        self.origin_policy.check(&parts, came.local)?;
+        let (parts, body) = request.into_parts();
+        self.origin_policy.check(&parts, arrival.local)?;
         if parts.uri.path() != self.path {
             return self.metadata(&parts);
         }
@@ -180,30 +187,36 @@ impl<H: Host> Service<H> {
         if self.is_ending() {
             return Err(Refusal::Stopping);
         }
-        let admitted = self.admit(&parts.headers, came).await?;
-        let owner = Owner::of(&admitted.caller, came.peer);
-        open.belongs_to(&owner, &self.room.connections)?;
+        let admitted = self.admit(&parts.headers, arrival).await?;
+        let owner = Owner::of(&admitted.caller, arrival.peer);
+        open.belongs_to(&owner, &self.quotas.connections)?;
+        let sender = Sender { admitted, owner };
         match parts.method {
-            Method::GET => legacy::listen(self, &parts.headers, (admitted, &owner)),
-            Method::DELETE => legacy::end(self, &parts.headers, &admitted.caller),
-            _ => self.post((parts.headers, body), (admitted, &owner), came).await,
+            Method::GET => legacy::listen(self, &parts.headers, sender),
+            Method::DELETE => legacy::end(self, &parts.headers, &sender.admitted.caller),
+            _ => {
+                check_content(&parts.headers)?;
+                let request = Request::from_parts(parts, body);
+                self.post(request, sender, arrival.connection).await
+            }
         }
     }
 
-    /// Finds out who calls. Where that takes a while, the request waits among those of strangers.
-    async fn admit(&self, headers: &HeaderMap, came: Arrival) -> Result<Admitted, Refusal> {
+    /// Authenticates the caller. While that takes time, the request waits within the quota of
+    /// strangers.
+    async fn admit(&self, headers: &HeaderMap, arrival: Arrival) -> Result<Admitted, Refusal> {
         let mut admitting = self.gatekeeper.admit(headers);
         let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
             Poll::Ready(admitted) => admitted,
             Poll::Pending => {
-                let _place = self.room.strangers.take(&Owner::of_peer(came.peer))?;
+                let _place = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
                 admitting.await
             }
         };
         admitted.map_err(Refusal::AuthFailure)
     }
 
-    /// What callers who are not known yet may read.
+    /// The document for callers that are not authenticated yet.
     fn metadata(&self, parts: &Parts) -> Result<Response<ResponseContent>, Refusal> {
         let text = self.gatekeeper.metadata(parts.uri.path()).ok_or(Refusal::Path)?;
         match parts.method {
@@ -215,29 +228,27 @@ impl<H: Host> Service<H> {
 
     async fn post<B>(
         &self,
-        (headers, body): (HeaderMap, B),
-        (admitted, owner): (Admitted, &Owner),
-        came: Arrival,
+        request: Request<B>,
+        sender: Sender,
+        connection: Option<usize>,
     ) -> Result<Response<ResponseContent>, Refusal>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        check_content(&headers)?;
+        let (Parts { headers, .. }, body) = request.into_parts();
         let accepted = Accepted::of(&headers);
         if !accepted.json && !accepted.events {
             return Err(Refusal::Accept);
         }
-        let place = self.room.requests.take(owner)?;
-        let body = body::read(body, &self.limits, self.room.bodies.none(owner)).await?;
-        let is_alone = self.lone_requests.is_lone(came.connection, self.room.requests.taken());
-        let Admitted { caller, standing } = admitted;
-        let begun = self.begin(&body, MessageContext { headers, accepted, caller, standing, place, is_alone })?;
+        let Sender { admitted: Admitted { caller, validity }, owner } = sender;
+        let place = self.quotas.requests.take(&owner)?;
+        let body = body::read(body, &self.limits, self.quotas.bodies.none(&owner)).await?;
+        let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
+        let begun = self.begin(&body, MessageContext { headers, accepted, caller, validity, place, is_alone })?;
         drop(body);
         match begun {
             MessageOutcome::Taken => Ok(accepted_response()),
-            MessageOutcome::Answering { mailbox, lease, accepted, style } => {
-                Ok(answer(&self.limits, mailbox, lease, accepted, style).await)
-            }
+            MessageOutcome::Answering(pending) => Ok(pending.respond(&self.limits).await),
         }
     }
 
@@ -261,36 +272,35 @@ impl<H: Host> Service<H> {
     }
 }
 
-/// The response to a message, in the form that what comes first asks for: JSON for an answer, events for an event, or
-/// where the answer takes long enough that somebody may take the connection for dead.
-async fn answer(
-    limits: &HttpLimits,
-    mailbox: Arc<Mailbox>,
-    lease: Box<dyn Lease>,
-    accepted: Accepted,
-    style: ResponseStyle,
-) -> Response<ResponseContent> {
-    let next = poll_fn(|context| mailbox.poll_next(context));
-    let first =
-        if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
-    let mut response = match first {
-        Some(Next::End(Ending::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
-        Some(Next::End(Ending::Answer(frame))) => {
-            mailbox.end(Ending::Nothing);
-            events(EventStream::new(mailbox, Some(frame), limits, lease))
+impl PendingResponse {
+    /// Responds in the form that the first item asks for. An answer is sent as JSON, an event opens
+    /// a stream. A stream also opens if the answer takes long enough for the connection to look
+    /// dead.
+    async fn respond(self, limits: &HttpLimits) -> Response<ResponseContent> {
+        let Self { mailbox, lease, accepted, style } = self;
+        let next = poll_fn(|context| mailbox.poll_next(context));
+        let first =
+            if mailbox.takes_events() { tokio::time::timeout(limits.beat, next).await.ok() } else { Some(next.await) };
+        let mut response = match first {
+            Some(Next::End(Ending::Answer(frame))) if accepted.json => json(StatusCode::OK, frame),
+            Some(Next::End(Ending::Answer(frame))) => {
+                mailbox.end(Ending::Nothing);
+                events(EventStream::new(mailbox, Some(frame), limits, lease))
+            }
+            Some(Next::End(Ending::Refusal(frame, code))) => json(refused_status(code, &style), frame),
+            Some(Next::End(Ending::Nothing)) => accepted_response(),
+            Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
+            None => events(EventStream::new(mailbox, None, limits, lease)),
+        };
+        if let ResponseStyle::NewSession(id) = style {
+            response.headers_mut().insert(SESSION_ID, id);
         }
-        Some(Next::End(Ending::Refusal(frame, code))) => json(refused_status(code, &style), frame),
-        Some(Next::End(Ending::Nothing)) => accepted_response(),
-        Some(Next::Event(frame)) => events(EventStream::new(mailbox, Some(frame), limits, lease)),
-        None => events(EventStream::new(mailbox, None, limits, lease)),
-    };
-    if let ResponseStyle::NewSession(id) = style {
-        response.headers_mut().insert(SESSION_ID, id);
+        response
     }
-    response
 }
 
-/// The status of an error that stopped a message. To a legacy client 404 says that its session is gone.
+/// The status of an error that stopped a message. To a legacy client, 404 means that its session is
+/// gone.
 fn refused_status(code: ErrorCode, style: &ResponseStyle) -> StatusCode {
     match (status_of(code), style) {
         (status, ResponseStyle::Modern) => status,
@@ -315,7 +325,7 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseContent> {
     response
 }
 
-/// Modern requests that are being answered, for the server's end.
+/// Modern requests that are being answered, for the end of serving.
 #[derive(Clone, Default)]
 pub(super) struct LiveRequests(Arc<Mutex<LiveListeners>>);
 
@@ -325,7 +335,7 @@ struct LiveListeners {
     listeners: HashMap<u64, Weak<dyn Listener>>,
 }
 
-/// One of them, until it is dropped.
+/// One such request, until it is dropped.
 pub(super) struct LiveRequest(LiveRequests, u64);
 
 impl LiveRequests {

@@ -1,4 +1,5 @@
-//! Legacy sessions: their ids, whose they are, the stream that a client opens with GET, and their end.
+//! Legacy sessions: their ids, their owners, the stream that a client opens with GET, and their
+//! end.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,25 +14,28 @@ use crate::caller::Caller;
 use crate::connection::Connection;
 use crate::host::{Host, Outbox};
 
-/// Random bytes of an id: more than anybody can guess.
+/// Random bytes of an id: beyond guessing.
 const ID_BYTES: usize = 16;
 
-/// Frames kept while a client has no stream open. What a server has to tell unasked is that its list changed, once.
+/// Frames kept while a client has no stream open. A server's only such message is that its list
+/// changed.
 const KEPT_FRAMES_MAX: usize = 8;
 
 /// One legacy session.
 pub(super) struct Session<H: Host> {
     pub(super) connection: Connection<H>,
     pub(super) driving: Arc<DrivingExecutor>,
-    pub(super) line: Arc<SessionOutbox>,
+    pub(super) outbox: Arc<SessionOutbox>,
     caller: Caller,
     began: Instant,
-    /// Nanoseconds from there to the last use: several may fall into one millisecond, and the order decides who makes room.
+    /// Nanoseconds from `began` to the last use. Several uses may fall into one millisecond, and
+    /// their order decides which session makes room.
     used: AtomicU64,
     uses: AtomicUsize,
 }
 
-/// Where what belongs to no request goes: the stream that the client has open, or a few frames kept for the next one.
+/// The outbox for messages that belong to no request. They go to the client's open stream, or are
+/// kept for the next one.
 #[derive(Default)]
 pub(super) struct SessionOutbox(Mutex<UnsentFrames>);
 
@@ -42,7 +46,8 @@ struct UnsentFrames {
 }
 
 impl SessionOutbox {
-    /// From now on, frames go to this stream. The one before it ends: one client reads one stream.
+    /// Sends frames to this stream from now on. The one before it ends: one client reads one
+    /// stream.
     pub(super) fn open(&self, stream: &Arc<Mailbox>) {
         let before = {
             let mut told = self.told();
@@ -81,28 +86,29 @@ impl Outbox for SessionOutbox {
 
 impl<H: Host> Session<H> {
     pub(super) fn new(
-        (connection, driving): (Connection<H>, Arc<DrivingExecutor>),
-        line: Arc<SessionOutbox>,
+        connection: Connection<H>,
+        driving: Arc<DrivingExecutor>,
+        outbox: Arc<SessionOutbox>,
         caller: Caller,
     ) -> Arc<Self> {
         let (used, uses) = (AtomicU64::new(0), AtomicUsize::new(0));
-        Arc::new(Self { connection, driving, line, caller, began: Instant::now(), used, uses })
+        Arc::new(Self { connection, driving, outbox, caller, began: Instant::now(), used, uses })
     }
 
-    /// Ends everything that belongs to it.
+    /// Ends everything that belongs to the session.
     fn end(&self) {
-        self.line.end();
+        self.outbox.end();
         self.connection.abandon();
     }
 
-    /// Since when nothing of it is open; nothing where something is.
+    /// The time since which the session is idle; `None` while it is in use.
     fn idle_since(&self) -> Option<Instant> {
         let used = Duration::from_nanos(self.used.load(Ordering::Acquire));
         (self.uses.load(Ordering::Acquire) == 0).then(|| self.began + used)
     }
 }
 
-/// A session while a request or a stream of it is open.
+/// A session while a request or a stream uses it.
 pub(super) struct SessionUse<H: Host>(Arc<Session<H>>);
 
 impl<H: Host> SessionUse<H> {
@@ -128,22 +134,22 @@ impl<H: Host> Drop for SessionUse<H> {
     }
 }
 
-/// The sessions there are.
+/// The open sessions.
 pub(super) struct Sessions<H: Host>(Mutex<SessionTable<H>>);
 
 struct SessionTable<H: Host> {
     by_id: HashMap<Box<str>, SessionEntry<H>>,
-    /// Those of each owner who has any.
+    /// The sessions of each owner that has any.
     by_owner: HashMap<Owner, LastUses>,
 }
 
-/// When each session was used the last time, as far as was looked: earlier than it truly was, or just then.
+/// The last known use of each session. The real one may be later.
 type LastUses = BTreeSet<(Instant, Box<str>)>;
 
 struct SessionEntry<H: Host> {
     session: Arc<Session<H>>,
     owner: Owner,
-    /// Its place among the owner's.
+    /// Its key among the owner's.
     used: Instant,
 }
 
@@ -171,8 +177,9 @@ impl<H: Host> SessionTable<H> {
         Some(entry.session)
     }
 
-    /// Makes room for one more of this owner, and gives what has to go for that: the owner's own where it has its share, else
-    /// where there are as many as there may be one of whoever has the most. It is always the one that is idle the longest.
+    /// Makes room for one more session of this owner, and returns the session that must go. An
+    /// owner at its share gives one of its own. At the total, the owner with the most sessions
+    /// gives one. It is always the longest idle one.
     fn make_room(&mut self, owner: &Owner, limits: &HttpLimits) -> Result<Option<Arc<Session<H>>>, QuotaError> {
         let own = self.by_owner.get(owner).map_or(0, BTreeSet::len);
         if owner.has_share() && own >= limits.per_caller.sessions_max {
@@ -188,7 +195,8 @@ impl<H: Host> SessionTable<H> {
         evicted.map(Some).ok_or(QuotaError::Whole)
     }
 
-    /// Takes out the one of this owner that is idle the longest; nothing where none is idle. Looks at each once at the most.
+    /// Takes out the owner's longest idle session; `None` if none is idle. Looks at each one once
+    /// at most.
     fn evict(&mut self, owner: &Owner) -> Option<Arc<Session<H>>> {
         let now = Instant::now();
         let uses = self.by_owner.get_mut(owner)?;
@@ -211,11 +219,11 @@ impl<H: Host> SessionTable<H> {
 }
 
 impl<H: Host> Sessions<H> {
-    /// Enters a session of this owner and gives its id. Where the owner has its share, or there are as many as there may be, one
-    /// that is idle ends.
+    /// Registers a session of this owner and returns its id. At the owner's share, or at the total,
+    /// an idle session ends.
     ///
     /// # Errors
-    /// None of those that could is idle, or no id can be had.
+    /// No session that could make room is idle, or the machine has no randomness.
     pub(super) fn enter(
         &self,
         session: Arc<Session<H>>,
@@ -235,11 +243,12 @@ impl<H: Host> Sessions<H> {
         Ok(id)
     }
 
-    /// The session of this id, if it is this caller's, with the scopes that it had then: with others it begins a new one.
+    /// The session of this id, if it belongs to this caller with unchanged scopes. With others, the
+    /// caller begins a new one.
     pub(super) fn find(&self, id: &str, caller: &Caller) -> Option<SessionUse<H>> {
         let kept = self.kept();
         let session = kept.by_id.get(id).map(|entry| &entry.session);
-        // In use before the lock is given back: it is not idle for whoever looks next.
+        // Marked as used before the lock is released, so that the next look does not find it idle.
         session.filter(|session| session.caller == *caller).cloned().map(SessionUse::of)
     }
 
@@ -251,7 +260,7 @@ impl<H: Host> Sessions<H> {
         }
     }
 
-    /// Ends those that are too old, or were not used for too long.
+    /// Ends sessions that are too old, or were unused for too long.
     pub(super) fn sweep(&self, limits: &HttpLimits) {
         let over = |session: &Session<H>| {
             session.began.elapsed() > limits.session_time
@@ -266,7 +275,7 @@ impl<H: Host> Sessions<H> {
         ended.iter().for_each(|session| session.end());
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub(super) fn count(&self) -> usize {
         self.kept().by_id.len()
     }
@@ -281,7 +290,7 @@ impl<H: Host> Sessions<H> {
     }
 }
 
-/// An id that nobody can guess, in hexadecimal digits.
+/// An unguessable id in hexadecimal digits.
 fn random_id() -> Option<String> {
     let mut bytes = [0; ID_BYTES];
     getrandom::fill(&mut bytes).ok()?;

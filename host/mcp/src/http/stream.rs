@@ -1,4 +1,5 @@
-//! A response that is a stream of server-sent events: frames as they come, comments while none come, and an end.
+//! A response that is a stream of server-sent events: frames as they come, comments in between, and
+//! an end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,19 +12,19 @@ use super::CredentialValidity;
 use super::limits::HttpLimits;
 use super::mailbox::{Ending, Mailbox, Next};
 
-/// A line that says nothing, so that nobody takes the stream for dead.
+/// A comment, so that no proxy takes the stream for dead.
 const BEAT: &[u8] = b":\n\n";
 
 type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What a stream keeps while it is open.
+/// The resources behind an open stream.
 pub(super) trait Lease: Send + Sync {
-    /// For how long the caller may have the stream open, where that is not for as long as anybody.
-    fn standing(&self) -> CredentialValidity {
+    /// The validity of the caller's credential, if the stream ends with it.
+    fn validity(&self) -> CredentialValidity {
         CredentialValidity::default()
     }
 
-    /// The stream has been open as long as it may: what it needs to end is put into its mailbox.
+    /// The stream has reached its time limit: puts the end into its mailbox.
     fn expire(&self);
 }
 
@@ -32,12 +33,12 @@ pub(super) struct EventStream {
     mailbox: Arc<Mailbox>,
     /// A frame that came before the stream was begun.
     first: Option<Vec<u8>>,
-    /// Whether nothing was sent yet. The head of a response goes out with its first bytes.
+    /// True until something was sent. The head of a response goes out with its first bytes.
     fresh: bool,
     beat_every: std::time::Duration,
     beat: Pin<Box<Sleep>>,
     expires: Pin<Box<Sleep>>,
-    /// Done once what the caller showed was taken back.
+    /// Done once the caller's credential was revoked.
     revoked: Option<Revoked>,
     expired: bool,
     ended: bool,
@@ -51,9 +52,9 @@ impl EventStream {
         limits: &HttpLimits,
         lease: Box<dyn Lease>,
     ) -> Self {
-        let standing = lease.standing();
+        let validity = lease.validity();
         let ends = Instant::now() + limits.stream_time;
-        let ends = standing.until.map_or(ends, |until| ends.min(until.into()));
+        let ends = validity.until.map_or(ends, |until| ends.min(until.into()));
         Self {
             mailbox,
             fresh: first.is_none(),
@@ -61,19 +62,19 @@ impl EventStream {
             beat_every: limits.beat,
             beat: Box::pin(sleep(limits.beat)),
             expires: Box::pin(sleep_until(ends)),
-            revoked: standing.revoked.map(|revoked| -> Revoked { Box::pin(async move { revoked.cancelled().await }) }),
+            revoked: validity.revoked.map(|revoked| -> Revoked { Box::pin(async move { revoked.cancelled().await }) }),
             expired: false,
             ended: false,
             lease,
         }
     }
 
-    /// Where its frames come from.
+    /// The source of its frames.
     pub(super) fn mailbox(&self) -> &Arc<Mailbox> {
         &self.mailbox
     }
 
-    /// The next bytes; none once it has ended.
+    /// The next bytes; `None` once it has ended.
     pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.ended {
             return Poll::Ready(None);
@@ -109,7 +110,7 @@ impl EventStream {
         }
     }
 
-    /// Whether its time has come, or what the caller showed was taken back.
+    /// True if its time is over, or the caller's credential was revoked.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         let revoked = self.revoked.as_mut().is_some_and(|revoked| revoked.as_mut().poll(context).is_ready());
         revoked || self.expires.as_mut().poll(context).is_ready()

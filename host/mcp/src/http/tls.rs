@@ -1,4 +1,4 @@
-//! TLS: one certificate and key, which may be replaced while connections are served. Must not hold: files.
+//! TLS: one certificate and key, which may be replaced during serving. Must not hold: files.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 /// The protocols offered in the handshake, the preferred one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Certificates of one chain. Three are common; what has more is some other file.
+/// Most certificates of one chain. Three are common; a file with more is some other file.
 const CHAIN_MAX: usize = 32;
 
-/// What a server shows of itself. Handshakes that begin after [`replace`](Self::replace) show the new one.
+/// The server's certificate. Handshakes after [`replace`](Self::replace) use the new one.
 #[derive(Clone)]
 pub struct Certificate {
     shown: Arc<Shown>,
     config: Arc<ServerConfig>,
 }
 
-/// Why a certificate and a key are not used.
+/// The reason not to use a certificate and a key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// No certificate, or something else among them.
+    /// The file has no certificate, or something else among them.
     #[error("the certificate file holds no chain of certificates in PEM")]
     Chain,
     /// No private key.
     #[error("the key file holds no private key in PEM")]
     Key,
-    /// They do not fit each other, or are of no kind that can be used.
+    /// They do not belong together, or are of a kind that cannot be used.
     #[error("the certificate and the key cannot be used together: {0}")]
     Pair(#[source] rustls::Error),
 }
@@ -48,7 +48,7 @@ impl ResolvesServerCert for Shown {
 }
 
 impl Certificate {
-    /// Takes a certificate with its chain, the server's own first, and its private key, both in PEM.
+    /// Reads a certificate chain, the server's own first, and its private key, both in PEM.
     ///
     /// # Errors
     /// One of them cannot be read, or they do not belong together.
@@ -62,10 +62,10 @@ impl Certificate {
         Ok(Self { shown, config: Arc::new(config) })
     }
 
-    /// Shows another certificate from now on.
+    /// Uses another certificate from now on.
     ///
     /// # Errors
-    /// As [`new`](Self::new); what was shown is shown still.
+    /// As [`new`](Self::new); the old certificate stays in use.
     pub fn replace(&self, chain_pem: &[u8], key_pem: &[u8]) -> Result<(), TlsError> {
         let pair = pair(self.config.crypto_provider(), chain_pem, key_pem)?;
         self.shown.0.store(Arc::new(pair));

@@ -1,4 +1,4 @@
-//! What is counted of the transport, for whoever runs the server. Must not hold: who asked, or what for.
+//! Counters of the transport, for operators. Must not hold: callers, or the content of requests.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
 
-/// The least status of a response, and how many may follow.
+/// The least status of a response, and the number of statuses.
 const STATUS_FIRST: u16 = 100;
 const STATUSES: usize = 500;
 
-/// How much of everything there is at this moment.
+/// The current load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Connections that are open.
     pub connections: usize,
-    /// Requests that are being answered, streams that stay open not among them.
+    /// Requests that are being answered, without open streams.
     pub requests: usize,
     /// Streams that stay open to tell clients of changes.
     pub streams: usize,
@@ -23,7 +23,7 @@ pub struct Load {
     pub sessions: usize,
 }
 
-/// What the transport counts. One for the life of a server.
+/// The counters of the transport. One for the life of a server.
 pub struct Traffic {
     statuses: [AtomicU64; STATUSES],
     turned_away: AtomicU64,
@@ -47,19 +47,19 @@ impl fmt::Debug for Traffic {
 }
 
 impl Traffic {
-    /// How many requests were answered with each status, where any was.
+    /// The number of responses with each status that occurred.
     pub fn statuses(&self) -> impl Iterator<Item = (u16, u64)> {
         let counts = self.statuses.iter().map(|count| count.load(Ordering::Relaxed));
         (STATUS_FIRST..).zip(counts).filter(|(_, count)| *count > 0)
     }
 
-    /// Connections for which there was no room.
+    /// Connections refused for lack of room.
     #[must_use]
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// How much there is at this moment; nothing before and after it serves.
+    /// The current load; zero before and after serving.
     #[must_use]
     pub fn load(&self) -> Load {
         self.load.get().map(|load| load()).unwrap_or_default()
@@ -76,9 +76,9 @@ impl Traffic {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// From now on, this tells how much there is.
+    /// Sets the source of the current load.
     pub(super) fn is_told_by(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
-        // A second server of the same count would be told of as the first.
+        // A second server with the same counters keeps the first one's load.
         let _ = self.load.set(Box::new(load));
     }
 }

@@ -1,4 +1,4 @@
-//! One connection as it is driven: what it is doing, how long it may take for that, and when it has to go.
+//! One connection while it is driven: its state, its deadlines, and its end.
 
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
@@ -17,27 +17,28 @@ use super::limits::HttpLimits;
 use super::mailbox::Mailbox;
 use super::quota::{Owner, Quota, QuotaError, QuotaGuard};
 
-/// Requests of one connection that may be given up by the client, beyond those that were answered. A client that gives
-/// up more does nothing else.
+/// Requests of one connection that the client may give up, beyond the answered ones. A client that
+/// gives up more does nothing else.
 const GIVEN_UP_MAX: usize = 256;
 
-/// Bytes of a response that a client takes in a second at the least, beside the time that it may read nothing: 64 KiB, the
-/// worst of mobile networks. Windows of HTTP/2 that stay shut stall no socket, so that this is all there is against them.
+/// Least bytes per second that a client must read of a response, beside its time without reading.
+/// 64 KiB: the worst of mobile networks. A shut HTTP/2 window stalls no socket, so this is the only
+/// bound against it.
 const TAKEN_PER_SECOND_MIN: usize = 64 * 1024;
 
-/// How long a connection that is told to go has for it.
+/// Time that a connection has to close once it is told to.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// What is known of one connection. Times are in milliseconds since its start, 0 for none.
+/// The state of one connection. Times are in milliseconds since its start; 0 means none.
 pub(super) struct ConnectionWatch {
     started: Instant,
     connections: Arc<Connections>,
-    /// Its place among the idle ones.
+    /// Its number among the idle ones.
     place: AtomicU64,
     open: AtomicUsize,
     answered: AtomicUsize,
     given_up: AtomicUsize,
-    /// Requests may come on several streams, so that the bytes of one head are not told from others.
+    /// Requests may come on several streams, so the bytes of one head cannot be told from others.
     multiplexed: AtomicBool,
     idle_since: AtomicU64,
     head_since: AtomicU64,
@@ -45,15 +46,15 @@ pub(super) struct ConnectionWatch {
     leaving_since: AtomicU64,
     waker: Mutex<Option<Waker>>,
     unread: Mutex<UnreadResponses>,
-    /// The callers who have something open on it, each with its place. Nearly always one.
+    /// The callers that use the connection, each with its part of the quota. Nearly always one.
     callers: Mutex<Vec<Weak<QuotaGuard>>>,
 }
 
-/// What is answered and was not taken by the client.
+/// The responses that the client has not read yet.
 #[derive(Default)]
 struct UnreadResponses {
     sequence: u64,
-    /// Until when each whole response has to be gone, with its number.
+    /// The deadline of each whole response, with its number.
     whole: BTreeSet<(u64, u64)>,
     /// Streams of events, which may have something for the client.
     streams: Vec<(u64, Weak<Mailbox>)>,
@@ -81,7 +82,7 @@ impl ConnectionWatch {
         watch
     }
 
-    /// Done once it is told to go.
+    /// Waits until the connection is told to go.
     pub(super) async fn left(&self) {
         poll_fn(|context| if self.is_leaving(context) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
@@ -107,7 +108,8 @@ impl ConnectionWatch {
         RequestWatch { watch: Arc::clone(self), done: false, unread: ResponseState::NotYet, _caller: None }
     }
 
-    /// The place that this caller has for the connection, shared by all that it has open on it.
+    /// The part of the quota that this caller holds for the connection, shared by all its requests
+    /// on it.
     fn place_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|place| place.strong_count() > 0);
@@ -153,7 +155,7 @@ impl ConnectionWatch {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).max(1)
     }
 
-    /// Until when it may go on as it is.
+    /// The deadline of the current state.
     fn deadline(&self, limits: &HttpLimits) -> Instant {
         let at = |since: &AtomicU64, time: Duration| match since.load(Ordering::Acquire) {
             0 => None,
@@ -169,8 +171,8 @@ impl ConnectionWatch {
         first.unwrap_or_else(|| Instant::now() + limits.idle_time)
     }
 
-    /// Until when what was answered has to be taken. With streams there is always such a time: nobody is woken where
-    /// something comes that a client has no window for.
+    /// The deadline for the client to read its responses. With streams there always is one: no
+    /// wake-up comes when a shut window holds back an event.
     fn unread_deadline(&self, write_time: Duration) -> Option<Instant> {
         let unread = self.unread();
         let whole = unread.whole.first().map(|(until, _)| self.started + Duration::from_millis(*until));
@@ -195,16 +197,16 @@ impl ConnectionWatch {
     }
 }
 
-/// A request whose response is not taken yet.
+/// A request whose response is not read yet.
 pub(super) struct RequestWatch {
     watch: Arc<ConnectionWatch>,
     done: bool,
     unread: ResponseState,
-    /// Of the caller, while this lives.
+    /// The caller's part of the quota, held while this lives.
     _caller: Option<Arc<QuotaGuard>>,
 }
 
-/// As what a request was answered, and where that is among what is unread.
+/// The kind of a response, and its entry among the unread ones.
 enum ResponseState {
     NotYet,
     Whole(u64, u64),
@@ -212,18 +214,19 @@ enum ResponseState {
 }
 
 impl RequestWatch {
-    /// It is this caller's, who has a connection for as long as its response is not taken.
+    /// Assigns the request to a caller. It uses the connection until its response is read.
     pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
         self._caller = Some(self.watch.place_of(owner, places)?);
         Ok(())
     }
 
-    /// The response was handed over whole.
+    /// Notes that the whole response was handed over.
     pub(super) fn done(&mut self) {
         self.done = true;
     }
 
-    /// It is answered with so many bytes, for which the client has this time, and more where there are many.
+    /// Registers a whole response of this length. The client has `write_time` for it, and more for
+    /// long ones.
     pub(super) fn answers(&mut self, bytes: usize, write_time: Duration) {
         let time = write_time + Duration::from_secs((bytes / TAKEN_PER_SECOND_MIN) as u64);
         let until = self.watch.now().saturating_add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
@@ -235,7 +238,7 @@ impl RequestWatch {
         self.unread = ResponseState::Whole(until, number);
     }
 
-    /// It is answered with what comes into this mailbox.
+    /// Registers a response that streams from this mailbox.
     pub(super) fn streams(&mut self, mailbox: &Arc<Mailbox>) {
         let mut unread = self.watch.unread();
         unread.sequence += 1;
@@ -259,12 +262,12 @@ impl Drop for RequestWatch {
     }
 }
 
-/// A connection of hyper's that can be told to take no further requests.
+/// A connection of hyper that can be told to take no further requests.
 pub(super) trait HttpConnection: Future {
     fn finish(self: Pin<&mut Self>);
 }
 
-/// Drives a connection to its end, within its times. `ends` is done once the server is to end.
+/// Drives a connection to its end, within its deadlines. `ends` completes when serving ends.
 pub(super) async fn drive(
     served: impl HttpConnection,
     watch: &Arc<ConnectionWatch>,
@@ -299,7 +302,7 @@ pub(super) async fn drive(
     .await;
 }
 
-/// The bytes of a connection, watched.
+/// The byte stream of a connection, with reads and writes noted.
 pub(super) struct WatchedStream<I> {
     pub(super) inner: I,
     pub(super) watch: Arc<ConnectionWatch>,

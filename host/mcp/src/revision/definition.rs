@@ -19,7 +19,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, fe
     if let Some(schema) = definition.output_schema.as_ref().filter(|schema| carries(features, schema)) {
         object.json("outputSchema", schema);
     }
-    // The revision that has annotations and no title of its own takes the title there.
+    // A revision with annotations and without titles takes the title there.
     let stray_title = definition.title.as_deref().filter(|_| !features.titles);
     let title = definition.hints.title.as_deref().or(stray_title);
     if features.hints && (title.is_some() || definition.hints != ToolHints::default()) {
@@ -34,7 +34,7 @@ pub(crate) fn push_definition(out: &mut Vec<u8>, definition: &ToolDefinition, fe
     object.close();
 }
 
-/// Whether the revision can carry this output schema, and so what conforms to it.
+/// True if the revision can carry this output schema, and values that conform to it.
 fn carries(features: &Features, schema: &serde_json::Value) -> bool {
     match features.structured {
         Structured::No => false,
@@ -59,7 +59,7 @@ fn push_hints(out: &mut Vec<u8>, hints: &ToolHints, title: Option<&str>) {
     object.close();
 }
 
-/// Appends `icons` where there are any.
+/// Appends `icons`, if there are any.
 pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
     if icons.is_empty() {
         return;
@@ -88,7 +88,7 @@ pub(super) fn push_icons(object: &mut Object<'_>, icons: &[Icon]) {
     out.push(b']');
 }
 
-/// Appends `_meta` where there is any.
+/// Appends `_meta`, unless it is empty.
 pub(super) fn push_meta(object: &mut Object<'_>, meta: &Map) {
     if !meta.is_empty() {
         object.json("_meta", meta);

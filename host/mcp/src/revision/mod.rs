@@ -1,4 +1,4 @@
-//! The protocol's revisions, what each can carry, and the writers of definitions and results.
+//! The protocol's revisions, the abilities of each, and the writers of definitions and results.
 //! This is the only folder in which revisions differ.
 
 mod definition;
@@ -72,7 +72,8 @@ impl Revision {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    /// The result of `tools/call` without the server's identity, for programs that show the client's view.
+    /// The result of `tools/call` without the server's identity, for programs that show the
+    /// client's view.
     #[must_use]
     pub fn result_json(self, result: &CallResult) -> String {
         let mut out = Vec::new();
@@ -122,7 +123,8 @@ pub(crate) struct Features {
     pub(crate) structured: Structured,
     /// Elicitation.
     pub(crate) elicitation: bool,
-    /// Elicitation by pages, forms with titled and multiple choices, sampling with tools and several blocks.
+    /// Elicitation by pages, forms with titled and multiple choices, sampling with tools and
+    /// several blocks.
     pub(crate) rich_asks: bool,
     /// `resultType` and the server's identity on every result, caching hints on lists.
     pub(crate) typed_results: bool,
@@ -131,7 +133,7 @@ pub(crate) struct Features {
 /// The kind of structured results that a revision carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structured {
-    /// None: the text block has to do.
+    /// None: the text block must do.
     No,
     /// Objects only, and output schemas of `type: "object"` only.
     Objects,

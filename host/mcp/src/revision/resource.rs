@@ -7,7 +7,7 @@ use crate::resources::{DeclaredResource, KeptResource};
 use super::Features;
 use super::result::{push_annotations, push_body};
 
-/// Appends one entry of `resources/list` or `resources/templates/list`, of what is declared.
+/// Appends one entry of `resources/list` or `resources/templates/list`, for a declared resource.
 pub(crate) fn push_declared(out: &mut Vec<u8>, declared: &DeclaredResource, features: &Features) {
     let mut entry = Object::open(out);
     entry.text(if declared.is_template { "uriTemplate" } else { "uri" }, &declared.uri);
@@ -18,7 +18,7 @@ pub(crate) fn push_declared(out: &mut Vec<u8>, declared: &DeclaredResource, feat
     entry.close();
 }
 
-/// Appends one entry of `resources/list`, of what was embedded.
+/// Appends one entry of `resources/list`, for an embedded resource.
 pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &KeptResource, features: &Features) {
     let mut entry = Object::open(out);
     entry.text("uri", &kept.uri);
@@ -32,7 +32,7 @@ pub(crate) fn push_resource(out: &mut Vec<u8>, kept: &KeptResource, features: &F
     entry.close();
 }
 
-/// Appends what a resource holds, as a member of an embedded resource or of `contents`.
+/// Appends the contents of a resource, as a member of an embedded resource or of `contents`.
 pub(crate) fn push_resource_contents(out: &mut Vec<u8>, uri: &str, mime_type: Option<&str>, body: &ResourceBody) {
     let mut resource = Object::open(out);
     resource.text("uri", uri);

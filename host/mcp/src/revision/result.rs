@@ -1,4 +1,4 @@
-//! Results of calls, as one revision writes them. What a revision cannot carry is said in text.
+//! Results of calls in one revision. Content that the revision cannot carry becomes text.
 
 use crate::content::{CallResult, Content, ContentAnnotations, ContentKind, Map, ResourceBody, ResourceLink};
 use crate::frame::{Object, push_base64, push_json, push_string};
@@ -33,7 +33,7 @@ fn carries(features: &Features, value: &str) -> bool {
     }
 }
 
-/// `left_out` is a structured value that the revision cannot carry: the model still has to see it.
+/// `left_out` is a structured value that the revision cannot carry. It becomes text for the model.
 fn push_contents(out: &mut Vec<u8>, result: &CallResult, left_out: Option<&str>, features: &Features) {
     out.push(b'[');
     let mut first = true;
@@ -114,7 +114,7 @@ fn push_link(object: &mut Object<'_>, link: &ResourceLink, features: &Features) 
     }
 }
 
-/// What a resource holds, as a member of it.
+/// Appends the content of a resource as a member of it.
 pub(super) fn push_body(resource: &mut Object<'_>, body: &ResourceBody) {
     match body {
         ResourceBody::Text(text) => resource.text("text", text),
@@ -140,7 +140,8 @@ pub(super) fn push_annotations(object: &mut Object<'_>, annotations: &ContentAnn
     entry.close();
 }
 
-/// The result's `_meta`: what the host says, without the protocol's own keys, and who the server is.
+/// Appends the result's `_meta`: the host's keys without the protocol's own, and the server's
+/// identity.
 fn push_result_meta(object: &mut Object<'_>, meta: &Map, features: &Features, identity: &str) {
     let own: Vec<_> = meta.iter().filter(|(key, _)| !key.starts_with(RESERVED_PREFIX)).collect();
     let identified = features.typed_results && !identity.is_empty();

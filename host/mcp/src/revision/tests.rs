@@ -1,4 +1,5 @@
-//! What is written for a revision reads back as what was given, as far as the revision can carry it.
+//! Texts written for a revision read back as the given values, as far as the revision can carry
+//! them.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use proptest::collection::vec;
@@ -114,7 +115,7 @@ fn result() -> impl Strategy<Value = CallResult> {
         .prop_map(|(content, structured, is_error, meta)| CallResult { content, structured, is_error, meta })
 }
 
-/// Reads base64 back, independently of what writes it.
+/// Decodes base64, independently of the encoder.
 fn decode_base64(text: &str) -> Vec<u8> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => byte - b'A',
@@ -186,7 +187,7 @@ fn read_definition(value: &Value) -> ToolDefinition {
     }
 }
 
-/// What is left of a definition once the revision has carried it.
+/// The part of a definition that the revision carries.
 fn carried_definition(mut definition: ToolDefinition, revision: Revision) -> ToolDefinition {
     let features = revision.features();
     if !features.titles {
@@ -258,7 +259,7 @@ fn read_content(value: &Value) -> Content {
     Content { kind, annotations, meta: object(value, "_meta") }
 }
 
-/// What is left of a piece of content once the revision has carried it.
+/// The part of a piece of content that the revision carries.
 fn carried_content(mut content: Content, revision: Revision) -> Content {
     let features = revision.features();
     content.kind = match content.kind {

@@ -1,5 +1,5 @@
-//! Making a validator of a schema. Everything that it would take is counted first. Must not hold:
-//! what a check costs.
+//! Compiles a schema into a validator, after counting its memory. Must not hold: the cost of
+//! checks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +17,10 @@ use super::{DETAIL_ERROR_BYTES, Schema, problems};
 use crate::sanitize;
 use crate::tool::{DefinitionBounds, DefinitionProblem};
 
-/// What one JSON value of a schema takes, kept as it is listed and again in the validator, in
-/// bytes.
+/// Memory of one JSON value of a schema, in the listing and in the validator, in bytes.
 const VALUE_BYTES: usize = 400;
 
-/// What one subschema takes beside its values, in bytes.
+/// Memory of one subschema besides its values, in bytes.
 const SUBSCHEMA_BYTES: usize = 1_200;
 
 /// Steps of each byte of a text that a format or an encoding reads, and of one that is parsed.
@@ -34,7 +33,7 @@ const DIVIDED_STEPS: u64 = 1_000;
 /// Steps of each subschema that applies to a value, without any that looks at it.
 const APPLIED_STEPS: u64 = 4;
 
-/// Steps of a value beside that.
+/// Steps of a value besides that.
 const VALUE_STEPS: u64 = 10;
 
 impl Schema {
@@ -66,8 +65,8 @@ impl Schema {
         Ok(Self { validator, subschemas, guard, rates, byte_steps, applied, bytes })
     }
 
-    /// Compiles the schema of a form, which has no patterns, no references, and is bounded by its
-    /// reader. At most `applied` of its subschemas apply to one value.
+    /// Compiles the schema of a form. Its reader bounds it, and it has no patterns and no
+    /// references. At most `applied` of its subschemas apply to one value.
     pub(crate) fn of_form(schema: &Value, applied: usize) -> Result<Self, String> {
         let options = jsonschema::options_for::<Metered>().with_draft(jsonschema::Draft::Draft202012);
         let built = build(options.should_validate_formats(true), HashMap::new(), schema);
@@ -105,7 +104,7 @@ fn rates(traits: Traits, applied: usize) -> Rates {
     }
 }
 
-/// What a definition takes, up to what it may.
+/// The memory of a definition, counted up to its bound.
 struct Memory<'b> {
     field: &'b str,
     bounds: &'b DefinitionBounds,
@@ -113,7 +112,7 @@ struct Memory<'b> {
 }
 
 impl Memory<'_> {
-    /// Takes some more, for what stands at this place.
+    /// Takes memory for the part at this place.
     fn take(&mut self, pointer: &str, bytes: usize) -> Result<(), DefinitionProblem> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes <= self.bounds.memory_bytes_max {
@@ -130,9 +129,9 @@ impl Memory<'_> {
 #[derive(Default)]
 struct Patterns {
     by_text: HashMap<String, Arc<Pattern>>,
-    /// Steps of one byte of a text, with the dearest of them.
+    /// Steps of one byte of a text, with the dearest pattern.
     byte: u64,
-    /// Steps of one byte of a name, with all that are for names.
+    /// Steps of one byte of a name, with all patterns for names.
     name_byte: u64,
 }
 
@@ -154,7 +153,7 @@ impl Patterns {
             };
             if written.of_names {
                 found.name_byte = found.name_byte.saturating_add(pattern.byte_steps);
-                // The validator compiles these once more.
+                // The validator compiles these a second time.
                 memory.take(&written.place, pattern.bytes)?;
             } else {
                 found.byte = found.byte.max(pattern.byte_steps);
@@ -168,7 +167,7 @@ impl Patterns {
     }
 }
 
-/// How many values a JSON value is made of.
+/// The number of values in a JSON value.
 fn values(value: &Value) -> usize {
     match value {
         Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
@@ -177,7 +176,7 @@ fn values(value: &Value) -> usize {
     }
 }
 
-/// The dialect that `$schema` names, 2020-12 where it names none (2026-07-28, "Schema Dialect").
+/// The dialect that `$schema` names; 2020-12 if it names none (2026-07-28, "Schema Dialect").
 fn dialect(field: &str, schema: &Value) -> Result<jsonschema::Draft, DefinitionProblem> {
     let Some(named) = schema.get("$schema") else { return Ok(jsonschema::Draft::Draft202012) };
     let place = format!("{field}/$schema");

@@ -1,5 +1,6 @@
-//! What validating a value may cost. With references one subschema can apply to one value in exponentially
-//! many ways; whoever writes the schema (and, for results, the value) is not trusted, so it is counted first.
+//! The cost of validating a value. With references, one subschema can apply to one value in
+//! exponentially many ways. The authors of schemas and of results are not trusted, so the
+//! applications are counted first.
 
 use serde_json::Value;
 
@@ -10,36 +11,38 @@ use crate::tool::DefinitionProblem;
 /// Applications of subschemas that validating any value may take: a few milliseconds of work.
 const STEPS_MAX: usize = 1_000_000;
 
-/// The same per value in what is validated, for long but honest documents.
+/// The bound per value of a document, for long but honest documents.
 const STEPS_PER_VALUE_MAX: usize = 64;
 
-/// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below 1,000.
+/// Applications of subschemas to the root alone, whatever the value. Deep `allOf` trees stay below
+/// 1,000.
 const STEPS_HERE_MAX: usize = 10_000;
 
-/// The same over all subschemas. A chain of 400 references takes 80,000.
+/// The bound over all subschemas. A chain of 400 references takes 80,000.
 const STEPS_ALL_MAX: usize = 2_000_000;
 
-/// What the validator keeps of each subschema that a look for unevaluated members passes, and of
-/// each name in it, in bytes.
+/// Bytes that the validator keeps for each subschema that a look for unevaluated members passes,
+/// and for each name in it.
 const PASSED_BYTES: usize = 500;
 const PASSED_NAME_BYTES: usize = 100;
 
-/// What one application costs the count itself, in steps of a check.
+/// Steps of a check that counting one application costs.
 const APPLY_STEPS: u64 = 10;
 
-/// What looking for the subschema of a member by its name costs it, beside the bytes of the name.
+/// Steps of finding the subschema of a member by its name, besides the bytes of the name.
 const MEMBER_STEPS: u64 = 40;
 
-/// Subschemas inside each other while validating: the validator recurses, and a thread's stack ends.
+/// Deepest nesting of subschemas during validation: the validator recurses, and a thread's stack
+/// ends.
 const NESTING_MAX: usize = 512;
 
-/// What a schema comes to.
+/// The counts of a schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     /// Subschemas that apply to one value at most.
     pub(super) applied: usize,
-    /// What the validator keeps for looking twice, in bytes: of every subschema on the way, as
-    /// often as it is on one.
+    /// Bytes that the validator keeps for looking twice, for every subschema on the way, as often
+    /// as it is on one.
     pub(super) kept_bytes: usize,
 }
 
@@ -50,7 +53,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// A guard where the schema needs one, and what was counted on the way.
+    /// Builds a guard if the schema needs one, and returns the counts.
     ///
     /// # Errors
     /// The schema applies to itself without going deeper, or in too many ways to any value.
@@ -85,14 +88,14 @@ impl Guard {
         Ok((needed.then_some(Self { nodes }), counts))
     }
 
-    /// True if validating this value stays within bounds. To be asked with steps to spend: it takes
-    /// as many as it counts.
+    /// True if validating this value stays within bounds. Must run within a meter: each count costs
+    /// a step.
     pub(super) fn allows(&self, value: &Value) -> bool {
         let steps = STEPS_MAX.max(count(value).saturating_mul(STEPS_PER_VALUE_MAX));
         self.apply(0, value, &mut Budget { steps, nesting: 0 })
     }
 
-    /// Counts as if nothing were cut short; false where the budget runs out.
+    /// Counts everything; false if the budget runs out.
     fn apply(&self, place: usize, value: &Value, budget: &mut Budget) -> bool {
         let Some(node) = self.nodes.get(place) else { return true };
         if budget.steps == 0 || budget.nesting == NESTING_MAX || !pay(APPLY_STEPS) {
@@ -131,13 +134,14 @@ impl Guard {
     }
 }
 
-/// What is left while counting.
+/// The remaining budgets while counting.
 struct Budget {
     steps: usize,
     nesting: usize,
 }
 
-/// Walks what applies to one and the same value; false where that comes back to itself or never ends.
+/// Walks the subschemas that apply to one value; false if they come back to themselves or never
+/// end.
 fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut usize) -> bool {
     let Some(node) = nodes.get(place) else { return true };
     if path.contains(&place) {
@@ -157,8 +161,8 @@ fn here_only(nodes: &[Node], place: usize, path: &mut Vec<usize>, steps: &mut us
     ends
 }
 
-/// What looking for unevaluated members at this place keeps. Its references end, which was looked
-/// at.
+/// The bytes that looking for unevaluated members at this place keeps. Its references end; that was
+/// checked.
 fn kept_bytes(nodes: &[Node], place: usize) -> usize {
     let Some(node) = nodes.get(place) else { return 0 };
     let names =

@@ -1,8 +1,8 @@
-//! Whether JSON values are equal, in time that goes with their size. Must not hold: what is
-//! compared.
+//! Equality of JSON values, in time proportional to their size. Must not hold: the reason to
+//! compare.
 //!
-//! The validator's own comparison looks at members twice where their order differs, at those within
-//! them four times, and so on: forty levels of them would never end.
+//! The validator's own comparison looks twice at members in another order, four times at those
+//! within them, and so on. Forty levels of them would never end.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::meter::pay;
 
-/// A value that is compared, hashed or copied: finding it, and what it is.
+/// Steps for a value that is compared, hashed or copied.
 const VALUE_STEPS: u64 = 20;
 
 /// An entry of a large table, which no cache of the processor holds.
@@ -22,7 +22,7 @@ const ENTRY_STEPS: u64 = 200;
 /// Arrays up to this length are compared pair by pair, which costs less than hashing them.
 const PAIRS_LENGTH_MAX: usize = 8;
 
-/// JSON equality: numbers by value, members in any order. False once nothing is left to pay with.
+/// JSON equality: numbers by value, members in any order. False once the steps are used up.
 pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
     if !pay(VALUE_STEPS) {
         return false;
@@ -39,12 +39,12 @@ pub(super) fn are_equal(one: &Value, other: &Value) -> bool {
                 })
         }
         (Value::Array(_) | Value::Object(_) | Value::String(_), _) => false,
-        // No value within a value from here on.
+        // From here on, neither value holds another one.
         _ => !matches!(other, Value::Array(_) | Value::Object(_)) && cmp::equal(one, other),
     }
 }
 
-/// True if no two of these are equal. True once nothing is left to pay with.
+/// True if no two of these are equal. Also true once the steps are used up.
 pub(super) fn all_differ(values: &[Value]) -> bool {
     if values.len() <= PAIRS_LENGTH_MAX {
         let mut rest = values;
@@ -58,7 +58,7 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
     }
     let state = RandomState::new();
     let mut seen: HashMap<u64, &Value> = HashMap::new();
-    // Others that share a number with one that is seen: as good as none.
+    // Values that share a hash with another one: hardly ever any.
     let mut more: Vec<&Value> = Vec::new();
     for value in values {
         let Some(hash) = hash(value, &state).filter(|_| pay(ENTRY_STEPS)) else { return true };
@@ -77,8 +77,7 @@ pub(super) fn all_differ(values: &[Value]) -> bool {
     true
 }
 
-/// A number that equal values share, and others hardly ever. `None` once nothing is left to pay
-/// with.
+/// A hash that equal values share, and others hardly ever. `None` once the steps are used up.
 fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     if !pay(2 * VALUE_STEPS) {
         return None;
@@ -87,7 +86,7 @@ fn hash(value: &Value, state: &RandomState) -> Option<u64> {
     match value {
         Value::Null => hasher.write_u8(0),
         Value::Bool(value) => value.hash(&mut hasher),
-        // Adding nothing makes one zero of both.
+        // Adding zero makes the two zeros one.
         Value::Number(number) => number.as_f64().map(|number| (number + 0.0).to_bits()).hash(&mut hasher),
         Value::String(text) => {
             pay(text.len() as u64).then_some(())?;

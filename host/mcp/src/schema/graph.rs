@@ -1,4 +1,4 @@
-//! A schema as a graph of subschemas with its references resolved; building it checks every bound that
+//! A schema as a graph of subschemas with resolved references. Building it checks every bound that
 //! does not need the compiler: depth, count, patterns, references that would leave the schema.
 
 use std::collections::HashMap;
@@ -13,12 +13,11 @@ use crate::tool::{DefinitionBounds, DefinitionProblem};
 /// Keywords that refer to a schema elsewhere, over all drafts.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The places of all subschemas, once for each of their keywords, in bytes: the validator keeps
-/// them so. A thousand subschemas of four keywords each, under names of ordinary length, have a
-/// quarter of it.
+/// Bytes of the places of all subschemas, once for each of their keywords, as the validator keeps
+/// them. A thousand subschemas of four keywords under ordinary names take a quarter of it.
 const PLACES_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Problems told of one schema. Whoever mends twenty of them will look at the rest.
+/// Most problems reported for one schema. An author who mends twenty will look at the rest.
 const PROBLEMS_MAX: usize = 20;
 
 /// One subschema.
@@ -30,21 +29,22 @@ pub(super) struct Node {
     pub(super) members: HashMap<String, usize>,
     /// Subschemas of any member or element.
     pub(super) below: Vec<usize>,
-    /// Has `unevaluatedProperties` or `unevaluatedItems`, which look at everything applied here once more.
+    /// The subschema has `unevaluatedProperties` or `unevaluatedItems`, which look again at
+    /// everything applied here.
     pub(super) looks_twice: bool,
 }
 
-/// One regular expression and where it stands.
+/// One regular expression and its place.
 #[derive(Debug)]
 pub(super) struct WrittenPattern {
     /// As a JSON Pointer.
     pub(super) place: String,
     pub(super) text: String,
-    /// It is tried on names of members, not on values.
+    /// It applies to names of members, not to values.
     pub(super) of_names: bool,
 }
 
-/// What a schema has that makes a look at a text or a problem costly.
+/// The traits of a schema that make a look at a text or a problem costly.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traits {
     /// `format` and the keywords for contents, which read a text as a whole.
@@ -53,9 +53,9 @@ pub(super) struct Traits {
     pub(super) reads_patterns: bool,
     /// Content in texts is parsed.
     pub(super) parses_texts: bool,
-    /// What the digits of the dearest `multipleOf` cost; `None` where there is none.
+    /// The steps of the digits of the dearest `multipleOf`; `None` without one.
     pub(super) divided: Option<u64>,
-    /// `unevaluatedItems`, which tells its problems with a copy of each item.
+    /// `unevaluatedItems`, which reports its problems with a copy of each item.
     pub(super) copies_items: bool,
     /// The longest text or constant that a problem may repeat, in bytes.
     pub(super) told_bytes: usize,
@@ -98,7 +98,7 @@ struct Builder<'b> {
     pointers: HashMap<String, usize>,
     /// Nodes by `$anchor` and its kin.
     anchors: HashMap<String, usize>,
-    /// References still to resolve: the node, its pointer, the keyword, what it names.
+    /// Unresolved references: the node, its pointer, the keyword, the target.
     references: Vec<(usize, String, &'static str, String)>,
     too_many: bool,
 }
@@ -133,14 +133,14 @@ impl<'b> Builder<'b> {
         place(self.field, pointer)
     }
 
-    /// Says once that nothing more is looked at.
+    /// Reports once that the rest is not looked at.
     fn too_many(&mut self, message: String) {
         if !std::mem::replace(&mut self.too_many, true) {
             self.problem("", message);
         }
     }
 
-    /// Visits one subschema; `None` where it is past a bound.
+    /// Visits one subschema; `None` if it is past a bound.
     fn visit(&mut self, schema: &Value, pointer: String, depth: usize) -> Option<usize> {
         if depth > self.bounds.schema_depth_max {
             self.problem(&pointer, format!("nested deeper than {} subschemas", self.bounds.schema_depth_max));
@@ -202,14 +202,15 @@ impl<'b> Builder<'b> {
         }
         self.note_traits(members);
         for keyword in ["$id", "id", "$schema"] {
-            // In the older drafts `id` is that keyword; as the name of an argument it stands in `properties`.
+            // In the older drafts `id` is that keyword; as the name of an argument it is below
+            // `properties`.
             if !pointer.is_empty() && text(keyword).is_some() {
                 self.problem(&format!("{pointer}/{keyword}"), "only the root of a schema may have it");
             }
         }
         for keyword in ["$anchor", "$dynamicAnchor"] {
             let Some(anchor) = text(keyword) else { continue };
-            // Of two, nobody could say which one a reference means.
+            // With two, a reference could mean either.
             if self.anchors.insert(anchor.to_owned(), node).is_some_and(|other| other != node) {
                 self.problem(&format!("{pointer}/{keyword}"), "another subschema has the same");
             }
@@ -273,7 +274,7 @@ impl<'b> Builder<'b> {
     }
 }
 
-/// A place in a definition, for people: one that is too long to be read is cut.
+/// A place in a definition, for people; a very long one is cut.
 pub(super) fn place(field: &str, pointer: &str) -> String {
     const PLACE_CHARS_MAX: usize = 300;
     match pointer.char_indices().nth(PLACE_CHARS_MAX) {

@@ -1,9 +1,9 @@
-//! Which keywords of JSON Schema hold subschemas, over all drafts at once. A keyword that a schema's own
+//! The keywords of JSON Schema that hold subschemas, over all drafts. A keyword that a schema's own
 //! draft ignores is still walked: bounds may only err towards refusing.
 
 use serde_json::{Map, Value};
 
-/// How a subschema applies.
+/// The values that a subschema applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applies {
     /// To the value itself.
@@ -58,7 +58,7 @@ const MAPS: [(&str, Applies); 6] = [
     ("properties", Applies::Member),
 ];
 
-/// The subschemas right below a schema.
+/// The direct subschemas of a schema.
 pub(super) fn children(schema: &Map<String, Value>) -> Vec<Child<'_>> {
     let mut found = Vec::new();
     for (keyword, value) in schema {

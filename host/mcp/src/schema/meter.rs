@@ -1,8 +1,8 @@
-//! What a check may cost: steps, counted while it runs. Must not hold: what is checked.
+//! The cost of a check: steps, counted while it runs. Must not hold: schemas or values.
 //!
-//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]),
-//! and once the steps are used up these show it nothing more, so that it comes to its end. A step
-//! is about a nanosecond of one core.
+//! The validator cannot be stopped. It sees a value through accessors that count ([`super::view`]).
+//! Once the steps are used up, these show it nothing more, and it ends. A step is about a
+//! nanosecond of one core.
 
 use std::cell::{Cell, RefCell};
 use std::time::Instant;
@@ -16,27 +16,28 @@ pub(super) const STEPS_MAX: u64 = 100_000_000;
 /// Steps of finding *every* failing place, and bytes that they take, of which each costs a step.
 pub(super) const DETAIL_STEPS_MAX: u64 = 20_000_000;
 
-/// Steps between two looks at the clock and at who gave up: about a millisecond, as a guest's tick.
+/// Steps between two looks at the clock and the cancellation: about a millisecond, like a guest's
+/// tick.
 const SLICE_STEPS: u64 = 1_000_000;
 
-/// How long whoever waits for a check waits.
+/// The end of waiting for a check.
 #[derive(Clone, Debug, Default)]
 pub struct Patience {
-    /// Until when. `None`: as long as a check may take.
+    /// The deadline. `None`: the check's own limit.
     pub until: Option<Instant>,
     /// Cancelled once nobody waits any more.
     pub cancellation: Option<Cancellation>,
 }
 
 impl Patience {
-    /// True if there is nobody who waits.
+    /// True if nobody waits any more.
     fn is_over(&self) -> bool {
         self.cancellation.as_ref().is_some_and(Cancellation::is_cancelled)
             || self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
-/// Why a check has no verdict.
+/// The reason for a missing verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// Its steps are used up.
@@ -45,29 +46,29 @@ pub(super) enum Stop {
     GivenUp,
 }
 
-/// What things cost in one schema, in steps.
+/// The costs of one schema, in steps.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    /// Each member or element that is looked at.
+    /// Each look at a member or an element.
     pub(super) value: u64,
     /// Each byte of a member's name: all patterns for names are tried on it.
     pub(super) name_byte: u64,
     /// Each byte of a text that is read as a whole: formats and encodings.
     pub(super) text_byte: u64,
-    /// A text is read in a way that takes the square of its length: `"format": "regex"`.
+    /// Reading a text takes the square of its length: `"format": "regex"`.
     pub(super) text_squared: bool,
-    /// Each failing place that is told.
+    /// Each failing place that is reported.
     pub(super) problem: u64,
-    /// Each look at a number, where one is divided: `multipleOf`.
+    /// Each look at a number, if any is divided: `multipleOf`.
     pub(super) divided: Option<u64>,
-    /// What is wrong is told with a copy of it: `unevaluatedItems`.
+    /// Problems are reported with a copy of the value: `unevaluatedItems`.
     pub(super) problems_copy: bool,
 }
 
 thread_local! {
-    /// Steps left in this slice. 0 where nothing is checked: what nobody pays for is not done.
+    /// Steps left in this slice. 0 outside of checks: unpaid work is not done.
     static LEFT: Cell<u64> = const { Cell::new(0) };
-    /// Steps left beside this slice.
+    /// Steps left besides this slice.
     static SPARE: Cell<u64> = const { Cell::new(0) };
     static RATES: Cell<Rates> = const { Cell::new(Rates {
         value: 0, name_byte: 0, text_byte: 0, text_squared: false, problem: 0, divided: None,
@@ -77,7 +78,7 @@ thread_local! {
     static PATIENCE: RefCell<Patience> = const { RefCell::new(Patience { until: None, cancellation: None }) };
 }
 
-/// Steps, and for whom they are taken.
+/// The steps of a check, and its patience.
 #[derive(Debug)]
 pub(super) struct Meter<'p> {
     pub(super) steps: u64,
@@ -86,11 +87,10 @@ pub(super) struct Meter<'p> {
 }
 
 impl Meter<'_> {
-    /// Runs this with what is left of the steps, and takes off what it used. A check within a check
-    /// is never begun.
+    /// Runs `check` with the remaining steps, and takes off those it used. Checks never nest.
     ///
     /// # Errors
-    /// [`Stop`] where it was not finished: what it gave says nothing.
+    /// [`Stop`] if it was not finished: its result means nothing.
     pub(super) fn run<T>(&mut self, check: impl FnOnce() -> T) -> Result<T, Stop> {
         if self.patience.is_over() {
             return Err(Stop::GivenUp);
@@ -110,7 +110,7 @@ impl Meter<'_> {
     }
 }
 
-/// Leaves nothing to spend behind, also where the check panics.
+/// Resets the meter, after a panic too.
 struct MeterReset;
 
 impl Drop for MeterReset {
@@ -121,12 +121,12 @@ impl Drop for MeterReset {
     }
 }
 
-/// What things cost in the schema that is applied.
+/// The costs in the schema that is applied.
 pub(super) fn rates() -> Rates {
     RATES.get()
 }
 
-/// Pays for something before it is done. False: it must not be done.
+/// Pays for work before it is done. False: it must not be done.
 #[inline]
 pub(super) fn pay(steps: u64) -> bool {
     let left = LEFT.get();
@@ -161,7 +161,7 @@ fn pay_from_spare(steps: u64) -> bool {
     }
 }
 
-/// Ends the check: something in it went wrong.
+/// Ends the check after a failure in it.
 pub(super) fn stop() {
     LEFT.set(0);
     SPARE.set(0);

@@ -1,6 +1,6 @@
-//! JSON Schemas of tools and forms: bounded and compiled when they are loaded, applied at every
-//! call. Nothing is ever fetched; patterns run in linear time; what a check may cost is bounded,
-//! whoever wrote schema and value.
+//! JSON Schemas of tools and forms: bounded and compiled at load, applied at every call. Nothing is
+//! ever fetched, and patterns run in linear time. The cost of a check is bounded for every schema
+//! and value.
 
 mod compile;
 mod cost;
@@ -28,38 +28,39 @@ use meter::{DETAIL_STEPS_MAX, Meter, Rates, STEPS_MAX, Stop};
 pub use problems::{ArgumentProblem, ArgumentProblems};
 use view::{Metered, MeteredValue};
 
-/// Values in one JSON text that is checked: each takes some 80 bytes while it is. 1 MiB of text
-/// holds half as many.
+/// Most values in one JSON text to check: each takes some 80 bytes meanwhile. 1 MiB of text holds
+/// half as many.
 const VALUES_MAX: usize = 1_000_000;
 
-/// What one failing place takes in the validator, in bytes, roughly, and for each subschema on the
-/// way to it.
+/// Bytes that one failing place takes in the validator, and each subschema on the way to it,
+/// roughly.
 const DETAIL_ERROR_BYTES: u64 = 400;
 const DETAIL_LEVEL_BYTES: u64 = 16;
 
-/// Steps that may be taken on a thread with other duties, which is to be back within 100 µs.
+/// Steps that a thread with other duties may take: it must be back within 100 µs.
 const SHORT_STEPS: u64 = 50_000;
 
-/// Steps of making one value of its text.
+/// Steps of parsing one value.
 const PARSE_STEPS: u64 = 60;
 
 /// One compiled schema.
 pub(crate) struct Schema {
     validator: jsonschema::Validator<Metered>,
     subschemas: usize,
-    /// Present where one value may be looked at more often than the schema is long.
+    /// Present if a check may look at one value more often than the schema is long.
     guard: Option<Guard>,
     rates: Rates,
-    /// Steps that the dearest byte of a text costs.
+    /// Steps of the dearest byte of a text.
     byte_steps: u64,
     /// Subschemas that apply to one value at most.
     applied: usize,
-    /// Memory that it takes, in bytes, roughly.
+    /// Its memory, in bytes, roughly.
     bytes: usize,
 }
 
 impl Schema {
-    /// Takes terminal escapes and characters that mislead out of the titles and descriptions in a schema.
+    /// Removes terminal escapes and misleading characters from the titles and descriptions in a
+    /// schema.
     pub(crate) fn clean(schema: &mut Value) {
         keywords::annotations_mut(schema, &mut |text| {
             if let std::borrow::Cow::Owned(cleaned) = sanitize::text(text) {
@@ -68,7 +69,7 @@ impl Schema {
         });
     }
 
-    /// Memory that it takes, in bytes, roughly.
+    /// Its memory, in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -114,7 +115,7 @@ impl Schema {
         }
     }
 
-    /// Everything that is wrong with a value, where that can be told.
+    /// All problems of a value, as far as there are steps to find them.
     fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
         let way = LongestPath::within(value);
         let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(way.depth);
@@ -133,10 +134,10 @@ fn unfinished(stop: Stop) -> ArgumentProblems {
     })
 }
 
-/// The longest way to a value within another.
+/// The longest path to a value within another.
 #[derive(Clone, Copy, Default)]
 struct LongestPath {
-    /// The names and numbers on it, as a JSON Pointer has them.
+    /// The length of its names and numbers, as a JSON Pointer writes them.
     bytes: u64,
     depth: u64,
 }

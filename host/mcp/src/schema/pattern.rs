@@ -1,9 +1,9 @@
-//! Regular expressions: what they may take in memory, what a byte costs that they are tried on, and
-//! the keyword `pattern`. Must not hold: where a schema has them.
+//! Regular expressions: their memory, their cost per byte, and the keyword `pattern`. Must not
+//! hold: their places in a schema.
 //!
-//! Matching takes time in proportion to bytes × states of the automaton, where nothing more is
-//! known. Most patterns make a small deterministic automaton, which is found out at load by walking
-//! it: a byte is then one step of it, whatever the text.
+//! In general, matching takes time in proportion to bytes × states of the automaton. Most patterns
+//! make a small deterministic automaton, and then a byte costs one step, whatever the text. Walking
+//! the automaton at load finds this out.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,15 +25,15 @@ use super::view::{Metered, MeteredValue};
 /// characters of any kind.
 pub(super) const COMPILED_BYTES_MAX: usize = 256 * 1024;
 
-/// What a pattern may keep of its deterministic automaton, in bytes, for each thread that matches.
-/// As much is walked at load.
+/// Bytes that a pattern may keep of its deterministic automaton, for each thread that matches. As
+/// much is walked at load.
 pub(super) const CACHE_BYTES: usize = 512 * 1024;
 
-/// Threads that are taken to match one pattern at once: a cache is kept for each.
+/// Threads assumed to match one pattern at once: each keeps a cache.
 const CACHES: usize = 2;
 
-/// Classes by a letter in one pattern, such as `\s`. The validator writes each out and reads the pattern
-/// anew for it.
+/// Most classes by a letter in one pattern, such as `\s`. The validator writes each out and reads
+/// the pattern anew for it.
 const LETTERS_MAX: usize = 64;
 
 /// Classes in brackets in one pattern, such as `[a-z]`. The pattern of a 64-bit number has 76.
@@ -43,13 +43,13 @@ const BRACKETS_MAX: usize = 256;
 /// any letters 20,000.
 const WALK_MAX: usize = 100_000;
 
-/// Steps of all walks of one schema. Patterns past it are taken to be as slow as any may be.
+/// Steps of all walks of one schema. Patterns past it count as slow as any may be.
 pub(super) const WALKS_MAX: usize = 400_000;
 
-/// Steps that a byte costs in a deterministic automaton, prefilters and all.
+/// Steps of a byte in a deterministic automaton, prefilters included.
 const BYTE_STEPS: u64 = 6;
 
-/// Steps that a byte costs for each state of any other.
+/// Steps of a byte for each state of any other automaton.
 const STATE_STEPS: u64 = 20;
 
 /// Steps of beginning a match.
@@ -60,16 +60,16 @@ pub(super) struct Pattern {
     regex: meta::Regex,
     /// As the schema writes it.
     text: Box<str>,
-    /// Steps for each byte that it is tried on.
+    /// Steps for each byte of a text.
     pub(super) byte_steps: u64,
     /// Memory, with its caches, in bytes.
     pub(super) bytes: usize,
 }
 
-/// Why a pattern is not taken.
+/// The reason to refuse a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PatternRefusal {
-    /// It is none, or needs what takes more than linear time.
+    /// The text is no pattern, or needs more than linear time.
     NotRun,
     /// It has more than [`LETTERS_MAX`] or [`BRACKETS_MAX`].
     Classes,
@@ -90,7 +90,7 @@ impl PatternRefusal {
 }
 
 impl Pattern {
-    /// Compiles a pattern. `walks` is what is left for walking automata.
+    /// Compiles a pattern. `walks` is the remaining budget for walking automata.
     pub(super) fn compile(text: &str, walks: &mut usize) -> Result<Self, PatternRefusal> {
         let letters = text.as_bytes().windows(2).filter(|pair| is_class(pair)).count();
         let brackets = text.bytes().filter(|byte| *byte == b'[').count();
@@ -113,12 +113,12 @@ impl Pattern {
         Ok(Self { regex, text: text.into(), byte_steps, bytes })
     }
 
-    /// True if a text matches. True where that cannot be paid for, or fails.
+    /// True if a text matches. Also true if the match cannot be paid for, or fails.
     fn fits(&self, text: &str) -> bool {
         if !pay(BEGIN_STEPS.saturating_add(self.byte_steps.saturating_mul(text.len() as u64))) {
             return true;
         }
-        // The engine has had patterns that it panicked on (rust-lang/regex#1344).
+        // The engine has panicked on some patterns (rust-lang/regex#1344).
         catch_unwind(AssertUnwindSafe(|| self.regex.is_match(text))).unwrap_or_else(|_| {
             stop();
             true
@@ -126,13 +126,13 @@ impl Pattern {
     }
 }
 
-/// True if this may stand for a class: after another backslash it does not.
+/// True if this may be a class; behind another backslash it is not.
 fn is_class(pair: &[u8]) -> bool {
     matches!(pair, [b'\\', b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'p' | b'P'])
 }
 
-/// The states of a pattern's automaton, and the memory that its deterministic one takes in whole,
-/// where that is small.
+/// The states of a pattern's automaton, and the memory of its whole deterministic one, if that is
+/// small.
 fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
     let build = |kind: MatchKind, reverse: bool| {
         let config = DFA::config().match_kind(kind).cache_capacity(CACHE_BYTES).minimum_cache_clear_count(Some(0));
@@ -142,7 +142,7 @@ fn walk(translated: &str, walks: &mut usize) -> (usize, Option<usize>) {
             .which_captures(thompson::WhichCaptures::None);
         DFA::builder().configure(config.unicode_word_boundary(true)).thompson(thompson).build(translated).ok()
     };
-    // Nothing is known of one that is not built: as many states as fit.
+    // An automaton that was not built counts as large as any may be.
     let unknown = COMPILED_BYTES_MAX / size_of::<usize>();
     let Some(forward) = build(MatchKind::LeftmostFirst, false) else { return (unknown, None) };
     let states = forward.get_nfa().states().len();
@@ -163,8 +163,7 @@ struct Walk<'d> {
 }
 
 impl<'d> Walk<'d> {
-    /// The memory of all states; `None` where they do not fit, or where there are bytes that it
-    /// cannot go on at.
+    /// The memory of all states; `None` if they do not fit, or if it cannot continue at some byte.
     fn of(dfa: &'d DFA, anchored: Anchored, walks: &mut usize) -> Option<usize> {
         let steps = WALK_MAX.min(*walks);
         let mut walk = Self { dfa, cache: dfa.create_cache(), seen: HashSet::new(), ahead: Vec::new(), steps };
@@ -179,7 +178,7 @@ impl<'d> Walk<'d> {
         if looks.contains_word_unicode() {
             return None;
         }
-        // A byte of each kind that a look behind tells from others.
+        // One byte of each kind that look-behind distinguishes.
         let behind: &[Option<u8>] =
             if looks.is_empty() { &[None] } else { &[None, Some(b'\n'), Some(b'\r'), Some(b'a'), Some(b'-')] };
         for behind in behind {
@@ -216,7 +215,7 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
         if Keyword::is_valid(self, instance) {
             return Ok(());
         }
-        // What fails is told with a copy of the text.
+        // A failure is reported with a copy of the text.
         pay(instance.0.as_str().map_or(0, |text| text.len() as u64));
         Err(ValidationError::custom(format!("must match the pattern {}", self.text)))
     }
@@ -226,7 +225,7 @@ impl<'i> Keyword<'i, Metered> for Arc<Pattern> {
     }
 }
 
-/// Makes the keyword of a pattern that is compiled already.
+/// A keyword with a compiled pattern.
 type Made<'a> = Result<Box<dyn for<'i> Keyword<'i, Metered>>, ValidationError<'a>>;
 
 /// The keyword `pattern` of a schema with these patterns.

@@ -1,4 +1,4 @@
-//! What a schema found wrong, said so that a model can put it right.
+//! The problems that a schema finds, in words that let a model correct them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use jsonschema::{JsonType, ValidationError};
 
 use crate::tool::DefinitionProblem;
 
-/// Failing places that are named; the rest is counted. A model mends a few at a time.
+/// Most failing places that are named; the rest is counted. A model mends a few at a time.
 const PROBLEMS_MAX: usize = 20;
 
 /// Longest description of one rule, and longest place, in characters.
@@ -16,7 +16,7 @@ const RULE_CHARS_MAX: usize = 300;
 /// One failing place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// Where, as a JSON Pointer; empty: the value as a whole.
+    /// The place, as a JSON Pointer; empty: the value as a whole.
     pub path: String,
     /// The rule it breaks, as a sentence about the value there.
     pub rule: String,
@@ -27,7 +27,7 @@ pub struct ArgumentProblem {
 pub struct ArgumentProblems {
     /// The failing places, at most 20.
     pub problems: Vec<ArgumentProblem>,
-    /// How many more there are.
+    /// The number of further places.
     pub more: usize,
 }
 
@@ -66,7 +66,8 @@ impl fmt::Display for ArgumentProblems {
 
 impl std::error::Error for ArgumentProblems {}
 
-/// The rule that an error stands for. Never repeats the value, which the model knows and which may be long.
+/// The rule that an error stands for. Never repeats the value, which the model knows and which may
+/// be long.
 fn rule(error: &ValidationError<'_>) -> String {
     let text = match error.kind() {
         ValidationErrorKind::Required { property } => format!("{property} is required"),
@@ -93,7 +94,7 @@ fn rule(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} members"),
         ValidationErrorKind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {pattern}"),
-        // Of the keywords of this crate, which put it so.
+        // Messages of this crate's own keywords.
         ValidationErrorKind::Custom { message, .. } => message.clone(),
         ValidationErrorKind::Format { format } => format!("must have the format {format}"),
         ValidationErrorKind::UniqueItems => "must not have equal items".to_owned(),
@@ -124,7 +125,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// The problem that a schema which does not compile has.
+/// The problem of a schema that does not compile.
 pub(super) fn of_schema(field: &str, error: &ValidationError<'_>) -> DefinitionProblem {
     let place = super::graph::place(field, error.instance_path().as_str());
     let text = match error.kind() {

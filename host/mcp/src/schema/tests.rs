@@ -1,4 +1,4 @@
-//! What schemas and values can be made to cost, and that each is bounded.
+//! The costs that schemas and values can cause, and their bounds.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::tool::{DefinitionBounds, DefinitionProblem};
 
-/// What a check may take on a busy machine; one that is not bounded takes minutes.
+/// Longest time of a check on a busy machine; an unbounded one takes minutes.
 const SOON: Duration = Duration::from_secs(60);
 
 fn compile(schema: &Value) -> Result<Schema, Vec<DefinitionProblem>> {
@@ -31,8 +31,7 @@ const TOO_LARGE: &str = "- (root): it does not conform, and is too large to say 
 
 const TOO_LONG: &str = "- (root): checking it would take too long: it is too large for what its schema asks of it";
 
-/// A value of each kind that a schema can be slow on, with the schema. None of these is refused for
-/// its form.
+/// Values that are slow to check, each with its schema. None is refused for its form.
 fn slow_checks() -> Vec<(&'static str, Value, Value)> {
     let automaton = "^[01]*1[01]{1900}2";
     let bits = "01".repeat(500_000);
@@ -106,7 +105,7 @@ fn what_takes_too_long_to_check_is_refused_soon() {
     for (name, schema, value) in slow_checks() {
         let compiled = compile(&schema).unwrap_or_else(|problems| panic!("{name}: {}", said(&problems)));
         let verdict = check(&compiled, &value);
-        // What is unfit from the start is known at once, and then too large to tell more of.
+        // A value that is unfit from the start is known at once, and then too large to report more.
         let said = verdict.expect_err(name);
         assert!([TOO_LONG, TOO_LARGE].contains(&said.as_str()), "{name}: {said}");
         assert!(compiled.is_long(&value.to_string()), "{name}");
@@ -246,7 +245,7 @@ fn schemas_that_would_take_much_memory_or_time_are_refused_where_they_are_writte
     assert_eq!(said(&problems), "inputSchema/pattern: there was no time left to compile it");
 }
 
-/// Schemas within schemas, each level of which is looked at for what is left unevaluated.
+/// Nested schemas, each of which looks for unevaluated members.
 fn unevaluated(levels: usize, wrap: impl Fn(Value) -> Value) -> Value {
     let mut schema = json!({"type": "object"});
     for _ in 0..levels {
@@ -302,7 +301,7 @@ fn references_do_not_multiply_what_is_compiled() {
     let schema = compile(&json!({"$ref": "#/$defs/d0", "$defs": definitions.clone()})).unwrap();
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert_eq!(check(&schema, &json!({"a": {"b": {"c": {}}}})), Ok(()));
-    // The same where what is left unevaluated is looked for.
+    // The same with a look for unevaluated members.
     let began = Instant::now();
     let closed = json!({"$ref": "#/$defs/d0", "unevaluatedProperties": false, "$defs": definitions});
     let _ = compile(&closed).map(|schema| check(&schema, &json!({"a": {}})));

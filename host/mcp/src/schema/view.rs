@@ -1,9 +1,8 @@
 //! A JSON value as the validator sees it: every look at it is paid for ([`super::meter`]). Must not
-//! hold: what a check costs at most, or what is checked.
+//! hold: limits of a check, or schemas.
 //!
-//! Once nothing is left to pay with, objects and arrays have no members, texts no characters, and
-//! nothing equals anything: what a value is stays the same, so the validator runs into nothing that
-//! it does not expect.
+//! Once the steps are used up, objects and arrays have no members, texts no characters, and nothing
+//! equals anything. The type of a value stays the same, so the validator meets nothing unexpected.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -21,14 +20,13 @@ const LOOK_STEPS: u64 = 10;
 /// A look for a member by name: hashing it, and a probe.
 const FIND_STEPS: u64 = 20;
 
-/// Bytes of a text that are counted or compared in a step.
+/// Bytes of a text that one step counts or compares.
 const BYTES_PER_STEP: usize = 4;
 
-/// What dividing a number costs for each digit that it has, written out: it is a fraction of whole
-/// numbers then.
+/// Steps of dividing a number for each of its digits: it is a fraction of whole numbers then.
 const DIGIT_STEPS: u64 = 100;
 
-/// The number that is left where nothing is left to pay with.
+/// The number that stands for all others once the steps are used up.
 static ZERO: OnceLock<serde_json::Number> = OnceLock::new();
 
 /// The representation.
@@ -44,10 +42,10 @@ pub(super) struct Members<'a>(&'a Map<String, Value>);
 /// The elements of an array.
 pub(super) struct Elements<'a>(&'a [Value]);
 
-/// Members one after the other.
+/// Iterates over members.
 pub(super) struct EachMember<'a>(serde_json::map::Iter<'a>);
 
-/// Elements one after the other.
+/// Iterates over elements.
 pub(super) struct EachElement<'a>(std::slice::Iter<'a, Value>);
 
 impl Json for Metered {
@@ -96,7 +94,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     fn as_number(&self) -> Option<&'a serde_json::Number> {
         let number = self.0.as_number();
         let divided = rates().divided.map_or(0, |divided| divided.saturating_add(dividing_steps(number)));
-        // A number is one of its kind, whoever paid for it: 0 is divided at once.
+        // The type of a number stays, paid for or not: 0 is divided at once.
         if pay(LOOK_STEPS.saturating_add(divided)) { number } else { number.map(|_| ZERO.get_or_init(|| 0.into())) }
     }
 
@@ -124,7 +122,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
         equal::are_equal(self.0, expected)
     }
 
-    /// Asked for each failing place that is told.
+    /// Called for each failing place that is reported.
     fn to_value(&self) -> Cow<'a, Value> {
         let rates = rates();
         let paid = pay(rates.problem) && (!rates.problems_copy || equal::pay_for_all_of(self.0));
@@ -137,19 +135,19 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 }
 
-/// What dividing a number costs for its own sake.
+/// The steps of dividing this number.
 fn dividing_steps(number: Option<&serde_json::Number>) -> u64 {
     number.and_then(serde_json::Number::as_f64).map_or(0, digits_steps)
 }
 
-/// What the digits of a number cost where it is divided, or divides.
+/// The steps for the digits of a number in a division.
 pub(super) fn digits_steps(number: f64) -> u64 {
     // At most 324 of them.
     let digits = if number == 0.0 { 1.0 } else { number.abs().log10().abs() + 1.0 };
     DIGIT_STEPS.saturating_mul(digits as u64)
 }
 
-/// What reading a text as a whole costs, whoever reads it.
+/// The steps of reading a whole text.
 fn reading_steps(text: &str) -> u64 {
     let (bytes, rates) = (text.len() as u64, rates());
     let squared = if rates.text_squared { bytes.saturating_mul(bytes) } else { 0 };

@@ -1,5 +1,5 @@
-//! The end of serving: running calls may finish, for a while; then they are cancelled; then what they
-//! answered is written, for a while.
+//! The end of serving. Running calls may finish within a time, and are then cancelled; their
+//! answers are written within a time.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::{Shutdown, Wake, output};
 use crate::connection::Connection;
 use crate::host::{Host, Outbox as _};
 
-/// How long cancelled calls have to end, and their answers to be written. They need milliseconds.
+/// Time for cancelled calls to end and their answers to be written. They need milliseconds.
 const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
 /// The ending half of [`serve`](super::serve).
@@ -22,7 +22,7 @@ pub(super) struct Drain<'d, H: Host> {
 }
 
 impl<H: Host> Drain<'_, H> {
-    /// Lets calls run on for that long, then ends them.
+    /// Lets calls run for `time`, then ends them.
     pub(super) fn run(&self, time: Duration) {
         self.connection.end_subscriptions();
         // Nothing is read any more, so nothing is answered.
@@ -37,7 +37,7 @@ impl<H: Host> Drain<'_, H> {
         self.wait(deadline, || self.output.is_empty());
     }
 
-    /// Waits until it is so, or the time is over; true where it is so.
+    /// Waits until `is_so` holds; false if the time is over before.
     fn wait(&self, mut deadline: Instant, is_so: impl Fn() -> bool) -> bool {
         let mut shortened = false;
         loop {
@@ -66,7 +66,8 @@ impl<H: Host> Drain<'_, H> {
         let watched = if watch_shutdown { 2 } else { 1 };
         // One more millisecond: the poll must not end just before the deadline and spin.
         let timeout = Timespec::try_from(left + Duration::from_millis(1)).ok();
-        // An interrupted or failed poll is a spurious wake-up: the caller looks again, within its deadline.
+        // An interrupted or failed poll is a spurious wake-up: the caller looks again, within its
+        // deadline.
         let _ = poll(fds.get_mut(..watched).unwrap_or_default(), timeout.as_ref());
         let [wake, _] = &fds;
         if !wake.revents().is_empty() {

@@ -1,17 +1,18 @@
 //! Cuts a stream of bytes into lines, keeping at most one line of the greatest length.
 
-/// Bytes asked for in one read. 64 KiB: what a pipe holds.
+/// Bytes of one read. 64 KiB: the capacity of a pipe.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A buffer larger than this is given back once it is empty, so that one long line does not cost its memory for ever.
+/// A buffer larger than this is freed once it is empty, so that one long line does not cost its
+/// memory for ever.
 const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What comes next in the stream.
+/// The next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'l> {
     /// A line, without its newline.
     Whole(&'l [u8]),
-    /// A line longer than allowed begins here; its bytes are skipped. Said once for each.
+    /// The start of a line longer than allowed; its bytes are skipped. Reported once for each.
     Overlong,
 }
 
@@ -19,11 +20,11 @@ pub(super) enum Line<'l> {
 #[derive(Debug)]
 pub(super) struct Lines {
     buffer: Vec<u8>,
-    /// Where the first byte lies that no line has been made of.
+    /// The position of the first byte that no line was made of.
     start: usize,
-    /// Up to where no newline was found.
+    /// The position up to which no newline was found.
     searched: usize,
-    /// Where the bytes that were read end.
+    /// The end of the bytes that were read.
     end: usize,
     bytes_max: usize,
     skipping: bool,
@@ -35,7 +36,7 @@ impl Lines {
         Self { buffer: Vec::new(), start: 0, searched: 0, end: 0, bytes_max, skipping: false, finished: false }
     }
 
-    /// Room for more bytes; [`filled`](Self::filled) says afterwards how many there are.
+    /// Room for more bytes; report their number to [`filled`](Self::filled) afterwards.
     pub(super) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.searched, self.end) = (0, 0, 0);
@@ -57,27 +58,27 @@ impl Lines {
         self.buffer.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Takes in that many bytes of [`room`](Self::room); none: the stream has ended.
+    /// Accepts that many bytes of [`room`](Self::room); zero: the stream has ended.
     pub(super) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.buffer.len());
         self.finished |= bytes == 0;
     }
 
-    /// Whether the stream has ended and every line of it was given.
+    /// True if the stream has ended and every line of it was returned.
     pub(super) fn is_finished(&self) -> bool {
         self.finished && self.start == self.end
     }
 
-    /// The next line, and whether bytes of later ones were read already.
+    /// The next line, and true if bytes of later ones were read already.
     pub(super) fn next_and_more(&mut self) -> (Option<Line<'_>>, bool) {
-        // Where the line ends is known only once it is cut, and it borrows the buffer then.
+        // The end of the line is known only once it is cut, and it borrows the buffer then.
         let rest = self.buffer.get(self.searched..self.end).unwrap_or_default();
         let newline = rest.iter().position(|byte| *byte == b'\n');
         let more = newline.is_some_and(|place| place + 1 < rest.len());
         (self.next(), more)
     }
 
-    /// The next line, as far as it was read. A last line without newline counts once the stream has ended.
+    /// The next line that was read. A last line without newline counts once the stream has ended.
     pub(super) fn next(&mut self) -> Option<Line<'_>> {
         loop {
             let unsearched = self.buffer.get(self.searched..self.end).unwrap_or_default();
@@ -99,7 +100,7 @@ impl Lines {
         }
     }
 
-    /// Notes that what was read has no newline; true where that makes a line too long.
+    /// Notes that the read bytes have no newline; true if that makes a line too long.
     fn no_newline(&mut self) -> bool {
         self.searched = self.end;
         if self.skipping {
@@ -121,7 +122,7 @@ mod tests {
 
     use super::{Line, Lines};
 
-    /// Feeds the pieces and gives what comes out, overlong lines as `!`.
+    /// Feeds the pieces and returns the lines, overlong ones as `!`.
     fn cut(bytes_max: usize, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(bytes_max);
         let mut out = Vec::new();

@@ -1,8 +1,8 @@
-//! The stdio transport: newline-framed messages over a pair of descriptors (pipes, socketpairs, files or a
-//! terminal), one reader, one writer. Nothing but frames is ever written to the output.
+//! The stdio transport: newline-framed messages over a pair of descriptors (pipes, socketpairs,
+//! files or a terminal), one reader, one writer. Only frames are ever written to the output.
 //!
-//! Inherited descriptors are never switched to non-blocking: they may be shared with other processes.
-//! Instead every read and write follows a poll, and goes only as far as cannot block.
+//! Inherited descriptors are never switched to non-blocking, since other processes may share them.
+//! Every read and write follows a poll instead, and goes only as far as it cannot block.
 
 mod drain;
 mod lines;
@@ -25,32 +25,37 @@ use reader::{MoreInput, Reader, ReaderExecutor};
 pub use shutdown::Shutdown;
 use wake::Wake;
 
-/// Longest message, in bytes. 16 MiB: a document as an argument fits, a client that never ends its line is stopped.
+/// Longest message, in bytes. 16 MiB: a document as an argument fits, and a client that never ends
+/// its line is stopped.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Unread output at which reading stops, in bytes. 8 MiB: a burst of results fits, a client that never reads does not grow.
+/// Unread output at which reading stops, in bytes. 8 MiB: a burst of results fits, and a client
+/// that never reads uses no more.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long calls may run on after the input ended. 10 s: what a client is likely to wait for its child.
+/// Time for calls to finish after the input ended. 10 s: a client is likely to wait this long for
+/// its child.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
-/// How long calls may run on after shutdown began. 2 s: below the patience of service managers.
+/// Time for calls to finish after shutdown began. 2 s: below the patience of service managers.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// Where the messages come from and go to, and how long and how many they may be.
+/// The descriptors and limits of the transport.
 #[derive(Debug)]
 pub struct StdioOptions {
-    /// Where messages are read.
+    /// The source of messages.
     pub input: OwnedFd,
-    /// Where messages are written.
+    /// The destination of messages.
     pub output: OwnedFd,
-    /// Longest message, in bytes ([`LINE_BYTES_MAX`]). A longer one is answered with a parse error and skipped.
+    /// Longest message, in bytes ([`LINE_BYTES_MAX`]). A longer one is answered with a parse error
+    /// and skipped.
     pub line_bytes_max: usize,
-    /// Unread output at which reading stops and no further call begins, in bytes ([`OUTPUT_BYTES_MAX`]).
+    /// Unread output at which reading stops and no further call begins, in bytes
+    /// ([`OUTPUT_BYTES_MAX`]).
     pub output_bytes_max: usize,
-    /// How long calls may run on after the input ended ([`DRAIN`]); then they are cancelled.
+    /// Time for calls to finish after the input ended ([`DRAIN`]); then they are cancelled.
     pub drain: Duration,
-    /// How long calls may run on after shutdown began ([`SHUTDOWN_GRACE`]); then they are cancelled.
+    /// Time for calls to finish after shutdown began ([`SHUTDOWN_GRACE`]); then they are cancelled.
     pub shutdown_grace: Duration,
 }
 
@@ -93,7 +98,7 @@ pub enum End {
 /// Why serving failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// A descriptor or a thread could not be had.
+    /// A descriptor or a thread could not be created.
     #[error("stdio transport could not start")]
     Setup(#[source] io::Error),
     /// The input cannot be read.
@@ -101,8 +106,8 @@ pub enum StdioError {
     Input(#[source] io::Error),
 }
 
-/// Serves one client over stdio. Blocks: the calling thread is the reader, and returns when everything
-/// that was read is answered (or the time for that is over) and the answers are written.
+/// Serves one client over stdio. Blocks: the calling thread is the reader. It returns when
+/// everything that was read is answered (or its time is over) and the answers are written.
 ///
 /// # Errors
 /// The transport could not start, or its input cannot be read.

@@ -1,8 +1,8 @@
-//! The output: frames from any thread, written in order, by whoever has the time.
+//! The output: frames from any thread, written in order.
 //!
-//! The thread that finishes a call writes the reply itself as far as that cannot block; while it writes,
-//! others only put their frames behind it, which is how many replies come to share one system call.
-//! What would block is left to one writer thread.
+//! The thread that finishes a call writes the reply itself as far as it cannot block. Meanwhile
+//! others only queue their frames behind it, so that many replies share one system call. One writer
+//! thread takes the writes that would block.
 
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -17,18 +17,18 @@ use rustix::net::SendFlags;
 use super::wake::Wake;
 use crate::host::Outbox;
 
-/// Bytes that a pipe which polls as writable takes without blocking: one page, `PIPE_BUF`.
+/// Bytes that a pipe takes without blocking after it polled as writable: one page, `PIPE_BUF`.
 const PIPE_BYTES: usize = 4_096;
 
-/// How many times a thread that has something else to do writes what others queued meanwhile.
+/// Most batches of others' frames that a thread with other duties writes.
 const ROUNDS_MAX: usize = 4;
 
-/// A buffer larger than this is not kept once written.
+/// A larger buffer is freed after writing.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// The output and its writer thread, which is joined when this is stopped or dropped.
+/// The output and its writer thread, which is joined on stop and on drop.
 #[derive(Debug)]
 pub(super) struct Output {
     shared: Arc<Shared>,
@@ -36,7 +36,7 @@ pub(super) struct Output {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What threads share of the output.
+/// The state that threads share of the output.
 #[derive(Debug)]
 pub(super) struct Shared {
     fd: OwnedFd,
@@ -49,7 +49,7 @@ pub(super) struct Shared {
     handed: Condvar,
 }
 
-/// How to write without blocking.
+/// The way to write without blocking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutputKind {
     /// `send` with a flag.
@@ -62,32 +62,32 @@ enum OutputKind {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Frames that nobody has begun to write.
+    /// Frames that no thread has begun to write.
     queue: Vec<u8>,
-    /// An empty buffer to swap in.
+    /// An empty buffer for swapping.
     spare: Vec<u8>,
-    /// Bytes in the hands of whoever writes.
+    /// Bytes that a thread is writing.
     held: usize,
     turn: WriteTurn,
     stopping: bool,
 }
 
-/// Whose turn it is to write.
+/// The thread that may write.
 #[derive(Debug, Default)]
 enum WriteTurn {
-    /// Nobody's: whoever queues next.
+    /// None: the next thread that flushes.
     #[default]
     Free,
     /// A thread is at it.
     Taken,
-    /// The writer thread's, beginning with this remainder.
+    /// The writer thread, which begins with this remainder.
     Writer(Vec<u8>, usize),
 }
 
-/// How far a write went.
+/// The outcome of a write.
 enum Written {
     All,
-    /// So far; more would block.
+    /// Everything before this place; more would block.
     Until(usize),
     /// The other end is gone.
     Closed,
@@ -126,9 +126,9 @@ impl Output {
         let Some(writer) = self.writer.take() else { return };
         self.shared.state().stopping = true;
         self.shared.handed.notify_all();
-        // Wakes the writer out of a poll; its end of the pipe is open as long as it runs.
+        // Wakes the writer out of a poll; its end of the pipe is open while it runs.
         let _ = self.stop.write(&[1]);
-        // A panic of the writer was reported where it happened.
+        // A panic of the writer was reported when it happened.
         let _ = writer.join();
     }
 }
@@ -211,12 +211,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the other end is gone.
+    /// True if the other end is gone.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether everything queued was written.
+    /// True if everything queued was written.
     pub(super) fn is_empty(&self) -> bool {
         self.state().unwritten() == 0
     }
@@ -229,14 +229,14 @@ impl Shared {
         self.wake.alert();
     }
 
-    /// Ends congestion once half of the budget is free again, so that it does not flutter.
+    /// Ends congestion once half of the budget is free again, to avoid flutter.
     fn relieve(&self, state: &State) {
         if state.unwritten() <= self.bytes_max / 2 && self.congested.swap(false, Ordering::SeqCst) {
             self.wake.alert();
         }
     }
 
-    /// Writes as far as that cannot block.
+    /// Writes as far as it cannot block.
     fn write_ready(&self, data: &[u8]) -> Written {
         let mut place = 0;
         while let Some(rest) = data.get(place..).filter(|rest| !rest.is_empty()) {
@@ -250,7 +250,7 @@ impl Shared {
         Written::All
     }
 
-    /// One write that does not block; `AGAIN` where it would.
+    /// Writes once without blocking; `AGAIN` if it would block.
     fn write_some(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
             OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
@@ -265,7 +265,7 @@ impl Shared {
         }
     }
 
-    /// The writer thread: takes over where others would block, until stopped.
+    /// Runs the writer thread: it takes over writes that would block, until stopped.
     fn write_on(&self, stopped: &PipeReader) {
         while let Some((batch, mut place)) = self.await_turn() {
             while let Some(rest) = batch.get(place..).filter(|rest| !rest.is_empty()) {
@@ -295,7 +295,7 @@ impl Shared {
         }
     }
 
-    /// One write to what polled as writable.
+    /// Writes once to an output that polled as writable.
     fn write_polled(&self, rest: &[u8]) -> Result<usize, Errno> {
         match self.kind {
             OutputKind::Socket => rustix::net::send(&self.fd, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
@@ -303,7 +303,7 @@ impl Shared {
         }
     }
 
-    /// Waits until it is the writer thread's turn; `None` once stopping.
+    /// Waits for the writer thread's turn; `None` once stopping.
     fn await_turn(&self) -> Option<(Vec<u8>, usize)> {
         let mut state = self.state();
         loop {
@@ -321,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// After a batch: keeps the turn while there is more, else frees it.
+    /// Keeps the turn after a batch while there is more, and frees it otherwise.
     fn pass_on(&self, batch: Vec<u8>) {
         let mut state = self.state();
         state.put_back(batch);
@@ -337,7 +337,7 @@ impl State {
         self.queue.len() + self.held
     }
 
-    /// Takes what is queued, to be written by the caller.
+    /// Takes the queued bytes, for the caller to write.
     fn take(&mut self) -> Vec<u8> {
         let batch = std::mem::replace(&mut self.queue, std::mem::take(&mut self.spare));
         self.held = batch.len();

@@ -1,4 +1,5 @@
-//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection is full.
+//! The reader: polls, reads, hands lines to the connection, and stops reading while the connection
+//! is full.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -25,7 +26,7 @@ pub(super) struct Reader<'r, H: Host> {
     pub(super) behind: MoreInput,
 }
 
-/// What the poll found.
+/// The result of a poll.
 struct Ready {
     input: bool,
     shutdown: bool,
@@ -59,7 +60,7 @@ impl<H: Host> Reader<'_, H> {
         }
     }
 
-    /// Hands on the lines that are there, as long as the connection takes them.
+    /// Hands lines to the connection while it takes them.
     fn hand_on(&self, lines: &mut Lines) {
         while self.connection.gate() == Gate::Open && !self.shutdown.has_begun() {
             let (line, more) = lines.next_and_more();
@@ -70,13 +71,13 @@ impl<H: Host> Reader<'_, H> {
                 None => break,
             }
         }
-        // What is begun from here on, is begun by others than the reader.
+        // From here on, other threads begin the work.
         self.behind.set(true);
         // Once for all of them.
         self.output.flush();
     }
 
-    /// Waits for something to do; for input only where more may be read.
+    /// Waits for events; for input only if more may be read.
     fn wait(&self, open: bool) -> io::Result<Ready> {
         let mut fds = [
             PollFd::from_borrowed_fd(self.shutdown.fd(), PollFlags::IN),
@@ -104,7 +105,7 @@ impl<H: Host> Reader<'_, H> {
         match rustix::io::read(&self.input, lines.room()) {
             Ok(bytes) => lines.filled(bytes),
             Err(Errno::INTR | Errno::AGAIN) => {}
-            // A socket whose other end was torn down has ended just as well.
+            // A socket whose other end was torn down has ended too.
             Err(Errno::CONNRESET) => lines.filled(0),
             Err(error) => return Err(error.into()),
         }
@@ -112,7 +113,7 @@ impl<H: Host> Reader<'_, H> {
     }
 }
 
-/// What the reader knows: whether lines that it has read wait behind the one it handles.
+/// True while further lines wait behind the one that the reader handles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MoreInput(Arc<AtomicBool>);
 
@@ -122,7 +123,7 @@ impl MoreInput {
     }
 }
 
-/// Lets the reader begin a call itself where nothing else waits to be read.
+/// Lets the reader begin a call itself if no other line waits.
 pub(super) struct ReaderExecutor<E> {
     pub(super) executor: E,
     pub(super) reader: ThreadId,

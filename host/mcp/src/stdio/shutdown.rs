@@ -14,13 +14,13 @@ pub struct Shutdown {
 #[derive(Debug)]
 struct Shared {
     begun: AtomicBool,
-    /// Readable once begun, and never read: everybody who polls it sees it.
+    /// Readable once begun, and never read, so that every poll sees it.
     reader: PipeReader,
     writer: PipeWriter,
 }
 
 impl Shutdown {
-    /// One that has not begun.
+    /// A shutdown that has not begun.
     ///
     /// # Errors
     /// No descriptors are left.
@@ -37,7 +37,7 @@ impl Shutdown {
         }
     }
 
-    /// Whether it has begun.
+    /// True once it has begun.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.shared.begun.load(Ordering::SeqCst)

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) struct Wake {
     reader: PipeReader,
     writer: PipeWriter,
-    /// The thread wants to hear of small changes too, because it waits for one.
+    /// The thread waits for a small change.
     wanted: AtomicBool,
 }
 
@@ -23,12 +23,13 @@ impl Wake {
         self.reader.as_fd()
     }
 
-    /// Asks for the next [`notice`](Self::notice). What is waited for must be looked at once more afterwards.
+    /// Asks for the next [`notice`](Self::notice). The awaited condition must be checked again
+    /// afterwards.
     pub(super) fn want(&self) {
         self.wanted.store(true, Ordering::SeqCst);
     }
 
-    /// Tells of a small change. Costs a system call only where somebody waits.
+    /// Reports a small change. Costs a system call only if the thread waits for one.
     pub(super) fn notice(&self) {
         if self.wanted.load(Ordering::SeqCst) && self.wanted.swap(false, Ordering::SeqCst) {
             self.alert();
@@ -37,11 +38,11 @@ impl Wake {
 
     /// Wakes in any case. A pipe takes thousands of these unread, so it does not block.
     pub(super) fn alert(&self) {
-        // A failure would mean that the reader is gone, and with it whoever could be woken.
+        // A failure would mean that the reader is gone.
         let _ = (&self.writer).write(&[1]);
     }
 
-    /// Takes the bytes written so far; to be called only when the poll said there are some.
+    /// Takes the bytes written so far. To be called only after a poll found some.
     pub(super) fn clear(&self) {
         let _ = (&self.reader).read(&mut [0; 64]);
     }

@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use crate::content::CallResult;
 
-/// What a call answers: a result that conforms to its tool's output schema, or an error in its place. Only
-/// [`Tool::finish`](super::Tool::finish) makes one of what a tool gave back.
+/// The checked result of a call: a result that conforms to its tool's output schema, or an error in
+/// its place. Only [`Tool::finish`](super::Tool::finish) makes one from a tool's result.
 #[derive(Clone, Debug)]
 pub struct CheckedResult {
     result: CallResult,
@@ -13,7 +13,7 @@ pub struct CheckedResult {
 }
 
 impl CheckedResult {
-    /// A failed call that no tool has answered; `text` tells the model what went wrong.
+    /// A failed call that no tool has answered; `text` tells the model the reason.
     pub fn error(text: impl Into<String>) -> Self {
         Self::conforming(CallResult::error(text))
     }
@@ -27,13 +27,13 @@ impl CheckedResult {
         Self { result, complaint: Some(complaint) }
     }
 
-    /// What was wrong with the result that this error replaces.
+    /// The problem of the result that this error replaces.
     #[must_use]
     pub fn complaint(&self) -> Option<&str> {
         self.complaint.as_deref()
     }
 
-    /// What is answered.
+    /// The result.
     #[must_use]
     pub fn into_result(self) -> CallResult {
         self.result

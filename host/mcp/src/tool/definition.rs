@@ -1,4 +1,4 @@
-//! What a tool says of itself, and the rules it must keep to be listed.
+//! Definitions of tools, and the rules they must keep to be listed.
 
 use std::fmt;
 use std::time::Instant;
@@ -9,10 +9,10 @@ use crate::content::{Icon, Map};
 use crate::sanitize;
 use crate::schema::Schema;
 
-/// What a tool says of its own behaviour. Clients must not trust these; the host never does.
+/// A tool's hints about its own behaviour. Clients must not trust these; the host never does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolHints {
-    /// A name for people, where a client shows this one.
+    /// A name for people; clients differ in the title they show.
     pub title: Option<String>,
     /// Only reads; changes nothing.
     pub read_only: Option<bool>,
@@ -27,17 +27,18 @@ pub struct ToolHints {
 /// One tool as clients see it (2026-07-28, Tools, "Data Types").
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
-    /// Unique in its list: 1 to 64 of `A-Z a-z 0-9 _ -` (the protocol allows more; many model APIs do not).
+    /// Unique in its list: 1 to 64 of `A-Z a-z 0-9 _ -` (the protocol allows more; many model APIs
+    /// do not).
     pub name: String,
     /// A name for people.
     pub title: Option<String>,
-    /// What it does and when to use it, for the model.
+    /// Its purpose and use, for the model.
     pub description: String,
     /// JSON Schema of the arguments; its `type` is `object`.
     pub input_schema: Value,
     /// JSON Schema of the structured result.
     pub output_schema: Option<Value>,
-    /// What it says of its own behaviour.
+    /// Its hints about its own behaviour.
     pub hints: ToolHints,
     /// Pictures for user interfaces.
     pub icons: Vec<Icon>,
@@ -46,7 +47,7 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// A definition with only what it must have.
+    /// A definition with the required members only.
     pub fn new(name: impl Into<String>, description: impl Into<String>, input_schema: Value) -> Self {
         Self {
             name: name.into(),
@@ -61,14 +62,14 @@ impl ToolDefinition {
     }
 }
 
-/// One thing wrong with a definition.
+/// One problem of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct DefinitionProblem {
-    /// Where: a field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
+    /// A field, with a JSON Pointer into a schema, such as `inputSchema/properties/city`.
     pub field: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What would be right.
+    /// The correct form.
     pub hint: Option<String>,
 }
 
@@ -93,20 +94,22 @@ impl fmt::Display for DefinitionProblem {
     }
 }
 
-/// How large a definition may be. Everything here is listed to every client and read by every model.
+/// The bounds of a definition. Every client gets all of it, and every model reads it.
 #[derive(Clone, Debug)]
 pub struct DefinitionBounds {
     /// Longest name, in bytes. 64: the least that the common model APIs accept.
     pub name_bytes_max: usize,
     /// Longest title, in bytes. 256: two lines on any screen.
     pub title_bytes_max: usize,
-    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than any model reads with profit.
+    /// Longest description, in bytes. 16 KiB: about 4,000 tokens, far more than any model reads
+    /// with profit.
     pub description_bytes_max: usize,
-    /// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole attention.
+    /// Largest schema, in bytes of compact JSON. 64 KiB: larger ones cost a model's whole
+    /// attention.
     pub schema_bytes_max: usize,
     /// Deepest nesting of subschemas. 32: hand-written ones stay below 10, generated ones below 20.
     pub schema_depth_max: usize,
-    /// Most subschemas. 1,000: bounds what one validation can cost.
+    /// Most subschemas. 1,000: bounds the cost of one validation.
     pub subschemas_max: usize,
     /// Longest regular expression, in bytes. 1,024: matching is linear, compiling is not free.
     pub pattern_bytes_max: usize,
@@ -116,10 +119,10 @@ pub struct DefinitionBounds {
     pub icon_bytes_max: usize,
     /// Largest `_meta`, in bytes of compact JSON. 16 KiB, as the description.
     pub meta_bytes_max: usize,
-    /// Memory that both schemas may take once they are compiled, patterns above all, in bytes,
-    /// roughly. 16 MiB: the two largest schemas without patterns take 9.
+    /// Most memory of both compiled schemas, in bytes, roughly; patterns take most. 16 MiB: the two
+    /// largest schemas without patterns take 9.
     pub memory_bytes_max: usize,
-    /// Until when they are compiled. None by default: nobody waits.
+    /// The deadline for compiling. None by default: nobody waits.
     pub until: Option<Instant>,
 }
 
@@ -142,7 +145,7 @@ impl Default for DefinitionBounds {
     }
 }
 
-/// The definition with its texts cleaned, and what is wrong outside its schemas.
+/// Cleans the texts of the definition, and returns the problems outside its schemas.
 pub(super) fn checked(
     mut definition: ToolDefinition,
     bounds: &DefinitionBounds,
@@ -214,11 +217,12 @@ pub(super) fn input_schema(
     compile("inputSchema", &definition.input_schema, bounds, problems)
 }
 
-/// Compiles the output schema, where there is one, in the memory that the input schema has left.
+/// Compiles the output schema, if there is one, in the memory that the input schema left.
 pub(super) fn output_schema(
     definition: &ToolDefinition,
     bounds: &DefinitionBounds,
-    (input, problems): (Option<&Schema>, &mut Vec<DefinitionProblem>),
+    input: Option<&Schema>,
+    problems: &mut Vec<DefinitionProblem>,
 ) -> Option<Schema> {
     let schema = definition.output_schema.as_ref()?;
     let memory_bytes_max = bounds.memory_bytes_max.saturating_sub(input.map_or(0, Schema::bytes));

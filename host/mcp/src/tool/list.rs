@@ -22,18 +22,18 @@ pub struct ToolList {
     generation: u64,
     tools: Vec<Arc<Tool>>,
     places: HashMap<Box<str>, usize>,
-    /// Of each tool, its place in the list that this is a part of; `None`: it is a whole one.
+    /// The index of each tool in the whole list, if this is a part of one.
     whole: Option<Vec<usize>>,
     listings: [OnceLock<Listing>; Revision::ALL.len()],
 }
 
-/// The entries of `tools/list`, encoded one behind the other with commas between.
+/// The entries of `tools/list`, encoded with commas between.
 #[derive(Debug)]
 struct Listing {
     json: Vec<u8>,
-    /// Where each entry ends in `json`.
+    /// The end of each entry in `json`.
     ends: Vec<usize>,
-    /// Tells this listing from another one, across processes too.
+    /// A fingerprint of this listing, equal across processes.
     fingerprint: u64,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct ToolPage<'l> {
 }
 
 impl ToolList {
-    /// Makes a list. `generation` is for logs and for telling snapshots apart.
+    /// Makes a list. `generation` is for logs.
     ///
     /// # Errors
     /// Some names are not unique.
@@ -66,8 +66,8 @@ impl ToolList {
         Err(NameCollisions { names })
     }
 
-    /// The tools at some places of this list, in its order, as a list of their own. [`find`](Self::find) gives the places
-    /// that they have here.
+    /// A list of the tools at some places of this one, in its order. Its [`find`](Self::find)
+    /// returns places in this whole list.
     #[must_use]
     pub fn part(&self, has: impl Fn(usize) -> bool) -> Self {
         let kept = self.tools.iter().enumerate().filter(|(place, _)| has(*place));
@@ -89,7 +89,7 @@ impl ToolList {
         &self.tools
     }
 
-    /// The tool of this name, and its place: in the whole list, where this is a part of one.
+    /// The tool of this name and its index, in the whole list if this is a part of one.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<(usize, &Arc<Tool>)> {
         let place = *self.places.get(name)?;
@@ -97,23 +97,27 @@ impl ToolList {
         Some((in_whole?, self.tools.get(place)?))
     }
 
-    /// Whether clients see the same list: equal definitions in the same order. What runs behind them may differ.
+    /// True if clients see the same list: equal definitions in the same order. The code behind them
+    /// may differ.
     #[must_use]
     pub fn same_listing(&self, other: &Self) -> bool {
         self.same_listing_in(other, Revision::V2026_07_28)
     }
 
-    /// The same for clients of one revision, which do not see every field of a definition.
+    /// True if clients of one revision see the same list. They do not see every field of a
+    /// definition.
     #[must_use]
     pub fn same_listing_in(&self, other: &Self, revision: Revision) -> bool {
         self.listing(revision).json == other.listing(revision).json
     }
 
-    /// The page that a cursor (its JSON text) stands for; the first one without.
+    /// The page at a cursor (its JSON text); the first one without.
     ///
-    /// A cursor is bound to the listing, not to the process: any replica that serves the same list takes it.
+    /// A cursor is bound to the listing, not to the process: any replica that serves the same list
+    /// takes it.
     pub(crate) fn page(&self, revision: Revision, cursor: Option<&str>, size: usize) -> Result<ToolPage<'_>, RpcError> {
-        // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves entries.
+        // One fingerprint for all revisions: a reload that a peer's revision cannot see still moves
+        // entries.
         let fingerprint = self.listing(Revision::V2026_07_28).fingerprint;
         let first = match cursor {
             Some(cursor) => self.first_of(cursor, fingerprint)?,

@@ -1,4 +1,4 @@
-//! Tools: their definitions, how they are checked when loaded, and what is checked at every call.
+//! Tools: their definitions, and the checks at load and at every call.
 
 mod checked;
 mod definition;
@@ -15,10 +15,10 @@ pub use checked::CheckedResult;
 pub use definition::{DefinitionBounds, DefinitionProblem, ToolDefinition, ToolHints};
 pub use list::{NameCollisions, ToolList};
 
-/// How deep a tool's structured result may nest: what is left of a client's 128 after the frame around it.
+/// Deepest nesting of a tool's structured result: a client's 128 without the frame around it.
 const STRUCTURED_DEPTH_MAX: usize = 120;
 
-/// Bytes of JSON that are read in some 50 µs, whatever they say.
+/// Bytes of JSON that any reader takes about 50 µs for.
 const LONG_BYTES: usize = 16 * 1024;
 
 /// One tool with its schemas compiled.
@@ -40,7 +40,7 @@ impl Tool {
     pub fn compile(definition: ToolDefinition, bounds: &DefinitionBounds) -> Result<Self, Vec<DefinitionProblem>> {
         let (definition, mut problems) = definition::checked(definition, bounds);
         let input = definition::input_schema(&definition, bounds, &mut problems);
-        let output = definition::output_schema(&definition, bounds, (input.as_ref(), &mut problems));
+        let output = definition::output_schema(&definition, bounds, input.as_ref(), &mut problems);
         let parameters = parameter::parameters(&definition.input_schema, &mut problems);
         match input {
             Some(input) if problems.is_empty() => {
@@ -50,7 +50,8 @@ impl Tool {
         }
     }
 
-    /// Leaves the check of arguments to the tool, which refuses exactly what the input schema refuses and says more clearly why.
+    /// Leaves the check of arguments to the tool. It must refuse exactly what the input schema
+    /// refuses, and explains it better.
     #[must_use]
     pub fn checking_its_own_arguments(self) -> Self {
         Self { checks_arguments: false, ..self }
@@ -62,30 +63,31 @@ impl Tool {
         &self.definition
     }
 
-    /// Memory that its schemas take, in bytes, roughly.
+    /// Memory of its schemas, in bytes, roughly.
     #[must_use]
     pub fn schemas_bytes(&self) -> usize {
         self.input.bytes() + self.output.as_ref().map_or(0, Schema::bytes)
     }
 
-    /// Checks arguments against the input schema, unless the tool does that itself. A check ends:
-    /// it takes 100,000,000 steps at most, about a tenth of a second, and is given up at the end of
+    /// Checks arguments against the input schema, unless the tool does that itself. A check takes
+    /// 100,000,000 steps at most, about a tenth of a second. It is given up at the end of
     /// `patience`.
     ///
     /// # Errors
-    /// Each failing place with the rule it breaks, up to a bound; or that the check would take longer.
+    /// Each failing place with the rule it breaks, up to a bound; or that the check would take
+    /// longer.
     pub fn check_arguments(&self, arguments: &RawValue, patience: &Patience) -> Result<(), ArgumentProblems> {
         if self.checks_arguments { self.input.check(arguments.get(), patience) } else { Ok(()) }
     }
 
-    /// True if looking into these arguments may take longer than a thread with other duties can
-    /// spare, a tenth of a millisecond.
+    /// True if checking these arguments may take longer than a thread with other duties can spare,
+    /// a tenth of a millisecond.
     pub(crate) fn takes_long(&self, arguments: &RawValue) -> bool {
         let text = arguments.get();
         if self.checks_arguments { self.input.is_long(text) } else { text.len() > LONG_BYTES }
     }
 
-    /// The same for [`finish`](Self::finish).
+    /// True if [`finish`](Self::finish) may take longer than a thread with other duties can spare.
     #[must_use]
     pub fn finishing_takes_long(&self, result: &CallResult) -> bool {
         let Some(value) = &result.structured else { return false };
@@ -93,16 +95,17 @@ impl Tool {
         value.get().len() > LONG_BYTES || schema.is_some_and(|schema| schema.is_long(value.get()))
     }
 
-    /// The result to give for arguments that did not pass [`check_arguments`](Self::check_arguments).
+    /// The result for arguments that did not pass [`check_arguments`](Self::check_arguments).
     #[must_use]
     pub fn refuse_arguments(&self, problems: &ArgumentProblems) -> CallResult {
         let name = &self.definition.name;
         CallResult::error(format!("The arguments do not fit the input schema of {name}:\n{problems}"))
     }
 
-    /// Finishes what the tool gave back: structured content is checked against the output schema and
-    /// mirrored in a text block where the tool wrote no text. What does not conform becomes an error result, and so does what
-    /// cannot be checked in the time that [`check_arguments`](Self::check_arguments) has.
+    /// Finishes the tool's result. Structured content is checked against the output schema, and
+    /// mirrored in a text block if the tool wrote no text. A result that does not conform, or
+    /// cannot be checked in the time of [`check_arguments`](Self::check_arguments), becomes an
+    /// error result.
     #[must_use]
     pub fn finish(&self, mut result: CallResult, patience: &Patience) -> CheckedResult {
         if let Some(complaint) = self.complaint(&result, patience) {
@@ -117,7 +120,7 @@ impl Tool {
         CheckedResult::conforming(result)
     }
 
-    /// What is wrong with the structured part of a result.
+    /// The problem of the structured part of a result, if there is one.
     fn complaint(&self, result: &CallResult, patience: &Patience) -> Option<String> {
         let Some(value) = &result.structured else {
             let missing = self.output.is_some() && !result.is_error;

@@ -1,5 +1,6 @@
-//! Parameters of a tool that HTTP clients repeat in headers (2026-07-28, "Custom Headers from Tool Parameters"): found in
-//! the input schema at load, compared at every call that came with headers.
+//! Parameters of a tool that HTTP clients repeat in headers (2026-07-28, "Custom Headers from Tool
+//! Parameters"). They are found in the input schema at load, and compared at every call that came
+//! with headers.
 
 use std::collections::HashSet;
 
@@ -14,13 +15,13 @@ use crate::mirrored::{Mirrored, Mismatch};
 /// The keyword that names the header.
 const KEYWORD: &str = "x-mcp-header";
 
-/// What stands before that name.
+/// The prefix of that name.
 const PREFIX: &str = "Mcp-Param-";
 
-/// Longest name, in bytes. No header that a proxy routes by comes close.
+/// Longest name, in bytes. Headers that proxies route by are much shorter.
 const NAME_BYTES_MAX: usize = 128;
 
-/// Integers past this are not told apart by every reader of JSON: 2^53.
+/// 2^53: not every reader of JSON tells larger integers apart.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Keywords whose values are data, not schemas.
@@ -29,7 +30,7 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 /// Keywords whose values are schemas by name.
 const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
 
-/// One parameter that is repeated.
+/// One repeated parameter.
 #[derive(Debug)]
 pub(super) struct Parameter {
     header: HeaderName,
@@ -38,8 +39,8 @@ pub(super) struct Parameter {
     path: Vec<String>,
 }
 
-/// Finds the parameters of an input schema, and what is wrong with how they are declared. Clients have to leave out a
-/// tool whose declarations are wrong, so it is not loaded at all.
+/// Finds the parameters of an input schema, and the problems of their declarations. Clients must
+/// leave out a tool with wrong declarations, so it is not loaded.
 pub(super) fn parameters(schema: &Value, problems: &mut Vec<DefinitionProblem>) -> Vec<Parameter> {
     let mut search = Search { found: Vec::new(), names: HashSet::new(), problems };
     search.schema(schema, &mut Vec::new(), true, "inputSchema");
@@ -53,14 +54,14 @@ struct Search<'p> {
 }
 
 impl Search<'_> {
-    /// Looks through one schema; `place` is where it stands. `reached`: by `properties` alone.
+    /// Looks through one schema at `place`. `reached`: by `properties` alone.
     fn schema(&mut self, schema: &Value, path: &mut Vec<String>, reached: bool, place: &str) {
         match schema {
             Value::Object(keywords) => {
                 for (keyword, value) in keywords {
                     let place = format!("{place}/{keyword}");
                     if keyword == KEYWORD {
-                        self.declared(schema, value, path, reached, &place);
+                        self.declared(schema, path, reached, &place);
                     } else if NAMED.contains(&keyword.as_str()) {
                         self.named(value, path, reached && keyword == "properties", &place);
                     } else if !DATA.contains(&keyword.as_str()) {
@@ -81,9 +82,9 @@ impl Search<'_> {
         }
     }
 
-    fn declared(&mut self, schema: &Value, name: &Value, path: &[String], reached: bool, place: &str) {
+    fn declared(&mut self, schema: &Value, path: &[String], reached: bool, place: &str) {
         let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default();
+        let name = schema.get(KEYWORD).and_then(Value::as_str).unwrap_or_default();
         let shown = format!("{PREFIX}{name}");
         let header = HeaderName::from_bytes(shown.as_bytes()).ok();
         let header = header.filter(|_| !name.is_empty() && name.len() <= NAME_BYTES_MAX);
@@ -125,7 +126,7 @@ impl Parameter {
             value = value.and_then(|value| value.get(name));
         }
         let same = match value {
-            // Nothing to repeat, so that a header could only lead astray whoever goes by it.
+            // Nothing to repeat: a header could only mislead proxies that route by it.
             None | Some(Value::Null) => return if header.is_none() { Ok(()) } else { Err(Mismatch::Different) },
             // The schema refuses it, whatever a header says.
             Some(Value::Array(_) | Value::Object(_)) => return Ok(()),
@@ -137,7 +138,7 @@ impl Parameter {
     }
 }
 
-/// Whether a header's text is this number: `42.0` and `42` are the same.
+/// True if a header's text is this number: `42.0` and `42` are equal.
 fn same_number(text: &str, number: &serde_json::Number) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));

@@ -28,7 +28,7 @@ fn reply(client: &Client, id: &str, result: &Value) {
     client.send(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
 }
 
-/// A modern call of `ask` with these params beside its name.
+/// A modern call of `ask` with these params besides its name.
 struct ModernCall<'c> {
     client: &'c Client,
     capabilities: Value,
@@ -71,7 +71,7 @@ impl<'c> ModernCall<'c> {
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Asks once, and gives the state that comes with the questions.
+    /// Asks once, and returns the state that comes with the questions.
     fn state(self) -> Value {
         let answer = self.answer();
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");

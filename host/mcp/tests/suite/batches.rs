@@ -1,4 +1,4 @@
-//! Arrays of messages: revision 2025-03-26 must take them, no other may.
+//! Arrays of messages: only revision 2025-03-26 accepts them.
 
 use crate::host::{Client, MODERN, error, legacy_text_result};
 

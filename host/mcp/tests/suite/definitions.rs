@@ -1,4 +1,4 @@
-//! Which definitions are loaded, and what is said of the others.
+//! The definitions that are loaded, and the problems of the others.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn with_schema(schema: Value) -> Result<Tool, Vec<String>> {
     compile(ToolDefinition::new("t", "d", schema))
 }
 
-/// An input schema with this for the property `p`.
+/// An input schema with this one for the property `p`.
 fn property(schema: Value) -> Result<Tool, Vec<String>> {
     with_schema(json!({"type": "object", "properties": {"p": schema}}))
 }

@@ -1,4 +1,4 @@
-//! Which era each message belongs to, and what each era offers.
+//! The era of each message, and the methods of each era.
 
 use crate::host::{Client, IDENTITY, MODERN, error};
 

@@ -1,4 +1,5 @@
-//! One request, one catalog: a host that replaces its catalog between any two looks never shows in one answer.
+//! One request, one catalog: a host that replaces its catalog between any two looks never shows it
+//! in one answer.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ struct Generation {
     resources: Vec<DeclaredResource>,
 }
 
-/// Gives another catalog at every look.
+/// Returns another catalog at every look.
 #[derive(Default)]
 struct Restless {
     looks: AtomicU64,
@@ -94,7 +95,7 @@ impl Client {
         Self { host, connection, frames, asked: Cell::new(0) }
     }
 
-    /// The answer to a request, and how many looks at the catalog it took.
+    /// The answer to a request, and the number of looks at the catalog.
     fn ask(&self, method: Method, params: &str) -> (Value, u64) {
         let before = self.host.looks.load(Ordering::SeqCst);
         let id = self.asked.replace(self.asked.get() + 1);
@@ -106,7 +107,7 @@ impl Client {
     }
 }
 
-/// What a method needs beside `_meta`.
+/// The params of a method besides `_meta`.
 fn params(method: Method) -> &'static str {
     match method {
         Method::Initialize => {

@@ -1,4 +1,4 @@
-//! An in-memory host with tools that do what a test needs, and a client that talks to it frame by frame.
+//! An in-memory host with tools for the tests, and a client that talks to it frame by frame.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -15,10 +15,10 @@ use toolcell_mcp::{
     ToolDefinition, ToolList,
 };
 
-/// How long a test waits for something that must come. Only failing tests take that long.
+/// Longest wait of a test for something that must come. Only failing tests take that long.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The longest arguments that the test's host lets pass.
+/// Longest arguments that the test's host accepts.
 pub const ARGUMENTS_BYTES_MAX: usize = 100 * 1024;
 
 pub static RUNTIME: LazyLock<Runtime> =
@@ -27,10 +27,10 @@ pub static RUNTIME: LazyLock<Runtime> =
 /// The `_meta` of a modern request.
 pub const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// What every modern result of the test server has for its `_meta`.
+/// The `_meta` of every modern result of the test server.
 pub const IDENTITY: &str = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1.2.3"}}"#;
 
-/// Calls as they begin: the tool's name, and what came with the call.
+/// Calls as they begin: the tool's name and its context.
 pub type Begun = Receiver<(String, CallContext)>;
 
 pub struct TestHost {
@@ -39,12 +39,12 @@ pub struct TestHost {
 
 pub struct TestCatalog {
     tools: ToolList,
-    /// What every caller sees, where that is less.
+    /// The part that every caller sees, if it is less.
     view: Option<Arc<ToolList>>,
     pub shared: Arc<Probe>,
 }
 
-/// What tests see of running calls.
+/// The tests' view of running calls.
 pub struct Probe {
     /// Each call that began, with its name.
     pub begun: Mutex<Option<Sender<(String, CallContext)>>>,
@@ -54,9 +54,9 @@ pub struct Probe {
     pub running_most: AtomicUsize,
     /// Calls that the input schema refused, and why.
     pub refused: Mutex<Vec<String>>,
-    /// What tools that ask run.
+    /// The code of tools that ask.
     pub code: Mutex<String>,
-    /// What was wrong with results.
+    /// The problems of results.
     pub complaints: Mutex<Vec<String>>,
 }
 
@@ -75,7 +75,7 @@ impl TestHost {
         *catalog = Arc::new(TestCatalog { tools: list(generation, definitions), view: None, shared });
     }
 
-    /// From now on, every caller sees these tools alone. Gives the catalogs before and after.
+    /// Shows every caller these tools alone from now on. Returns the catalogs before and after.
     pub fn show_only(&self, names: &[&str]) -> (Arc<TestCatalog>, Arc<TestCatalog>) {
         let mut catalog = self.catalog.lock().unwrap();
         let (shared, before) = (Arc::clone(&catalog.shared), Arc::clone(&catalog));
@@ -142,7 +142,8 @@ impl TestCatalog {
             "echo" => CallResult::text(call.arguments.get()),
             "hold" => {
                 tokio::select! {
-                    // In this order, so that a permit given after a cancellation is for another call.
+                    // In this order, so that a permit given after a cancellation is for another
+                    // call.
                     biased;
                     () = cancellation.cancelled() => return CallResult::error("stopped"),
                     permit = self.shared.gate.acquire() => permit.unwrap().forget(),
@@ -185,7 +186,8 @@ impl TestCatalog {
     }
 }
 
-/// The questions that an `ask` is told to ask: `{KEY: {"form": SCHEMA} | {"page": URL} | {"sampling": PARAMS} | {}}`.
+/// The questions of an `ask`: `{KEY: {"form": SCHEMA} | {"page": URL} | {"sampling": PARAMS} |
+/// {}}`.
 fn questions(round: &Value) -> Vec<Ask> {
     let question = |question: &Value| match question.as_object().unwrap().iter().next() {
         None => Question::Roots,
@@ -339,7 +341,7 @@ impl Client {
         self.next()
     }
 
-    /// A modern request; `params` are its members beside `_meta`, each with a comma behind it.
+    /// A modern request; `params` are its members besides `_meta`, each with a comma behind it.
     pub fn modern(&self, id: u32, method: &str, params: &str) {
         self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{MODERN}}}}}"#));
     }
@@ -349,14 +351,14 @@ impl Client {
         self.next()
     }
 
-    /// A call of a tool in the era of the session there is.
+    /// A call of a tool in the era of the open session.
     pub fn call_legacy(&self, id: u32, name: &str, arguments: &str) {
         self.send(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
         ));
     }
 
-    /// Nothing has come that was not taken: the answer to a ping is next.
+    /// Checks that no frame is unread: the answer to a ping is next.
     pub fn expect_silence(&self) {
         let answer = self.ask(r#"{"jsonrpc":"2.0","id":"barrier","method":"ping"}"#);
         assert_eq!(answer, r#"{"jsonrpc":"2.0","id":"barrier","result":{}}"#);

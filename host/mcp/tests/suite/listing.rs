@@ -1,4 +1,4 @@
-//! `tools/list`: order, pages, cursors, and what survives a swapped catalog.
+//! `tools/list`: order, pages, cursors, and their fate after a swapped catalog.
 
 use serde_json::{Value, json};
 use toolcell_mcp::{ServerOptions, Tool, ToolDefinition, ToolList};

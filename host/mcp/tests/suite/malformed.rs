@@ -1,5 +1,4 @@
-//! What a client gets for input that is not as it should be: exactly one answer, or none where none is due,
-//! and the connection lives.
+//! The answers to malformed input: exactly one, or none if none is due, and the connection lives.
 
 use crate::host::{Client, MODERN, error, legacy_text_result, text_result};
 
@@ -16,7 +15,7 @@ fn an_id_that_appears_twice_beside_another_key_is_not_echoed() {
     }
 }
 
-/// Frames that are refused whatever the era, with code and message; the id is `null` unless given.
+/// Frames that are refused in every era, with code and message; the id is `null` unless given.
 #[test]
 fn what_is_not_a_request_gets_its_error_in_every_era() {
     let deep = format!("{}{}", "[".repeat(3_000), "]".repeat(3_000));
@@ -111,7 +110,7 @@ fn what_is_not_a_request_gets_its_error_in_every_era() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","\u006dethod":"x"}"#, "1", -32600, "Duplicate key: method"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}"#, "1", -32600, "Duplicate key: params"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","extra":{"a":1,"a":2}}"#, "1", -32600, "Duplicate key: a"),
-        // Params that are none.
+        // Params that are no object.
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, "1", -32602, "The params must be an object"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#, "1", -32602, "The params must be an object"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#, "1", -32602, "The params must be an object"),

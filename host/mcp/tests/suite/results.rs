@@ -1,4 +1,4 @@
-//! Results as each revision gets them: structured content, its mirror in text, its schema.
+//! Results in each revision: structured content, its mirror in text, its schema.
 
 use crate::host::{ARGUMENTS_BYTES_MAX, Client, text_result};
 

@@ -102,7 +102,7 @@ impl Ends {
         self.next()
     }
 
-    /// Closes the input and gives what still comes.
+    /// Closes the input and returns the remaining output.
     fn rest(self) -> Vec<String> {
         let Self { input, output } = self;
         drop(input);
@@ -116,7 +116,7 @@ fn call(id: usize, name: &str, arguments: &str) -> String {
     )
 }
 
-/// The ids of these frames, each of which must parse and come once.
+/// Parses the frames and returns their ids, each of which must come once.
 fn ids(frames: &[String]) -> BTreeSet<u64> {
     let ids: BTreeSet<u64> =
         frames.iter().map(|frame| serde_json::from_str::<Value>(frame).unwrap()["id"].as_u64().unwrap()).collect();
@@ -154,7 +154,7 @@ fn every_line_of_a_long_file_is_answered() {
         let Ends { mut input, output } = ends;
         let writer = std::thread::spawn(move || {
             let all: Vec<String> = (0..LINES).map(|id| call(id, "echo", "{}")).collect();
-            // No newline behind the last.
+            // Without a newline behind the last.
             input.write_all(all.join("\n").as_bytes()).unwrap();
         });
         let frames: Vec<String> = output.lines().map(Result::unwrap).collect();
@@ -211,7 +211,8 @@ fn a_client_that_never_reads_is_no_longer_read_and_loses_nothing() {
         sent += 1;
         assert!(sent < 100_000, "the server reads without end");
     }
-    // What may have run: the budget, what is in flight when it is reached, and what the socket itself holds.
+    // The calls that may have run: the budget, those in flight when it is reached, and those in the
+    // socket itself.
     let most = BUDGET_BYTES / RESULT_BYTES + 8 + 8;
     let begun = std::iter::from_fn(|| process.begun.try_recv().ok()).count();
     assert!(begun <= most, "{begun} calls ran for a client that does not read, of {sent} sent");

@@ -1,4 +1,4 @@
-//! Who hears that the list of tools changed, and when.
+//! The listeners for a changed list of tools, and the time they hear of it.
 
 use toolcell_mcp::ServerOptions;
 

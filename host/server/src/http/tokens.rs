@@ -125,8 +125,8 @@ impl Tokens {
     pub fn find(&self, token: &str) -> Option<Admitted> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let (caller, revoked) = known.get(&hash(token))?;
-        let standing = CredentialValidity { until: None, revoked: Some(revoked.clone()) };
-        Some(Admitted { caller: caller.clone(), standing })
+        let validity = CredentialValidity { until: None, revoked: Some(revoked.clone()) };
+        Some(Admitted { caller: caller.clone(), validity })
     }
 }
 

@@ -4,7 +4,7 @@ use extism_pdk::{FnResult, plugin_fn};
 use serde::Deserialize;
 use serde_json::json;
 
-/// What a call comes as.
+/// The input of a call.
 #[derive(Deserialize)]
 struct Called {
     request: Request,

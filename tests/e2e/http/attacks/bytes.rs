@@ -1,5 +1,5 @@
-//! Requests over HTTP/1.1 that are wrong byte by byte: each has its exact answer, a connection that
-//! goes on or one that is closed, and a client that was there before notices nothing.
+//! Requests over HTTP/1.1 that are wrong byte by byte. Each has its exact answer, and its
+//! connection goes on or is closed. A client that was connected before notices nothing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -8,12 +8,12 @@ use serde_json::json;
 use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost, Wire};
 
-/// What an attack is answered with.
+/// The server's answer to an attack.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    /// Responses with these statuses; then the connection takes a further request.
+    /// Responses with these statuses; the connection then takes a further request.
     Open(Vec<u16>),
-    /// Responses with these statuses; then the connection is closed.
+    /// Responses with these statuses; the connection is then closed.
     Closed(Vec<u16>),
 }
 
@@ -25,7 +25,7 @@ fn closed(statuses: &[u16]) -> Answer {
     Answer::Closed(statuses.to_vec())
 }
 
-/// A client that is there all the time, with a session and a connection of its own.
+/// A client that stays connected, with a session and a connection of its own.
 struct Neighbour {
     wire: Wire,
     session: String,
@@ -48,12 +48,13 @@ impl Neighbour {
     }
 }
 
-/// Sends every attack on a connection of its own, and looks at what comes back.
+/// Sends every attack on a connection of its own and checks the answer.
 fn withstand(host: &WebHost, attacks: &[(&str, Vec<u8>, Answer)]) {
     let mut neighbour = Neighbour::of(host);
     for (what, bytes, expected) in attacks {
         let mut wire = host.connect();
-        // The host may close before all is read: what it said before that is read all the same.
+        // The host may close before it has read everything. Its earlier answers are read
+        // nonetheless.
         let mut writing = wire.stream().try_clone().unwrap();
         let bytes = bytes.clone();
         let writer = std::thread::spawn(move || drop(writing.write_all(&bytes)));
@@ -64,8 +65,8 @@ fn withstand(host: &WebHost, attacks: &[(&str, Vec<u8>, Answer)]) {
     }
 }
 
-/// So many responses, and whether the connection is open after them: it then answers a further
-/// request, where one is sent.
+/// Reads that many responses, and finds whether the connection is open after them. With `further`,
+/// an open connection must answer one more request.
 fn answer(wire: &mut Wire, count: usize, further: bool) -> Answer {
     let mut statuses = Vec::new();
     while statuses.len() < count && !wire.is_at_end() {
@@ -81,12 +82,12 @@ fn answer(wire: &mut Wire, count: usize, further: bool) -> Answer {
     Answer::Closed(statuses)
 }
 
-/// A host that takes bodies of 64 KiB and heads of 32 KiB.
+/// A host that accepts bodies of 64 KiB and heads of 32 KiB.
 fn host() -> WebHost {
     WebHost::with_manifest(&format!("{}\n[http]\nbody = \"64KiB\"\n", manifest_of(&["good"])))
 }
 
-/// A call that is right but for how it says where it ends.
+/// A call that is correct except for the framing of its body.
 fn framed(rest: &str) -> Vec<u8> {
     call().framed(rest)
 }
@@ -95,7 +96,7 @@ fn call() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
 
-/// The call's body as one chunk, without the last one.
+/// The call's body as one chunk, without the terminating chunk.
 fn chunk() -> String {
     let body = call().body().to_owned();
     format!("{:x}\r\n{body}\r\n", body.len())
@@ -112,8 +113,8 @@ fn where_a_request_ends_is_never_in_doubt() {
     withstand(
         &host(),
         &[
-            // The coding counts, and what is behind it is not taken for a request (RFC 9112 section
-            // 6.1).
+            // The transfer coding counts, and the bytes after it are not taken for a request (RFC
+            // 9112 section 6.1).
             (
                 "a length, then chunks",
                 framed(&format!("content-length: 6\r\n{coded}\r\n{chunk}0\r\n\r\n{hidden}")),

@@ -1,5 +1,5 @@
-//! Frames of HTTP/2 that a server should not take: floods, wrong windows, wrong heads. Each has its
-//! exact answer, and a client that was there before notices nothing.
+//! Frames of HTTP/2 that a server should not accept: floods, wrong windows, wrong heads. Each has
+//! its exact answer, and a client that was connected before notices nothing.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -9,8 +9,8 @@ use toolcell_tests::http2::{self, END_HEADERS, END_STREAM, Fate, Frame, PREFACE,
 use toolcell_tests::web::{Ask, WebHost};
 use toolcell_tests::{PATIENCE, manifest_of};
 
-/// Codes of RFC 9113 section 7. Where it has a finer one than `PROTOCOL_ERROR`, that of the library
-/// is what is expected.
+/// Codes of RFC 9113 section 7. Where the RFC has a finer one than `PROTOCOL_ERROR`, the expected
+/// one is that of the library.
 const PROTOCOL_ERROR: u32 = 1;
 const FLOW_CONTROL_ERROR: u32 = 3;
 const FRAME_SIZE_ERROR: u32 = 6;
@@ -36,8 +36,8 @@ fn call() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
 
-/// The head of `GET /healthz` with these further fields; those with a colon before the name stand
-/// first.
+/// The head of `GET /healthz` with these further fields. Pseudo-header fields, with a colon before
+/// the name, come first.
 fn get(further: &[(&str, &str)]) -> Vec<u8> {
     let mut fields = vec![(":method", "GET"), (":scheme", "http"), (":path", "/healthz"), (":authority", "localhost")];
     fields.extend(further);
@@ -48,23 +48,23 @@ fn headers(stream: u32, flags: u8, block: &[u8]) -> Frame {
     Frame::new(kind::HEADERS, flags, stream, block)
 }
 
-/// A request for the host's health on stream 1, after these frames.
+/// These frames, then a request for the host's health on stream 1.
 fn then_asks(mut frames: Vec<Frame>) -> Vec<Frame> {
     frames.push(headers(1, END_HEADERS | END_STREAM, &get(&[])));
     frames
 }
 
-/// The same frame as often as a flood has it.
+/// This frame, repeated as often as a flood needs.
 fn flood(frame: &Frame) -> Vec<Frame> {
     vec![frame.clone(); FLOOD]
 }
 
-/// What becomes of stream 1 after these frames.
+/// The fate of stream 1 after these frames.
 fn fate_of(host: &WebHost, frames: &[Frame]) -> Fate {
     let mut stream = connect(host, &[]);
     let bytes = http2::bytes(frames);
     let mut writing = stream.try_clone().unwrap();
-    // The host may close before all is read: what it said before that is read all the same.
+    // The host may close before it has read everything. Its earlier answers are read nonetheless.
     let writer = std::thread::spawn(move || drop(writing.write_all(&bytes)));
     let fate = http2::fate(&mut stream, 1);
     let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -78,7 +78,7 @@ fn every_wrong_frame_has_its_answer() {
     let mut neighbour = connect(&host, &[]);
     let whole = END_HEADERS | END_STREAM;
     let bomb = {
-        // One long field that goes into the table, then hundreds of references to it.
+        // One long field that enters the table, then hundreds of references to it.
         let mut block = get(&[]);
         block.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);
         block.extend([b'a'; 4_000]);
@@ -215,7 +215,7 @@ fn every_wrong_frame_has_its_answer() {
     }
 }
 
-/// A head of 40 KB in frames that are as long as allowed.
+/// A head of 40 KB, in frames of the longest allowed size.
 fn then_large() -> Vec<Frame> {
     let block = get(&[("x-a", &"a".repeat(40_000))]);
     let mut parts = block.chunks(16_384).peekable();
@@ -250,7 +250,7 @@ fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
             [headers(at * 2 + 1, END_HEADERS, &head(&call().fields("http"))), reset]
         })
         .collect();
-    // No stream has this number: only the connection has a fate.
+    // No stream has this number, so only the connection can have a fate.
     let mut stream = connect(&host, &[]);
     let mut writing = stream.try_clone().unwrap();
     let writer = std::thread::spawn(move || drop(writing.write_all(&http2::bytes(&frames))));
@@ -265,7 +265,7 @@ fn a_client_that_resets_its_requests_again_and_again_is_shown_out() {
 fn a_client_that_opens_no_window_keeps_no_answer() {
     let manifest = format!("{}\n[http]\nwrite_time = \"300ms\"\n", manifest_of(&["good"]));
     let host = WebHost::with_manifest(&manifest);
-    // A window of nothing for each stream, and one of a byte. The connection is closed, or this
+    // Each stream has a window of zero bytes, or of one. If the connection is not closed, this
     // waits in vain.
     for window in [0, 1] {
         let mut stream = connect(&host, &[(4, window)]);
@@ -287,7 +287,7 @@ fn events_that_a_client_opens_no_window_for_end_its_connection() {
     let host = WebHost::with_manifest(&manifest);
     let mut stream = connect(&host, &[(4, 0)]);
     stream.write_all(&http2::bytes(&http2::request(1, &Ask::listen(1), "http"))).unwrap();
-    // The acknowledgement is never taken.
+    // The acknowledgement is never read.
     assert_eq!(http2::fate(&mut stream, 1), Fate::Status(200));
     assert!(std::iter::from_fn(|| http2::receive(&mut stream)).all(|frame| frame.kind != kind::DATA));
     host.still_works();

@@ -1,6 +1,5 @@
-//! Names that a page may be made to carry so that it reaches a server of this machine (DNS
-//! rebinding): every form of a host and of an origin, in `Host`, in the target, and in HTTP/2's
-//! `:authority`.
+//! Names that let a page reach a server of this machine (DNS rebinding). Every form of a host and
+//! of an origin is tried: in `Host`, in the target, and in HTTP/2's `:authority`.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -14,8 +13,8 @@ fn echo() -> Ask {
     Ask::call("echo", json!({"text": "x"}))
 }
 
-/// Forms of a host that a request may be meant for, and the status that a call to it has; `PORT`
-/// stands for the server's.
+/// Forms of a host in a request, and the status of a call to it. `PORT` stands for the server's
+/// port.
 const HOSTS: [(&str, u16); 40] = [
     ("localhost", 200),
     ("localhost:PORT", 200),
@@ -59,7 +58,7 @@ const HOSTS: [(&str, u16); 40] = [
     ("localhost#evil", 400),
 ];
 
-/// Forms of an origin, to a server that was asked for as `localhost:PORT`.
+/// Forms of an origin, sent to a server under the name `localhost:PORT`.
 const ORIGINS: [(&str, u16); 22] = [
     ("http://localhost:PORT", 200),
     ("http://LOCALHOST:PORT", 200),
@@ -159,7 +158,7 @@ fn every_form_of_an_origin_is_let_in_or_not() {
     }
 }
 
-/// What becomes of a call over HTTP/2 that has these in the place of its authority.
+/// The fate of a call over HTTP/2 that has these names in place of its authority.
 fn over_http2(host: &WebHost, names: &[(&str, String)]) -> Fate {
     let ask = echo().without("host");
     let mut fields = ask.fields("http");
@@ -184,7 +183,8 @@ fn an_authority_is_a_host_like_any_other() {
     for (form, status) in HOSTS {
         let form = with_port(form, &host);
         let fate = over_http2(&host, &[(":authority", form.clone())]);
-        // What cannot be an authority is refused with its stream, before anybody looks at it.
+        // A value that cannot be an authority is refused with its stream, before the host looks at
+        // it.
         let is_refused = status == 400 && fate == Fate::Reset(PROTOCOL_ERROR);
         assert!(is_refused || fate == Fate::Status(status), "{form}: {fate:?}");
         assert_eq!(neighbour.ask(&echo()).status(), 200, "after {form}");

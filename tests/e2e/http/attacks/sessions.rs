@@ -1,14 +1,14 @@
-//! Sessions that are opened without end, guessed, chosen, or taken from others.
+//! Sessions that are opened without end, guessed, chosen, or taken from other clients.
 
 use serde_json::json;
 use toolcell_tests::manifest_of;
 use toolcell_tests::web::{Ask, WebHost, Wire};
 
-/// Sessions that there may be, without a word in the manifest.
+/// Sessions at once, by default.
 const SESSIONS: usize = 10_000;
 
-/// Memory that they may take, in bytes: two kilobytes each, with what one client's requests take
-/// beside.
+/// Memory that they may take, in bytes: two kilobytes each, and the memory of one client's
+/// requests.
 const BYTES: u64 = 20 << 20;
 
 fn ping(session: &str) -> Ask {
@@ -41,7 +41,7 @@ fn ten_thousand_idle_sessions_cost_little_and_the_oldest_make_room() {
     assert!(more < BYTES, "{SESSIONS} sessions took {more} bytes");
     assert_eq!(host.ask(&ping(&oldest)).status(), 200, "there is room for all");
     assert_eq!(host.ask(&ping(&used)).status(), 200);
-    // Past the most, those that are idle the longest end, and no others.
+    // Past the maximum, the sessions that are idle the longest end, and no others.
     while_opening(&mut wire, SESSIONS, open);
     let more = host.process().resident_bytes().saturating_sub(before);
     assert!(more < BYTES, "{SESSIONS} sessions, and as many that had to go, took {more} bytes");
@@ -52,7 +52,7 @@ fn ten_thousand_idle_sessions_cost_little_and_the_oldest_make_room() {
     host.still_works();
 }
 
-/// Opens so many sessions on one connection; the last of them is used.
+/// Opens that many sessions on one connection. The last of them is used.
 fn while_opening(wire: &mut Wire, count: usize, open: impl Fn(&mut Wire) -> String) {
     let mut last = String::new();
     for _ in 0..count {
@@ -93,7 +93,7 @@ fn an_id_is_neither_guessed_nor_chosen() {
     let session = host.session("2025-11-25");
     let mut wire = host.connect();
     let mut guess = |what: &str, id: &str| assert_eq!(wire.ask(&ping(id)).error(), (404, -32600), "{what}: {id}");
-    // Every id that differs from the true one in one digit.
+    // Every id that differs from the real one in one digit.
     for at in 0..session.len() {
         for digit in "0123456789abcdef".chars() {
             let near: String =
@@ -111,7 +111,7 @@ fn an_id_is_neither_guessed_nor_chosen() {
     guess("nothing", "");
     guess("a path", "../../etc/passwd");
     guess("a long one", &"a".repeat(20_000));
-    // A client that another one has given an id to gets one of the server's own, or none.
+    // A client that brings an id chosen by another client gets one of the server's own, or none.
     for chosen in ["chosen", &"0".repeat(32), &session] {
         let reply = host.ask(&Ask::initialize("2025-11-25").of_session(chosen));
         assert_eq!(reply.field("mcp-session-id"), None, "{chosen}");

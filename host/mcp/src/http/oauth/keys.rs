@@ -1,4 +1,4 @@
-//! The keys of an issuer (RFC 7517), as far as tokens can be checked with them. Must not hold: where they come from.
+//! The keys of an issuer that can check tokens (RFC 7517). Must not hold: fetching them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 /// Keys of one set. Issuers have two to ten.
 const KEYS_MAX: usize = 100;
 
-/// Bytes of an RSA modulus: what is shorter is broken, what is longer takes too long to check (2,048 to 8,192 bits).
+/// Bytes of an RSA modulus. Shorter ones are broken, longer ones too slow to check (2,048 to 8,192
+/// bits).
 const RSA_BYTES: std::ops::RangeInclusive<usize> = 256..=1_024;
 
 /// The longest name of a key, in bytes.
@@ -22,7 +23,7 @@ pub struct KeySet(Vec<Key>);
 #[derive(Clone, Debug)]
 struct Key {
     kid: Option<String>,
-    /// The one algorithm that it is for, where it says so.
+    /// The one algorithm of the key, if the set names one.
     only: Option<Algorithm>,
     kind: KeyKind,
     key: DecodingKey,
@@ -36,25 +37,25 @@ enum KeyKind {
     Ed25519,
 }
 
-/// Why a text is no set of keys.
+/// The reason to refuse a set of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     /// It is not JSON with a list `keys`.
     #[error("this is no set of keys in JSON")]
     Form,
-    /// There are more than anybody needs.
+    /// There are more keys than anybody needs.
     #[error("the set has more than {KEYS_MAX} keys")]
     TooMany,
-    /// None of them is for signatures that are known.
+    /// No key is for a known kind of signature.
     #[error("the set has no key that a token can be checked with")]
     Empty,
 }
 
 impl KeySet {
-    /// Reads a set. Keys for something else, or of kinds that are not known, are left out.
+    /// Reads a set. Keys for other purposes, or of unknown kinds, are left out.
     ///
     /// # Errors
-    /// It is none, or has no key that can be used.
+    /// The text is no set of keys, or has no usable key.
     pub fn parse(json: &[u8]) -> Result<Self, KeySetError> {
         #[derive(serde::Deserialize)]
         struct Set<'s> {
@@ -70,12 +71,12 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self(keys)) }
     }
 
-    /// The key that a token names, or the only one for its algorithm where it names none.
+    /// The key that a token names. Without a name, the only key that fits the algorithm.
     pub(super) fn find(&self, kid: Option<&str>, algorithm: Algorithm) -> Option<&DecodingKey> {
         let mut fitting =
             self.0.iter().filter(|key| key.takes(algorithm) && kid.is_none_or(|kid| key.kid.as_deref() == Some(kid)));
         let found = fitting.next()?;
-        // Trying one after the other would let anybody ask for as many checks as there are keys.
+        // Trying one after the other would let a client ask for as many checks as there are keys.
         if fitting.next().is_some() { None } else { Some(&found.key) }
     }
 }
@@ -100,7 +101,7 @@ impl Key {
                 _ => return None,
             },
             AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => KeyKind::Ed25519,
-            // A shared key is nothing that a server checks tokens of others with.
+            // A shared key cannot check tokens of others.
             _ => return None,
         };
         let only = match common.key_algorithm {

@@ -1,5 +1,5 @@
-//! The server as a resource of OAuth 2.1 (2026-07-28, "Authorization"): which tokens hold, and what clients are told that
-//! show none that does. Must not hold: how keys are fetched, or when.
+//! The server as an OAuth 2.1 resource (2026-07-28, "Authorization"): the checks of tokens, and the
+//! challenges to clients. Must not hold: fetching keys.
 
 mod keys;
 mod resource;

@@ -1,28 +1,28 @@
-//! What clients are told of the server as a resource: its metadata (RFC 9728), and challenges (RFC 6750).
+//! The server's metadata as a resource (RFC 9728), and its challenges (RFC 6750).
 
 use http::Uri;
 
 use super::token::TokenFault;
 use crate::http::AuthFailure;
 
-/// Where metadata of resources lie (RFC 9728 section 3).
+/// The path prefix of resource metadata (RFC 9728 section 3).
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The server, as clients know it.
 #[derive(Clone, Debug)]
 pub struct Resource {
-    /// Where its metadata is.
+    /// The address of its metadata.
     metadata: String,
     /// The path of the resource.
     path: String,
     document: String,
-    /// What every caller needs, with spaces between.
+    /// The scopes that every caller needs, separated by spaces.
     scope: String,
 }
 
 impl Resource {
-    /// The resource at this address, for tokens of these issuers. `needed` are the scopes that every caller needs,
-    /// `known` those that allow anything besides. Nothing where the address is none.
+    /// The resource at this address, for tokens of these issuers. Every caller needs the scopes in
+    /// `needed`; those in `known` allow more. `None` if the address is not one.
     #[must_use]
     pub fn new(address: &str, issuers: &[&str], needed: &[&str], known: &[&str]) -> Option<Self> {
         let uri: Uri = address.parse().ok()?;
@@ -43,14 +43,14 @@ impl Resource {
         Some(Self { metadata, path, document, scope: needed.join(" ") })
     }
 
-    /// The metadata, if they lie at this path.
+    /// The metadata, if they are at this path.
     #[must_use]
     pub fn metadata_at(&self, path: &str) -> Option<String> {
         let rest = path.strip_prefix(WELL_KNOWN)?;
         (rest.is_empty() || rest == self.path).then(|| self.document.clone())
     }
 
-    /// What a caller is told that shows no token, or one that does not hold.
+    /// The challenge to a caller without a valid token.
     #[must_use]
     pub fn unknown(&self, fault: Option<TokenFault>) -> AuthFailure {
         let error = fault.map(|fault| format!("error=\"invalid_token\", error_description=\"{fault}\", "));
@@ -59,7 +59,7 @@ impl Resource {
         AuthFailure::Unknown { challenge }
     }
 
-    /// What a caller is told whose token holds and lacks a scope that every caller needs.
+    /// The challenge to a caller whose valid token lacks a scope that every caller needs.
     #[must_use]
     pub fn insufficient(&self) -> AuthFailure {
         let (scope, metadata) = (&self.scope, &self.metadata);

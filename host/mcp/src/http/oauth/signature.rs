@@ -1,8 +1,8 @@
-//! Checks signatures of tokens with `ring`, in the form that `jsonwebtoken` asks for. Must not hold: claims, or a way to
-//! sign.
+//! Checks signatures of tokens with `ring`, behind the interface of `jsonwebtoken`. Must not hold:
+//! claims, or a way to sign.
 //!
-//! `jsonwebtoken` leaves cryptography to a provider. The one it brings needs some thirty crates more, one of them with
-//! an advisory without a fix (RUSTSEC-2023-0071). `ring` is here for TLS already.
+//! `jsonwebtoken` leaves cryptography to a provider. Its own one needs some thirty more crates, one
+//! of them with an unfixed advisory (RUSTSEC-2023-0071). TLS brings `ring` already.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result};
@@ -12,13 +12,13 @@ use ring::signature::{
     self as checks, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 
-/// The provider for this process. Keys are sets of public ones, so nothing derives one from a private key.
+/// The provider for this process. It holds public keys only, so it derives none from a private key.
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
 /// Makes `jsonwebtoken` check signatures here. Later calls change nothing.
 pub(super) fn install() {
-    // An error says that one is installed already, and nobody else installs one.
+    // An error means that it is installed already; nothing else installs one.
     let _ = PROVIDER.install_default();
 }
 
@@ -35,7 +35,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(KeyCheck { algorithm: *algorithm, check, key: key.clone() }))
 }
 
-/// How `ring` checks one algorithm.
+/// The check of one algorithm by `ring`.
 enum Check {
     Rsa(&'static RsaParameters),
     Ec(&'static dyn VerificationAlgorithm),
@@ -43,7 +43,7 @@ enum Check {
 }
 
 impl Check {
-    /// `None` for shared keys: whoever can check with one can also sign.
+    /// `None` for shared keys: whoever checks with one can also sign.
     fn of(algorithm: Algorithm) -> Option<Self> {
         Some(match algorithm {
             Algorithm::RS256 => Self::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
@@ -97,7 +97,8 @@ impl JwtVerifier for KeyCheck {
     }
 }
 
-/// Some issuers write a leading zero byte, which RFC 7518 section 6.3.1.1 forbids and `ring` refuses.
+/// Removes leading zero bytes. Some issuers write one, which RFC 7518 section 6.3.1.1 forbids and
+/// `ring` refuses.
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     number.get(zeros..).unwrap_or_default()

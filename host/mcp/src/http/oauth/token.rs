@@ -1,5 +1,5 @@
-//! One JSON Web Token (RFC 7519, RFC 9068): whose it says it is, and whether that holds. The checks are `jsonwebtoken`'s;
-//! what is asked of it here is to accept nothing that was not named.
+//! One JSON Web Token (RFC 7519, RFC 9068): its claimed issuer, and its verification.
+//! `jsonwebtoken` does the checks; this file makes it accept only what was configured.
 
 use std::time::Duration;
 
@@ -19,10 +19,11 @@ pub const TOKEN_BYTES_MAX: usize = 16 * 1024;
 /// The longest subject, in bytes: OpenID Connect has 255 characters at most.
 const SUBJECT_BYTES_MAX: usize = 255;
 
-/// Scopes of one token. Nobody has as many rights.
+/// Most scopes of one token. Nobody has as many rights.
 const SCOPES_MAX: usize = 256;
 
-/// The algorithms that tokens may be signed with, by name. None has a shared key, and there is no `none`.
+/// The algorithms that tokens may be signed with, by name. None has a shared key, and there is no
+/// `none`.
 pub const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("RS256", Algorithm::RS256),
     ("RS384", Algorithm::RS384),
@@ -35,40 +36,41 @@ pub const ALGORITHMS: [(&str, Algorithm); 9] = [
     ("EdDSA", Algorithm::EdDSA),
 ];
 
-/// What must hold of the tokens of one issuer.
+/// The rules for the tokens of one issuer.
 #[derive(Clone, Debug)]
 pub struct Issuer {
-    /// What they say as `iss`.
+    /// The value of `iss`.
     pub issuer: String,
-    /// One of what they say as `aud`.
+    /// The accepted values of `aud`.
     pub audiences: Vec<String>,
-    /// The names of the algorithms they may be signed with, of [`ALGORITHMS`].
+    /// The names of the allowed algorithms, from [`ALGORITHMS`].
     pub algorithms: Vec<&'static str>,
-    /// By how much clocks may differ.
+    /// The tolerated difference of clocks.
     pub leeway: Duration,
 }
 
-/// What a token says of itself. None of it is known to be true.
+/// The unverified claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedToken {
-    /// Who is said to have made it.
+    /// The claimed issuer.
     pub issuer: String,
     algorithm: String,
     kid: Option<String>,
 }
 
-/// What holds of a token.
+/// The verified claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// Whose it is.
+    /// The holder of the token.
     pub subject: String,
-    /// What its holder has rights to.
+    /// The scopes of its holder.
     pub scopes: Vec<String>,
-    /// Until when it holds, in seconds since 1970, leeway not included.
+    /// Its expiry in seconds since 1970, without the leeway.
     pub expires: u64,
 }
 
-/// Why a token does not hold. The message is for the client, as `error_description` (RFC 6750 section 3).
+/// The reason to reject a token. The message goes to the client as `error_description` (RFC 6750
+/// section 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
     /// Longer than [`TOKEN_BYTES_MAX`].
@@ -77,19 +79,19 @@ pub enum TokenFault {
     /// Not three parts of base64 with JSON objects in the first two.
     #[error("The token is no JSON Web Token")]
     Malformed,
-    /// `none`, one with a shared key, or another one that is not taken.
+    /// `none`, one with a shared key, or another one that is not accepted.
     #[error("The token is signed with an algorithm that is not accepted")]
     Algorithm,
-    /// It is none that this server gave, or was revoked.
+    /// The server did not issue the token, or has revoked it.
     #[error("The token is not known, or was revoked")]
     Unknown,
-    /// `crit`: it must not be taken by whoever does not know what it names.
+    /// `crit` names extensions that the server does not know.
     #[error("The token needs an extension that is not known")]
     Extension,
-    /// `iss` is nobody who is known.
+    /// `iss` is not an accepted issuer.
     #[error("The token is of an issuer that is not accepted")]
     Issuer,
-    /// No key of the issuer has this name, or several could be meant.
+    /// No key of the issuer has this name, or several fit.
     #[error("The token names no key that its issuer has")]
     Key,
     /// It was changed, or signed with another key.
@@ -101,10 +103,10 @@ pub enum TokenFault {
     /// `nbf` has not come.
     #[error("The token is not valid yet")]
     NotYet,
-    /// `aud` is somebody else.
+    /// `aud` is another audience.
     #[error("The token is meant for another audience")]
     Audience,
-    /// `exp`, `aud`, `iss` or `sub` is missing, or something is of another type.
+    /// `exp`, `aud`, `iss` or `sub` is missing, or has the wrong type.
     #[error("The token lacks a claim, or has one of another type")]
     Claims,
 }
@@ -166,7 +168,7 @@ impl UnverifiedToken {
 }
 
 impl Issuer {
-    /// Checks a token that says it is of this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
+    /// Verifies a token that claims this issuer: signature, `iss`, `aud`, `exp`, `nbf`.
     ///
     /// # Errors
     /// It does not hold.

@@ -118,8 +118,8 @@ impl Remembered {
     /// Nothing where its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
-        let standing = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
-        Some(Admitted { caller: self.caller.clone(), standing })
+        let validity = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
+        Some(Admitted { caller: self.caller.clone(), validity })
     }
 }
 

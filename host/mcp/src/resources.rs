@@ -331,8 +331,7 @@ mod tests {
         // Once the forger has so many that its first one made room, the address means one thing
         // again.
         let mut many = CallResult::default();
-        (0..HOLDER_COUNT_MAX)
-            .for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
+        (0..HOLDER_COUNT_MAX).for_each(|n| many.content.extend(embedding(&format!("b:/{n}"), String::new()).content));
         resources.keep(&one, "forger", &many);
         assert_eq!(resources.find(&one, "a:/x").unwrap().parts[0].body, ResourceBody::Text("true, again".to_owned()));
     }

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::settings::accessors;
+
 use serde_json::{Value, json};
 
 /// A range of bytes in the manifest's text.
@@ -26,19 +28,25 @@ pub enum Severity {
     Error,
 }
 
-/// One problem.
-///
-/// Control characters, terminal escapes and bidirectional overrides in its texts are shown escaped: they may quote
-/// what a manifest or a component says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Diagnostic {
-    severity: Severity,
-    code: &'static str,
-    message: String,
-    span: Option<Span>,
-    label: Option<String>,
-    hint: Option<String>,
-    conceals: bool,
+accessors! {
+    /// One problem.
+    ///
+    /// Control characters, terminal escapes and bidirectional overrides in its texts are shown escaped: they may quote
+    /// what a manifest or a component says.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Diagnostic {
+        /// Whether it keeps the manifest from being used.
+        severity: Severity => Severity,
+        /// `room::problem`: stable, for scripts.
+        code: &'static str => &'static str,
+        /// What is wrong, in one sentence.
+        message: String => &str,
+        /// Where it is; `None`: the file as a whole.
+        span: Option<Span> => Option<&Span>,
+        label: Option<String>,
+        hint: Option<String>,
+        conceals: bool,
+    }
 }
 
 /// A place in a text, for people and editors: both count from 1, columns in characters (Unicode scalar values).
@@ -130,30 +138,6 @@ impl Diagnostic {
     /// Whether what follows on the line is left out.
     pub(crate) const fn conceals(&self) -> bool {
         self.conceals
-    }
-
-    /// Whether it keeps the manifest from being used.
-    #[must_use]
-    pub const fn severity(&self) -> Severity {
-        self.severity
-    }
-
-    /// `room::problem`: stable, for scripts.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.code
-    }
-
-    /// What is wrong, in one sentence.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// Where it is; `None`: the file as a whole.
-    #[must_use]
-    pub fn span(&self) -> Option<&Span> {
-        self.span.as_ref()
     }
 
     /// What stands beside the caret.

@@ -13,10 +13,36 @@ use crate::diagnostic::{Diagnostic, Severity, Source, Span};
 use crate::explain::{Ask, Explanation};
 use crate::grants::Grants;
 use crate::parse::{MANIFEST_BYTES_MAX, parse_toml};
-use crate::read::{Entry, Problems, Section, keys};
+use crate::read::{Entry, Problems, Section};
+use crate::settings::accessors;
+use crate::table::table;
 
 /// The most expectations in one file.
 pub const EXPECTATIONS_MAX: usize = 10_000;
+
+table! {
+    /// A file of expectations.
+    EXPECTATIONS "" {
+        /// The expectations.
+        "expect" required: List(&Table(&EXPECT)), {};
+    }
+    other names { "expects" => "expect", "test" => "expect", "tests" => "expect" }
+}
+
+table! {
+    /// One expectation.
+    EXPECT "" {
+        /// The tool, as clients see it, or as `COMPONENT/TOOL`.
+        "tool" required: Text, {};
+        /// The question.
+        "ask" required: Text, {};
+        /// The expected answer.
+        "allowed" required: Flag, {};
+    }
+    other names {
+        "name" => "tool", "component" => "tool", "question" => "ask", "allow" => "allowed", "denied" => "allowed",
+    }
+}
 
 /// What somebody expects of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +52,15 @@ pub struct Expectation {
     allowed: (bool, Span),
 }
 
-/// What came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExpectationResult {
-    explanation: Option<Explanation>,
-    problem: Option<Diagnostic>,
+accessors! {
+    /// What came of it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ExpectationResult {
+        /// The answer; `None` where there is no such tool.
+        explanation: Option<Explanation> => Option<&Explanation>,
+        /// What differs, with its place in the file of expectations.
+        problem: Option<Diagnostic> => Option<&Diagnostic>,
+    }
 }
 
 /// Reads a file of expectations, at most [`MANIFEST_BYTES_MAX`] long.
@@ -45,7 +75,7 @@ pub fn parse_expectations(source: &Source<'_>) -> Result<Vec<Expectation>, Vec<D
     let table = parse_toml(source.text)?;
     let root = Section::root(&table);
     let mut problems = Problems::default();
-    root.check_keys(&keys::EXPECTATIONS, &mut problems);
+    root.check_keys(&EXPECTATIONS, &mut problems);
     let sections = match root.get("expect") {
         Some(entry) => entry.sections(EXPECTATIONS_MAX, &mut problems).unwrap_or_default(),
         None => {
@@ -61,7 +91,7 @@ pub fn parse_expectations(source: &Source<'_>) -> Result<Vec<Expectation>, Vec<D
 }
 
 fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> Option<Expectation> {
-    section.check_keys(&keys::EXPECT, problems);
+    section.check_keys(&EXPECT, problems);
     let mut needed = |key: &str| {
         let entry = section.get(key);
         if entry.is_none() {
@@ -138,17 +168,5 @@ impl ExpectationResult {
     #[must_use]
     pub const fn is_met(&self) -> bool {
         self.problem.is_none()
-    }
-
-    /// The answer; `None` where there is no such tool.
-    #[must_use]
-    pub const fn explanation(&self) -> Option<&Explanation> {
-        self.explanation.as_ref()
-    }
-
-    /// What differs, with its place in the file of expectations.
-    #[must_use]
-    pub const fn problem(&self) -> Option<&Diagnostic> {
-        self.problem.as_ref()
     }
 }

@@ -51,7 +51,7 @@ impl ComponentPolicy {
         let http = network.http_rules().first().map(|rule| rule.rule().span());
         let tcp = network.tcp_rules().first().map(|rule| rule.rule().span());
         let udp = network.udp_rules().first().map(|rule| rule.rule().span());
-        let keyvalue = grants.keyvalue().map(crate::grants::KeyValue::span);
+        let keyvalue = grants.keyvalue().and_then(|_| grants.places.keyvalue.clone());
         let used = |what, span, imports| Use { what, span, imports };
         let mut uses = vec![
             used("files", granted(&places.files, !grants.files().is_empty()), FILES),

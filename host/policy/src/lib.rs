@@ -35,7 +35,9 @@ mod reach;
 mod read;
 mod render;
 mod schema;
+mod settings;
 mod suggest;
+mod table;
 mod text;
 
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
@@ -53,9 +55,9 @@ pub use limits::{
 };
 pub use manifest::{
     Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ComponentPolicy, DESCRIPTIONS_MAX,
-    Description, Fsync, Hints, HttpLimit, HttpPolicy, InstancePolicy, IssuerPolicy, ListenAddress, Manifest,
-    MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server, SourceRef, TlsFiles, ToolArguments,
-    ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate,
+    Description, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, InstancePolicy, IssuerLimit, IssuerLimits,
+    IssuerPolicy, ListenAddress, Manifest, MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server,
+    SourceRef, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

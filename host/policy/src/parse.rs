@@ -5,8 +5,16 @@ use toml::Spanned;
 use toml::de::{DeTable, Error};
 
 use crate::diagnostic::{Diagnostic, Severity, Source};
-use crate::manifest::Manifest;
-use crate::read::{Problems, Section, audit, callers, component, enclosure, http, keys, limits, server, telemetry};
+use crate::limits::{LIMITS, LOAD};
+use crate::manifest::audit::AUDIT;
+use crate::manifest::http::HTTP;
+use crate::manifest::server::SERVER;
+use crate::manifest::telemetry::{METRICS, TRACES};
+use crate::manifest::{AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, TracesPolicy};
+use crate::read::callers::CALLER;
+use crate::read::component::COMPONENT;
+use crate::read::{Problems, Section, callers, component, enclosure, limits};
+use crate::table::table;
 
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
@@ -23,6 +31,47 @@ const RECOVERY_BYTES_MAX: usize = 64 << 10;
 
 /// The only version of the manifest's format.
 const VERSION: i128 = 1;
+
+table! {
+    /// Which components are served as tools, and what each may use. Relative paths are relative to
+    /// this file; sizes and durations are texts with a unit.
+    pub(crate) ROOT "" {
+        /// The version of this format.
+        "version" required: UpTo(1), {"const": 1, "examples": [1]};
+        /// What the server says of itself, and the bounds of a connection and of the process.
+        "server": Table(&SERVER), {};
+        /// How the server is reached over HTTP: with `serve --http`.
+        "http": Table(&HTTP), {};
+        /// Where the server's figures are read, as Prometheus reads them.
+        "metrics": Table(&METRICS), {};
+        /// Where traces of calls are sent by OTLP, and of which.
+        "traces": Table(&TRACES), {};
+        /// What holds for components that say nothing of their own.
+        "defaults": Table(&DEFAULTS), {};
+        /// How calls, denials and loads are recorded.
+        "audit": Table(&AUDIT), {};
+        /// Who may see and call which tools; everybody all of them without this table. `default` is
+        /// for whoever no other rule is for: without it they see none. The caller over stdio,
+        /// `local`, sees all where no rule is for it.
+        "callers": Named(&Table(&CALLER)), {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": 200};
+        /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit
+        /// first.
+        "components": Named(&Table(&COMPONENT)), {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties": 1000};
+    }
+    other names {
+        "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
+    }
+}
+
+table! {
+    /// What holds for components that say nothing of their own.
+    pub(crate) DEFAULTS "Defaults" {
+        /// Limits of every call.
+        "limits": Table(&LIMITS), {};
+        /// Limits of loading every component.
+        "load": Table(&LOAD), {};
+    }
+}
 
 /// A manifest that can be used, and what somebody should look at nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,17 +107,18 @@ pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
 }
 
 fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
-    root.check_keys(&keys::ROOT, problems);
-    let server = server::read(root, problems);
-    let http = http::read(root, problems);
-    let (metrics, traces) = (telemetry::metrics(root, problems), telemetry::traces(root, problems));
+    root.check_keys(&ROOT, problems);
+    let table = |key: &str, problems: &mut Problems| root.get(key).and_then(|entry| entry.section(problems));
+    let server = Server::read(table("server", problems).as_ref(), problems);
+    let http = HttpPolicy::read_from(root, problems);
+    let metrics = table("metrics", problems).map(|section| MetricsPolicy::read(Some(&section), problems));
+    let traces = TracesPolicy::read_from(root, problems);
     let mut defaults = component::Defaults::default();
-    if let Some(section) = root.get("defaults").and_then(|entry| entry.section(problems)) {
-        section.check_keys(&keys::DEFAULTS, problems);
+    if let Some(section) = root.get("defaults").and_then(|entry| entry.table(&DEFAULTS, problems)) {
         defaults.limits = limits::read(&section, &defaults.limits, problems);
         defaults.load = limits::read_load(&section, &defaults.load, problems);
     }
-    let audit = audit::read(root, problems);
+    let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
     let components = component::read_all(root, &defaults, problems);
     let callers = callers::read(root, http.as_ref(), &components, problems);
     enclosure::check(&server, &audit, &components, problems);

@@ -13,6 +13,17 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+/// Bytes of the sizes that limits are declared in.
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+pub(crate) const GIB: u64 = 1 << 30;
+
+/// Milliseconds of the times that limits are declared in.
+pub(crate) const SECOND: u64 = 1_000;
+pub(crate) const MINUTE: u64 = 60 * SECOND;
+pub(crate) const HOUR: u64 = 60 * MINUTE;
+pub(crate) const DAY: u64 = 24 * HOUR;
+
 /// The units of sizes, with the number of bytes in each.
 const SIZE_UNITS: [(&str, u64); 8] = [
     ("B", 1),
@@ -67,6 +78,9 @@ impl Per {
 impl Rate {
     /// The most that can be asked for: as good as none, and still a number that clocks can tell apart.
     pub const MOST: Self = Self { count: 1_000_000, per: Per::Second };
+
+    /// The least that can be asked for.
+    pub(crate) const LEAST: Self = Self { count: 1, per: Per::Hour };
 
     /// The rate as one number that tells all rates apart. Between those of `1/h` and of [`Rate::MOST`] lie the numbers
     /// of all rates of 1 to 1,000,000 in any of the times, and no others.

@@ -3,32 +3,18 @@
 use crate::diagnostic::Span;
 use crate::grants::{Capability, Delivery, EnvSource, Grants, HttpRule, MethodSet, Mount, MountKind, Quota, Secret};
 use crate::quantity::{show_bytes, show_count};
+use crate::settings::accessors;
 
-/// One line of a table: a kind of reach and how far it goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReachRow {
-    capability: Capability,
-    text: String,
-    span: Option<Span>,
-}
-
-impl ReachRow {
-    /// The kind of reach.
-    #[must_use]
-    pub const fn capability(&self) -> Capability {
-        self.capability
-    }
-
-    /// How far it goes: `read /data from "data"`, `GET https://api.example.com/v1/*`. Holds no value of a secret.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Where the manifest grants it.
-    #[must_use]
-    pub fn span(&self) -> Option<Span> {
-        self.span.clone()
+accessors! {
+    /// One line of a table: a kind of reach and how far it goes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ReachRow {
+        /// The kind of reach.
+        capability: Capability => Capability,
+        /// How far it goes: `read /data from "data"`, `GET https://api.example.com/v1/*`. Holds no value of a secret.
+        text: String => &str,
+        /// Where the manifest grants it.
+        span: Option<Span> => Option<Span>,
     }
 }
 
@@ -71,7 +57,7 @@ impl Grants {
         rows.extend(self.keyvalue().map(|state| {
             let each = if state.per_caller() { " for each caller" } else { "" };
             let (bytes, entries) = (show_bytes(state.quota_bytes()), show_count(state.entries()));
-            row(Capability::KeyValue, format!("{bytes} in {entries} entries{each}"), Some(state.span()))
+            row(Capability::KeyValue, format!("{bytes} in {entries} entries{each}"), self.places.keyvalue.clone())
         }));
         rows.extend(
             self.secrets().iter().map(|secret| row(Capability::Secret, secret_words(secret), Some(secret.span()))),

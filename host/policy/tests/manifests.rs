@@ -95,7 +95,7 @@ fn the_servers_numbers_hold_within_their_bounds() {
         };
         value as u64
     }
-    for spec in Server::LIMITS {
+    for spec in Server::limits() {
         assert!(spec.min <= spec.default && spec.default <= spec.max && !spec.reason.is_empty(), "{}", spec.key);
         assert_eq!(value(&Server::default(), spec), spec.default, "{}", spec.key);
         for fitting in [spec.min, spec.max] {

@@ -1,11 +1,12 @@
-//! Why a call gave no result: one variant per cause, with a text for the model and one for the operator.
+//! Why a call gave no result: one variant per cause, with a text for the model and one for the
+//! operator.
 use toolcell_audit::Outcome;
 use toolcell_policy::{Limit, Limits};
 
 /// Why a call gave no result.
 ///
-/// `Display` is the external text: one clear sentence for the model, without host paths, addresses or backtraces.
-/// [`Failure::detail`] is for the operator's log.
+/// `Display` is the external text: one clear sentence for the model, without host paths, addresses
+/// or backtraces. [`Failure::detail`] is for the operator's log.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -18,7 +19,7 @@ pub enum Failure {
     /// A limit of the manifest ended the call.
     #[error("{} (limit \"{}\")", over(*.limit, .value), .limit.spec().key)]
     OverLimit {
-        /// Which limit.
+        /// The limit.
         limit: Limit,
         /// Its value, as a manifest writes it.
         value: String,
@@ -46,8 +47,8 @@ pub enum Failure {
     /// The caller gave up.
     #[error("the call was cancelled")]
     Cancelled,
-    /// The guest asked, and the call goes on when its caller comes back with the answers; or its caller is told by the
-    /// protocol why it does not.
+    /// The guest asked, and the call goes on when its caller comes back with the answers. Where it
+    /// does not go on, the protocol tells the caller why.
     #[error("{}", .refused.as_deref().unwrap_or("the call goes on once there are answers"))]
     Asked {
         /// Why it does not.
@@ -59,12 +60,12 @@ pub enum Failure {
     /// The host failed, not the guest.
     #[error("the host could not run the tool; its log says why")]
     Host {
-        /// What went wrong, for the operator.
+        /// The cause, for the operator.
         detail: String,
     },
 }
 
-/// What it means that this limit was reached.
+/// The sentence for a call that reached this limit.
 fn over(limit: Limit, value: &str) -> String {
     match limit {
         Limit::Fuel => format!("out of fuel: the call used its whole budget of {value} units"),
@@ -82,7 +83,7 @@ fn over(limit: Limit, value: &str) -> String {
 }
 
 impl Failure {
-    /// What the operator's log should say beside the external text; empty where there is no more.
+    /// The text for the operator's log beside the external text; empty where there is no more.
     #[must_use]
     pub fn detail(&self) -> &str {
         match self {

@@ -1,13 +1,27 @@
-//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of its own,
-//! with fuel, memory, output and time limits.
+//! The sandbox: loads WebAssembly components and runs each call in a fresh store and instance of
+//! its own, with fuel, memory, output and time limits.
 //!
-//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest text, or of
-//! command lines: it is handed bytes and [`toolcell_policy::Limits`], and gives back values.
+//! This is the only crate that names wasmtime. It knows nothing of MCP or JSON-RPC, of manifest
+//! text, or of command lines. It takes bytes and [`toolcell_policy::Limits`], and returns values.
 //!
 //! - [`Sandbox`] holds the engine; one per process.
 //! - [`ToolComponent`] is one loaded component, ready to be instantiated.
-//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error: whatever a guest
-//!   does ends in a [`Failure`] with a text for the model and another for the operator.
+//! - [`ToolComponent::call_tool`] runs one call and returns a [`CallReport`], never an error. A
+//!   guest's misbehaviour ends in a [`Failure`] with a text for the model and another for the
+//!   operator.
+//!
+//! Imports run in one direction only, from the top of this table to its end:
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `run/` | one call: instance, export, deadline, report; instances made ahead or used again |
+//! | `load/` | from bytes to a component: survey, compiling, cache, linking |
+//! | `shape/` | a component's exports as tools: contract, typed, program |
+//! | `wasi/` | the state of a store, and the WASI interfaces over it |
+//! | `caller/` | the sender of a call: questions to it, denials told to it |
+//! | `secrets/` | secret values, and their redaction |
+//! | `engine/` | settings, slots, memory limit, fuel and clock of the engine; its threads |
+//! | `failure.rs`, `bindings.rs` | every way a call fails; the contract's generated types |
 #![deny(unsafe_code)] // but for one function of `precompiled`, which says why
 
 mod bindings;
@@ -38,13 +52,13 @@ pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions};
 pub use load::start_code::StartCall;
 pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
-pub use run::call::{CallInput, CallReport, Remains, Supply};
-pub use run::kept::Kept;
-pub use run::warm::{Ahead, Spawn, Tell, Warm, WarmBudget};
+pub use run::call::{CallInput, CallReport, InstanceSource, SpentInstance};
+pub use run::reuse::ReusedInstance;
+pub use run::warm::{Spawn, StartCodeNotice, WarmBudget, WarmInstances, WarmSetup, WarmTool};
 pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
 pub use shape::ShapeName;
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
+pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::files::Identity;
-pub use wasi::problem::{Note, ReachProblem};
-pub use wasi::reach::{Reach, SecretProblem, Setting};
+pub use wasi::grant_problem::{GrantNote, GrantProblem};

@@ -1,4 +1,5 @@
-//! The list of tools that a start or a reload makes: every definition's schema compiled, then the list itself.
+//! The list of tools that a start or a reload makes: every definition's schema compiled, then the
+//! list itself.
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion};

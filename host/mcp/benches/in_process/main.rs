@@ -1,6 +1,6 @@
-//! The cost of the protocol's side inside one process, with no wire between: schemas, and lists of tools.
-//! `cargo bench --workspace --exclude toolcell-tests --bench in_process` runs this and the sandbox's own; `--quick` takes
-//! few samples, and a word after `--` is a filter.
+//! The cost of the protocol's side inside one process, with no wire between: schemas, and lists of
+//! tools. `cargo bench --workspace --exclude toolcell-tests --bench in_process` runs this and the
+//! sandbox's own; `--quick` takes few samples, and a word after `--` is a filter.
 //!
 //! Must not hold: components, or anything that starts the binary.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run says so and ends")]

@@ -1,4 +1,5 @@
-//! The protocol's work for each tool and each call: a schema is compiled once, arguments are checked against it.
+//! The protocol's work for each tool and each call: a schema is compiled once, arguments are
+//! checked against it.
 use criterion::Criterion;
 use serde_json::value::RawValue;
 use toolcell_mcp::{DefinitionBounds, Patience, Tool, ToolDefinition};

@@ -183,7 +183,7 @@ pub struct AskTerms<'a> {
 /// The means of one call to ask. Cheap to clone.
 #[derive(Clone)]
 pub struct Asking {
-    way: AskingMode,
+    mode: AskingMode,
 }
 
 #[derive(Clone)]
@@ -205,7 +205,7 @@ struct LegacyRequests {
 
 impl fmt::Debug for Asking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.way {
+        f.write_str(match self.mode {
             AskingMode::Nobody => "Asking(nobody)",
             AskingMode::Request(_) => "Asking(by request)",
             AskingMode::Rounds(_) => "Asking(in rounds)",
@@ -217,7 +217,7 @@ impl Asking {
     /// Asking without anybody to ask.
     #[must_use]
     pub const fn nobody() -> Self {
-        Self { way: AskingMode::Nobody }
+        Self { mode: AskingMode::Nobody }
     }
 
     /// Asks by requests to a legacy client, on the outbox of the call.
@@ -235,18 +235,18 @@ impl Asking {
             cancellation: cancellation.clone(),
             used: Mutex::default(),
         };
-        Self { way: AskingMode::Request(Arc::new(requests)) }
+        Self { mode: AskingMode::Request(Arc::new(requests)) }
     }
 
     /// Asks by ending the call with the questions; a modern client calls again with the answers.
     pub(crate) fn in_rounds(rounds: Rounds) -> Self {
-        Self { way: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
+        Self { mode: AskingMode::Rounds(Arc::new(Mutex::new(rounds))) }
     }
 
     /// True if the client can be asked this.
     #[must_use]
     pub fn supports(&self, kind: QuestionKind) -> bool {
-        match &self.way {
+        match &self.mode {
             AskingMode::Nobody => false,
             AskingMode::Request(requests) => {
                 requests.capabilities.has(kind) && requests.outbox.hearing() != Hearing::AnswerOnly
@@ -264,7 +264,7 @@ impl Asking {
             let text = format!("at most {ASKS_AT_ONCE_MAX} questions may be asked at once");
             return Asked::Refused(AskError::Invalid(text));
         }
-        match &self.way {
+        match &self.mode {
             AskingMode::Nobody => {
                 Asked::Refused(AskError::Unsupported(asks.first().map_or(QuestionKind::Form, kind_of)))
             }
@@ -277,7 +277,7 @@ impl Asking {
     /// round from another call with equal arguments.
     #[must_use]
     pub fn chain(&self) -> Option<String> {
-        match &self.way {
+        match &self.mode {
             AskingMode::Rounds(rounds) => Some(lock(rounds).chain().to_owned()),
             AskingMode::Nobody | AskingMode::Request(_) => None,
         }
@@ -285,7 +285,7 @@ impl Asking {
 
     /// The answer to the call, if asking has settled it.
     pub(crate) fn ending(&self) -> Option<Result<InputRequired, RpcError>> {
-        match &self.way {
+        match &self.mode {
             AskingMode::Rounds(rounds) => lock(rounds).take_ending(),
             AskingMode::Nobody | AskingMode::Request(_) => None,
         }

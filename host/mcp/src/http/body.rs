@@ -119,7 +119,7 @@ where
             if first.len() + whole.len() + data.len() > max {
                 return Err(Refusal::TooLong(max));
             }
-            taken.more(data.len())?;
+            taken.extend(data.len())?;
             if first.is_empty() && whole.is_empty() {
                 first = data;
                 continue;

@@ -45,13 +45,13 @@ impl Connections {
     }
 
     /// One has gone.
-    pub(super) fn left(&self) {
+    pub(super) fn leave(&self) {
         let mut state = self.state();
         state.open = state.open.saturating_sub(1);
     }
 
     /// Marks the connection as idle. Returns its number among the idle ones.
-    pub(super) fn is_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
+    pub(super) fn mark_idle(&self, watch: &Arc<ConnectionWatch>) -> u64 {
         let mut state = self.state();
         state.sequence += 1;
         let place = state.sequence;
@@ -60,7 +60,7 @@ impl Connections {
     }
 
     /// Marks the connection of this number as busy.
-    pub(super) fn is_busy(&self, place: u64) {
+    pub(super) fn mark_busy(&self, place: u64) {
         self.state().idle.remove(&place);
     }
 

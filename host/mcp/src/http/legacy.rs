@@ -31,7 +31,7 @@ struct SessionExchange<H: Host> {
     /// The stream ends with the credential. A call is answered whatever becomes of it.
     validity: CredentialValidity,
     _session: SessionUse<H>,
-    _place: QuotaGuard,
+    _guard: QuotaGuard,
 }
 
 impl<H: Host> Lease for SessionExchange<H> {
@@ -45,8 +45,8 @@ impl<H: Host> Lease for SessionExchange<H> {
 }
 
 impl<H: Host> SessionExchange<H> {
-    fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, place: QuotaGuard) -> Self {
-        Self { mailbox: Arc::clone(mailbox), validity: CredentialValidity::default(), _session: session, _place: place }
+    fn answering(mailbox: &Arc<Mailbox>, session: SessionUse<H>, guard: QuotaGuard) -> Self {
+        Self { mailbox: Arc::clone(mailbox), validity: CredentialValidity::default(), _session: session, _guard: guard }
     }
 }
 
@@ -54,22 +54,22 @@ impl<H: Host> SessionExchange<H> {
 pub(super) fn begin<H: Host>(
     service: &Service<H>,
     incoming: Incoming<'_>,
-    ask: MessageContext,
+    context: MessageContext,
     era: Era,
 ) -> Result<MessageOutcome, Refusal> {
-    let id = session_id(&ask.headers)?;
+    let id = session_id(&context.headers)?;
     if id.is_none() && asks_for_session(&incoming) {
-        return initialize(service, incoming, ask);
+        return initialize(service, incoming, context);
     }
     let Some(id) = id else { return Err(without_session(&incoming)) };
-    let session = find(service, id, &ask.caller, era)?;
-    let mailbox = Mailbox::new(ask.accepted.events, service.limits.unread_bytes_max, None);
-    let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&ask.headers)));
+    let session = find(service, id, &context.caller, era)?;
+    let mailbox = Mailbox::new(context.accepted.events, service.limits.unread_bytes_max, None);
+    let mailbox = Arc::new(mailbox.traced(TraceContext::of_headers(&context.headers)));
     let outbox: Arc<dyn Outbox> = Arc::<Mailbox>::clone(&mailbox);
-    session.driving.set(ask.is_alone);
+    session.driving.set(context.is_alone);
     session.connection.take(incoming, &outbox);
-    let lease = Box::new(SessionExchange::answering(&mailbox, session, ask.place));
-    let (accepted, style) = (ask.accepted, ResponseStyle::Legacy);
+    let lease = Box::new(SessionExchange::answering(&mailbox, session, context.guard));
+    let (accepted, style) = (context.accepted, ResponseStyle::Legacy);
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style }))
 }
 
@@ -84,13 +84,13 @@ pub(super) fn listen<H: Host>(
     if !Accepted::of(headers).events {
         return Err(Refusal::Accept);
     }
-    let place = service.quotas.streams.take(&owner)?;
+    let guard = service.quotas.streams.take(&owner)?;
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     session.outbox.open(&mailbox);
     if service.is_ending() {
         session.outbox.end();
     }
-    let lease = SessionExchange { validity, ..SessionExchange::answering(&mailbox, session, place) };
+    let lease = SessionExchange { validity, ..SessionExchange::answering(&mailbox, session, guard) };
     Ok(events(EventStream::new(mailbox, None, &service.limits, Box::new(lease))))
 }
 
@@ -147,27 +147,28 @@ fn without_session(incoming: &Incoming<'_>) -> Refusal {
 fn initialize<H: Host>(
     service: &Service<H>,
     incoming: Incoming<'_>,
-    ask: MessageContext,
+    context: MessageContext,
 ) -> Result<MessageOutcome, Refusal> {
     let line = Arc::<SessionOutbox>::default();
     let mailbox = Arc::new(Mailbox::new(true, service.limits.unread_bytes_max, None));
     let (outbox, told): (Arc<dyn Outbox>, Arc<dyn Outbox>) =
         (Arc::<SessionOutbox>::clone(&line), Arc::<Mailbox>::clone(&mailbox));
-    let driving = DrivingExecutor::new(&service.executor, ask.is_alone);
+    let driving = DrivingExecutor::new(&service.executor, context.is_alone);
     let executor: Arc<dyn Executor> = Arc::<DrivingExecutor>::clone(&driving);
-    let connection = Connection::open(Arc::clone(&service.server), ask.caller.clone(), outbox, executor).listening();
+    let connection =
+        Connection::open(Arc::clone(&service.server), context.caller.clone(), outbox, executor).listening();
     connection.take(incoming, &told);
     let ending = match mailbox.try_next() {
         Some(Next::End(ending)) => ending,
         _ => return Err(Refusal::Busy),
     };
     let mut style = ResponseStyle::Legacy;
-    let session = Session::new(connection, driving, line, ask.caller);
+    let session = Session::new(connection, driving, line, context.caller);
     if matches!(ending, Ending::Answer(_)) {
-        let id = service.sessions.enter(Arc::clone(&session), ask.place.owner(), &service.limits)?;
+        let id = service.sessions.enter(Arc::clone(&session), context.guard.owner(), &service.limits)?;
         style = ResponseStyle::NewSession(HeaderValue::from_str(&id).map_err(|_| Refusal::Busy)?);
     }
     mailbox.end(ending);
-    let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), ask.place));
-    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: ask.accepted, style }))
+    let lease = Box::new(SessionExchange::answering(&mailbox, SessionUse::of(session), context.guard));
+    Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted: context.accepted, style }))
 }

@@ -157,7 +157,7 @@ pub(super) async fn take<H: Host>(
                         let (service, protocol) = (Arc::clone(&service), Arc::clone(&protocol));
                         open.spawn(incomer.converse(watch, service, protocol, ends.clone()));
                     } else {
-                        service.traffic.turns_away();
+                        service.traffic.count_turned_away();
                         incomer.turn_away().await;
                     }
                 }

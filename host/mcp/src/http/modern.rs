@@ -25,7 +25,7 @@ struct ModernExchange<H: Host> {
     /// Subscriptions end with the credential. A call is answered whatever becomes of it.
     validity: CredentialValidity,
     _live: LiveRequest,
-    _place: QuotaGuard,
+    _guard: QuotaGuard,
 }
 
 impl<H: Host> Lease for ModernExchange<H> {
@@ -62,9 +62,9 @@ pub(super) fn is_modern(incoming: &Incoming<'_>, headers: headers::Era) -> bool 
 pub(super) fn begin<H: Host>(
     service: &Service<H>,
     incoming: Incoming<'_>,
-    ask: MessageContext,
+    context: MessageContext,
 ) -> Result<MessageOutcome, Refusal> {
-    let MessageContext { headers, accepted, caller, validity, mut place, is_alone } = ask;
+    let MessageContext { headers, accepted, caller, validity, mut guard, is_alone } = context;
     match &incoming {
         Incoming::One(Ok(Message::Request(request))) => {
             let version = request.params.meta(PROTOCOL_VERSION).unwrap_or_default();
@@ -72,7 +72,7 @@ pub(super) fn begin<H: Host>(
             checked.map_err(|error| Refusal::Message(Some(request.id.clone()), error))?;
             // The one method whose response stays open.
             if request.method.known() == Some(Method::Listen) {
-                place = place_of_stream(service, accepted, place.owner())?;
+                guard = stream_guard(service, accepted, guard.owner())?;
             }
         }
         Incoming::One(Ok(Message::Notification { params, .. })) => {
@@ -97,11 +97,11 @@ pub(super) fn begin<H: Host>(
     if service.is_ending() {
         connection.end_subscriptions();
     }
-    let lease = Box::new(ModernExchange { connection, validity, _live: live, _place: place });
+    let lease = Box::new(ModernExchange { connection, validity, _live: live, _guard: guard });
     Ok(MessageOutcome::Answering(PendingResponse { mailbox, lease, accepted, style: ResponseStyle::Modern }))
 }
 
-fn place_of_stream<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
+fn stream_guard<H: Host>(service: &Service<H>, accepted: Accepted, owner: &Owner) -> Result<QuotaGuard, Refusal> {
     if !accepted.events {
         return Err(Refusal::Accept);
     }

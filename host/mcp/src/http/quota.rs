@@ -119,13 +119,13 @@ impl Quota {
 
     /// One place.
     pub(super) fn take(self: &Arc<Self>, owner: &Owner) -> Result<QuotaGuard, QuotaError> {
-        let mut place = self.none(owner);
-        place.more(1)?;
+        let mut place = self.empty_guard(owner);
+        place.extend(1)?;
         Ok(place)
     }
 
     /// An empty part of the quota, to be extended little by little.
-    pub(super) fn none(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
+    pub(super) fn empty_guard(self: &Arc<Self>, owner: &Owner) -> QuotaGuard {
         QuotaGuard { places: Arc::clone(self), owner: owner.clone(), count: 0 }
     }
 
@@ -141,7 +141,7 @@ impl QuotaGuard {
     }
 
     /// Takes this many more, or none.
-    pub(super) fn more(&mut self, count: usize) -> Result<(), QuotaError> {
+    pub(super) fn extend(&mut self, count: usize) -> Result<(), QuotaError> {
         let mut taken = self.places.state();
         let all = taken.all.saturating_add(count);
         let own = taken.by_owner.get(&self.owner).copied().unwrap_or_default().saturating_add(count);
@@ -208,9 +208,9 @@ mod tests {
         assert_eq!(places.take(&one).err(), Some(QuotaError::Share));
         let lone_requests: Vec<QuotaGuard> = (0..4).map(|_| places.take(&other).ok().unwrap()).collect();
         assert_eq!(places.taken(), 8);
-        let mut machine = places.none(&Owner::Machine);
-        assert_eq!(machine.more(3), Err(QuotaError::Whole));
-        assert_eq!(machine.more(2), Ok(()));
+        let mut machine = places.empty_guard(&Owner::Machine);
+        assert_eq!(machine.extend(3), Err(QuotaError::Whole));
+        assert_eq!(machine.extend(2), Ok(()));
         assert_eq!(places.take(&peer("192.0.2.3")).err(), Some(QuotaError::Whole));
         drop((held, lone_requests, machine));
         assert_eq!((places.taken(), places.state().by_owner.len()), (0, 0), "nothing is remembered of who is gone");
@@ -220,11 +220,11 @@ mod tests {
     fn what_does_not_fit_takes_nothing() {
         let places = Quota::new(usize::MAX, 100);
         let one = peer("192.0.2.1");
-        let mut place = places.none(&one);
-        assert_eq!(place.more(60), Ok(()));
-        assert_eq!(place.more(41), Err(QuotaError::Share));
-        assert_eq!(place.more(usize::MAX), Err(QuotaError::Share));
-        assert_eq!(place.more(40), Ok(()));
+        let mut place = places.empty_guard(&one);
+        assert_eq!(place.extend(60), Ok(()));
+        assert_eq!(place.extend(41), Err(QuotaError::Share));
+        assert_eq!(place.extend(usize::MAX), Err(QuotaError::Share));
+        assert_eq!(place.extend(40), Ok(()));
         assert_eq!(places.taken(), 100);
     }
 }

@@ -109,14 +109,14 @@ pub async fn serve<H: Host>(
         limits,
     });
     let connections = Connections::new(service.limits.connections_max);
-    tell_of_load(&service, &connections);
+    report_load(&service, &connections);
     let mut takers = JoinSet::new();
     for listener in listeners {
         takers.spawn(take(listener, Arc::clone(&service), Arc::clone(&connections), shutdown.ends()));
     }
     sweep_until(&service, shutdown.ends()).await;
     service.ending.store(true, Ordering::SeqCst);
-    tell_of_end(&service);
+    announce_end(&service);
     let open = async {
         while let Some(taker) = takers.join_next().await {
             // A task that panicked has closed its connections.
@@ -133,10 +133,10 @@ pub async fn serve<H: Host>(
 }
 
 /// Reports the load while it serves.
-fn tell_of_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
+fn report_load<H: Host>(service: &Arc<Service<H>>, connections: &Arc<Connections>) {
     let (service, connections, traffic) =
         (Arc::downgrade(service), Arc::downgrade(connections), Arc::clone(&service.traffic));
-    traffic.is_told_by(move || {
+    traffic.set_load_source(move || {
         let (Some(service), Some(connections)) = (service.upgrade(), connections.upgrade()) else {
             return Load::default();
         };
@@ -161,7 +161,7 @@ async fn sweep_until<H: Host>(service: &Service<H>, ends: Ends) {
     }
 }
 
-fn tell_of_end<H: Host>(service: &Service<H>) {
+fn announce_end<H: Host>(service: &Service<H>) {
     for listener in service.live.all() {
         listener.server_ends();
     }

@@ -66,7 +66,7 @@ pub(super) struct MessageContext {
     pub(super) accepted: Accepted,
     pub(super) caller: Caller,
     pub(super) validity: CredentialValidity,
-    pub(super) place: QuotaGuard,
+    pub(super) guard: QuotaGuard,
     /// True if no other request is near.
     pub(super) is_alone: bool,
 }
@@ -189,7 +189,7 @@ impl<H: Host> Service<H> {
         }
         let admitted = self.admit(&parts.headers, arrival).await?;
         let owner = Owner::of(&admitted.caller, arrival.peer);
-        open.belongs_to(&owner, &self.quotas.connections)?;
+        open.assign_to(&owner, &self.quotas.connections)?;
         let sender = Sender { admitted, owner };
         match parts.method {
             Method::GET => legacy::listen(self, &parts.headers, sender),
@@ -209,7 +209,7 @@ impl<H: Host> Service<H> {
         let admitted = match poll_fn(|context| Poll::Ready(admitting.as_mut().poll(context))).await {
             Poll::Ready(admitted) => admitted,
             Poll::Pending => {
-                let _place = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
+                let _guard = self.quotas.strangers.take(&Owner::of_peer(arrival.peer))?;
                 admitting.await
             }
         };
@@ -241,10 +241,10 @@ impl<H: Host> Service<H> {
             return Err(Refusal::Accept);
         }
         let Sender { admitted: Admitted { caller, validity }, owner } = sender;
-        let place = self.quotas.requests.take(&owner)?;
-        let body = body::read(body, &self.limits, self.quotas.bodies.none(&owner)).await?;
+        let guard = self.quotas.requests.take(&owner)?;
+        let body = body::read(body, &self.limits, self.quotas.bodies.empty_guard(&owner)).await?;
         let is_alone = self.lone_requests.is_lone(connection, self.quotas.requests.taken());
-        let begun = self.begin(&body, MessageContext { headers, accepted, caller, validity, place, is_alone })?;
+        let begun = self.begin(&body, MessageContext { headers, accepted, caller, validity, guard, is_alone })?;
         drop(body);
         match begun {
             MessageOutcome::Taken => Ok(accepted_response()),
@@ -253,7 +253,7 @@ impl<H: Host> Service<H> {
     }
 
     /// Decodes a message, once, and begins to answer it in its era.
-    fn begin(&self, body: &[u8], ask: MessageContext) -> Result<MessageOutcome, Refusal> {
+    fn begin(&self, body: &[u8], context: MessageContext) -> Result<MessageOutcome, Refusal> {
         let incoming = decode(body).map_err(|refused| Refusal::Message(refused.id, refused.error))?;
         let incoming = match incoming {
             Incoming::Blank => {
@@ -263,11 +263,11 @@ impl<H: Host> Service<H> {
             Incoming::One(Err(refused)) => return Err(Refusal::Message(refused.id, refused.error)),
             incoming => incoming,
         };
-        let era = Era::of(&ask.headers);
+        let era = Era::of(&context.headers);
         if modern::is_modern(&incoming, era) {
-            modern::begin(self, incoming, ask)
+            modern::begin(self, incoming, context)
         } else {
-            legacy::begin(self, incoming, ask, era)
+            legacy::begin(self, incoming, context, era)
         }
     }
 }
@@ -342,9 +342,9 @@ impl LiveRequests {
     pub(super) fn enter(&self, listener: Weak<dyn Listener>) -> LiveRequest {
         let mut listed = self.listed();
         listed.sequence += 1;
-        let place = listed.sequence;
-        listed.listeners.insert(place, listener);
-        LiveRequest(self.clone(), place)
+        let number = listed.sequence;
+        listed.listeners.insert(number, listener);
+        LiveRequest(self.clone(), number)
     }
 
     pub(super) fn all(&self) -> Vec<Arc<dyn Listener>> {

@@ -50,9 +50,9 @@ impl SessionOutbox {
     /// stream.
     pub(super) fn open(&self, stream: &Arc<Mailbox>) {
         let before = {
-            let mut told = self.told();
-            told.kept.drain(..).for_each(|frame| stream.queue(frame));
-            told.stream.replace(Arc::clone(stream))
+            let mut unsent = self.unsent();
+            unsent.kept.drain(..).for_each(|frame| stream.queue(frame));
+            unsent.stream.replace(Arc::clone(stream))
         };
         if let Some(before) = before {
             before.end(Ending::Nothing);
@@ -61,25 +61,25 @@ impl SessionOutbox {
 
     /// Ends the stream, if there is one.
     pub(super) fn end(&self) {
-        if let Some(stream) = self.told().stream.take() {
+        if let Some(stream) = self.unsent().stream.take() {
             stream.end(Ending::Nothing);
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, UnsentFrames> {
+    fn unsent(&self) -> MutexGuard<'_, UnsentFrames> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Outbox for SessionOutbox {
     fn queue(&self, frame: Vec<u8>) {
-        let mut told = self.told();
-        if let Some(stream) = told.stream.as_ref().filter(|stream| !stream.is_over()) {
+        let mut unsent = self.unsent();
+        if let Some(stream) = unsent.stream.as_ref().filter(|stream| !stream.is_over()) {
             return stream.queue(frame);
         }
-        told.stream = None;
-        if !told.kept.contains(&frame) && told.kept.len() < KEPT_FRAMES_MAX {
-            told.kept.push_back(frame);
+        unsent.stream = None;
+        if !unsent.kept.contains(&frame) && unsent.kept.len() < KEPT_FRAMES_MAX {
+            unsent.kept.push_back(frame);
         }
     }
 }

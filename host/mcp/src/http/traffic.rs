@@ -72,12 +72,12 @@ impl Traffic {
         }
     }
 
-    pub(super) fn turns_away(&self) {
+    pub(super) fn count_turned_away(&self) {
         self.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sets the source of the current load.
-    pub(super) fn is_told_by(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
+    pub(super) fn set_load_source(&self, load: impl Fn() -> Load + Send + Sync + 'static) {
         // A second server with the same counters keeps the first one's load.
         let _ = self.load.set(Box::new(load));
     }

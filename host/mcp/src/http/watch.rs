@@ -78,7 +78,7 @@ impl ConnectionWatch {
             unread: Mutex::default(),
             callers: Mutex::default(),
         });
-        watch.place.store(connections.is_idle(&watch), Ordering::Release);
+        watch.place.store(connections.mark_idle(&watch), Ordering::Release);
         watch
     }
 
@@ -102,7 +102,7 @@ impl ConnectionWatch {
             self.multiplexed.store(true, Ordering::Release);
         }
         if self.open.fetch_add(1, Ordering::AcqRel) == 0 {
-            self.connections.is_busy(self.place.load(Ordering::Acquire));
+            self.connections.mark_busy(self.place.load(Ordering::Acquire));
         }
         self.head_since.store(0, Ordering::Release);
         RequestWatch { watch: Arc::clone(self), done: false, unread: ResponseState::NotYet, _caller: None }
@@ -110,7 +110,7 @@ impl ConnectionWatch {
 
     /// The part of the quota that this caller holds for the connection, shared by all its requests
     /// on it.
-    fn place_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
+    fn guard_of(&self, owner: &Owner, places: &Arc<Quota>) -> Result<Arc<QuotaGuard>, QuotaError> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         callers.retain(|place| place.strong_count() > 0);
         let known = callers.iter().filter_map(Weak::upgrade).find(|place| place.owner() == owner);
@@ -124,8 +124,8 @@ impl ConnectionWatch {
 
     /// It was closed.
     pub(super) fn closed(&self) {
-        self.connections.is_busy(self.place.load(Ordering::Acquire));
-        self.connections.left();
+        self.connections.mark_busy(self.place.load(Ordering::Acquire));
+        self.connections.leave();
     }
 
     fn end(self: &Arc<Self>, done: bool) {
@@ -140,7 +140,7 @@ impl ConnectionWatch {
         if self.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.head_since.store(0, Ordering::Release);
             self.idle_since.store(self.now(), Ordering::Release);
-            self.place.store(self.connections.is_idle(self), Ordering::Release);
+            self.place.store(self.connections.mark_idle(self), Ordering::Release);
         }
     }
 
@@ -215,8 +215,8 @@ enum ResponseState {
 
 impl RequestWatch {
     /// Assigns the request to a caller. It uses the connection until its response is read.
-    pub(super) fn belongs_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
-        self._caller = Some(self.watch.place_of(owner, places)?);
+    pub(super) fn assign_to(&mut self, owner: &Owner, places: &Arc<Quota>) -> Result<(), QuotaError> {
+        self._caller = Some(self.watch.guard_of(owner, places)?);
         Ok(())
     }
 

@@ -117,9 +117,9 @@ impl Schema {
 
     /// All problems of a value, as far as there are steps to find them.
     fn problems(&self, value: &Value, patience: &Patience) -> ArgumentProblems {
-        let way = LongestPath::within(value);
-        let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(way.depth);
-        let problem = self.rates.problem.saturating_add(way.bytes).saturating_add(level);
+        let longest = LongestPath::within(value);
+        let level = DETAIL_LEVEL_BYTES.saturating_mul(self.applied as u64).saturating_mul(longest.depth);
+        let problem = self.rates.problem.saturating_add(longest.bytes).saturating_add(level);
         let rates = Rates { problem, ..self.rates };
         let mut meter = Meter { steps: DETAIL_STEPS_MAX, rates, patience };
         let told = meter.run(|| ArgumentProblems::of(self.validator.iter_errors(MeteredValue(value))));

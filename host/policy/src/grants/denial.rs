@@ -7,6 +7,7 @@ use super::Subject;
 use super::address::AddressClass;
 use super::http::AskError;
 use crate::diagnostic::visible;
+use crate::settings::accessors;
 
 /// The longest text of what was asked, in bytes: guests choose it, and it goes into results, logs and the audit.
 const ASKED_BYTES_MAX: usize = 512;
@@ -95,11 +96,15 @@ pub enum Reason {
     Malformed(AskError),
 }
 
-/// The line that would allow what was asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allow {
-    section: String,
-    line: String,
+accessors! {
+    /// The line that would allow what was asked.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Allow {
+        /// The header of the table: `components.weather.network`.
+        section: String => &str,
+        /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already, its value grows.
+        line: String => &str,
+    }
 }
 
 /// What a guest asked for and does not get.
@@ -116,20 +121,6 @@ struct Parts {
     reason: Reason,
     subject: Arc<Subject>,
     allows: Vec<Allow>,
-}
-
-impl Allow {
-    /// The header of the table: `components.weather.network`.
-    #[must_use]
-    pub fn section(&self) -> &str {
-        &self.section
-    }
-
-    /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already, its value grows.
-    #[must_use]
-    pub fn line(&self) -> &str {
-        &self.line
-    }
 }
 
 impl Denial {

@@ -16,6 +16,8 @@ use super::Subject;
 use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};
+use crate::quantity::{GIB, KIB};
+use crate::settings::accessors;
 use crate::text::toml_string;
 
 /// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
@@ -24,9 +26,6 @@ pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
 
 /// The same of files and folders.
 pub const FILES_DEFAULT: u64 = 1_000;
-
-const KIB: u64 = 1 << 10;
-const GIB: u64 = 1 << 30;
 
 /// Bytes of a writable mount.
 pub(crate) const MOUNT_QUOTA: Spec = Spec {
@@ -58,15 +57,20 @@ pub(crate) const SCRATCH: Spec = Spec {
     reason: "What a call's own space may hold. It is gone after the call.",
 };
 
-/// A folder or a file of the host, or space of the call's own, at a path of the guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    pub(crate) guest: String,
-    pub(crate) span: Span,
-    pub(crate) kind: MountKind,
-    pub(crate) subject: Arc<Subject>,
-    /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
-    pub(crate) narrowed: bool,
+accessors! {
+    /// A folder or a file of the host, or space of the call's own, at a path of the guest.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Mount {
+        /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
+        pub(crate) guest: String => &str,
+        /// Where the manifest mounts it.
+        pub(crate) span: Span => Span,
+        /// What is mounted.
+        pub(crate) kind: MountKind => &MountKind,
+        pub(crate) subject: Arc<Subject>,
+        /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
+        pub(crate) narrowed: bool,
+    }
 }
 
 /// What is mounted.
@@ -164,27 +168,6 @@ impl fmt::Display for FileAccess {
 }
 
 impl Mount {
-    /// The numbers of a writable mount, in the order of reports.
-    pub const LIMITS: [&'static Spec; 2] = [&MOUNT_QUOTA, &MOUNT_FILES];
-
-    /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
-    #[must_use]
-    pub fn guest(&self) -> &str {
-        &self.guest
-    }
-
-    /// Where the manifest mounts it.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
-    }
-
-    /// What is mounted.
-    #[must_use]
-    pub const fn kind(&self) -> &MountKind {
-        &self.kind
-    }
-
     /// What may be done in it.
     #[must_use]
     pub const fn access(&self) -> Access {

@@ -46,6 +46,7 @@ use super::private;
 use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
 use crate::grants::private::PrivateRule;
+use crate::settings::accessors;
 
 /// The longest rule, in bytes: a host and a path of the usual lengths.
 const RULE_BYTES_MAX: usize = 2_048;
@@ -95,15 +96,23 @@ pub enum Scheme {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MethodSet(u32);
 
-/// One rule of `http`, or the `for` of a secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpRule {
-    methods: MethodSet,
-    scheme: Scheme,
-    host: HostPattern,
-    port: u16,
-    path: PathPattern,
-    rule: RuleRef,
+accessors! {
+    /// One rule of `http`, or the `for` of a secret.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct HttpRule {
+        /// The methods.
+        methods: MethodSet => MethodSet,
+        /// The scheme.
+        scheme: Scheme => Scheme,
+        /// The hosts.
+        host: HostPattern => &HostPattern,
+        /// The port.
+        port: u16 => u16,
+        /// The paths.
+        path: PathPattern => &PathPattern,
+        /// The rule as it was written, and where.
+        rule: RuleRef => &RuleRef,
+    }
 }
 
 /// What a request asks for, in its normal form. Cloning is cheap.
@@ -150,14 +159,18 @@ pub enum AskError {
     TargetTooLong,
 }
 
-/// The permit of one request: whoever sends it needs one, and a permit of each address it is sent to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpPermit {
-    ask: HttpAsk,
-    rule: RuleRef,
-    private: Arc<[PrivateRule]>,
-    subject: Arc<Subject>,
-    section: Arc<str>,
+accessors! {
+    /// The permit of one request: whoever sends it needs one, and a permit of each address it is sent to.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct HttpPermit {
+        /// The request, in its normal form.
+        ask: HttpAsk => &HttpAsk,
+        /// The rule that allows it.
+        rule: RuleRef => &RuleRef,
+        private: Arc<[PrivateRule]>,
+        subject: Arc<Subject>,
+        section: Arc<str>,
+    }
 }
 
 impl Scheme {
@@ -302,42 +315,6 @@ impl HttpRule {
             && self.port == other.port
             && self.host.overlaps(&other.host)
             && self.path.overlaps(&other.path)
-    }
-
-    /// The methods.
-    #[must_use]
-    pub const fn methods(&self) -> MethodSet {
-        self.methods
-    }
-
-    /// The scheme.
-    #[must_use]
-    pub const fn scheme(&self) -> Scheme {
-        self.scheme
-    }
-
-    /// The hosts.
-    #[must_use]
-    pub const fn host(&self) -> &HostPattern {
-        &self.host
-    }
-
-    /// The port.
-    #[must_use]
-    pub const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// The paths.
-    #[must_use]
-    pub const fn path(&self) -> &PathPattern {
-        &self.path
-    }
-
-    /// The rule as it was written, and where.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 }
 
@@ -485,12 +462,6 @@ impl HttpPermit {
         }
     }
 
-    /// The request, in its normal form.
-    #[must_use]
-    pub const fn ask(&self) -> &HttpAsk {
-        &self.ask
-    }
-
     /// The host to connect to, and the name TLS has to prove.
     #[must_use]
     pub fn host(&self) -> &Host {
@@ -501,12 +472,6 @@ impl HttpPermit {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.ask.port()
-    }
-
-    /// The rule that allows it.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 
     /// Whether the request may go to an address of its host: the permit names the address with the request's port.

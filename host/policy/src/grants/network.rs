@@ -12,35 +12,49 @@ use super::proxy::ProxyUrl;
 use super::rule::RuleRef;
 use super::sockets::{LookupPermit, Resolved, SocketRule};
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
-/// The network of a component or a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Network {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) http: Vec<HttpRule>,
-    pub(crate) tcp: Vec<SocketRule>,
-    pub(crate) udp: Vec<SocketRule>,
-    pub(crate) private: Arc<[PrivateRule]>,
-    /// Where an entry of `private` has to stand: the tool's table, where that has a list of its own.
-    pub(crate) private_section: Arc<str>,
-    pub(crate) ca: Vec<CaFile>,
-    pub(crate) proxy: Option<ProxyUrl>,
-    /// The component's network, where this is what a tool's lines leave of it.
-    pub(crate) wider: Option<Arc<Network>>,
+accessors! {
+    /// The network of a component or a tool.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Network {
+        pub(crate) subject: Arc<Subject>,
+        pub(crate) http: Vec<HttpRule>,
+        pub(crate) tcp: Vec<SocketRule>,
+        pub(crate) udp: Vec<SocketRule>,
+        /// The addresses that are not public and can be reached nevertheless, where a rule leads there.
+        pub(crate) private: Arc<[PrivateRule]> => &[PrivateRule],
+        /// Where an entry of `private` has to stand: the tool's table, where that has a list of its own.
+        pub(crate) private_section: Arc<str>,
+        /// Files of certificates that TLS trusts besides the platform's.
+        pub(crate) ca: Vec<CaFile> => &[CaFile],
+        /// The proxy of HTTP requests.
+        pub(crate) proxy: Option<ProxyUrl> => Option<&ProxyUrl>,
+        /// The component's network, where this is what a tool's lines leave of it.
+        pub(crate) wider: Option<Arc<Network>>,
+    }
 }
 
-/// A file of certificates that TLS trusts besides.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CaFile {
-    pub(crate) path: String,
-    pub(crate) span: Span,
+accessors! {
+    /// A file of certificates that TLS trusts besides.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct CaFile {
+        /// The file, relative to the manifest, as it was written.
+        pub(crate) path: String => &str,
+        /// Where the manifest says so.
+        pub(crate) span: Span => Span,
+    }
 }
 
-/// The permit to connect to one address and port: the only thing that a connection is made from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AddressPermit {
-    address: SocketAddr,
-    rule: RuleRef,
+accessors! {
+    /// The permit to connect to one address and port: the only thing that a connection is made from.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct AddressPermit {
+        /// The address and the port.
+        address: SocketAddr => SocketAddr,
+        /// The rule that allows it.
+        rule: RuleRef => &RuleRef,
+    }
 }
 
 /// Which of the two lists of socket rules.
@@ -50,35 +64,9 @@ enum Protocol {
     Udp,
 }
 
-impl CaFile {
-    /// The file, relative to the manifest, as it was written.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    /// Where the manifest says so.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
-    }
-}
-
 impl AddressPermit {
     pub(crate) const fn new(address: SocketAddr, rule: RuleRef) -> Self {
         Self { address, rule }
-    }
-
-    /// The address and the port.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The rule that allows it.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 }
 
@@ -138,12 +126,6 @@ impl Network {
         &self.udp
     }
 
-    /// The addresses that are not public and can be reached nevertheless, where a rule leads there.
-    #[must_use]
-    pub fn private(&self) -> &[PrivateRule] {
-        &self.private
-    }
-
     /// Whether some rule may lead to what an entry of `private` names.
     pub(crate) fn leads_to(&self, entry: &PrivateRule) -> bool {
         let http = self.http.iter().any(|rule| {
@@ -154,18 +136,6 @@ impl Network {
             host && entry.ports().contains(rule.port())
         });
         http || self.tcp.iter().chain(&self.udp).any(|rule| rule.meets(entry))
-    }
-
-    /// Files of certificates that TLS trusts besides the platform's.
-    #[must_use]
-    pub fn ca(&self) -> &[CaFile] {
-        &self.ca
-    }
-
-    /// The proxy of HTTP requests.
-    #[must_use]
-    pub const fn proxy(&self) -> Option<&ProxyUrl> {
-        self.proxy.as_ref()
     }
 
     /// Whether a request may be sent.

@@ -10,20 +10,26 @@ use super::ports::{PortRange, port};
 use super::rule::{RuleError, RuleRef};
 use super::sockets::show_net;
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
-/// An address or a range of them, on one port, several or all.
-///
-/// | form | names |
-/// |---|---|
-/// | `127.0.0.1:8080` | one address, one port |
-/// | `10.0.0.0/8` | a range, all ports |
-/// | `10.1.0.0/16:443`, `10.1.0.0/16:8000-8010` | a range, one port or several |
-/// | `[::1]:80`, `::1`, `[fd00::/8]:443`, `fd00::/8` | the same of IPv6; with a port in brackets |
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrivateRule {
-    net: IpNet,
-    ports: PortRange,
-    rule: RuleRef,
+accessors! {
+    /// An address or a range of them, on one port, several or all.
+    ///
+    /// | form | names |
+    /// |---|---|
+    /// | `127.0.0.1:8080` | one address, one port |
+    /// | `10.0.0.0/8` | a range, all ports |
+    /// | `10.1.0.0/16:443`, `10.1.0.0/16:8000-8010` | a range, one port or several |
+    /// | `[::1]:80`, `::1`, `[fd00::/8]:443`, `fd00::/8` | the same of IPv6; with a port in brackets |
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct PrivateRule {
+        /// The addresses.
+        net: IpNet => IpNet,
+        /// The ports; all where the entry names none.
+        ports: PortRange => PortRange,
+        /// The entry as it was written, and where.
+        rule: RuleRef => &RuleRef,
+    }
 }
 
 impl PrivateRule {
@@ -32,24 +38,6 @@ impl PrivateRule {
         let ports = ports.map_or(Ok(PortRange::ALL), PortRange::parse)?;
         let net = net.ok_or(RuleError::NotAnAddress)?;
         Ok(Self { net, ports, rule: RuleRef::new(text, span) })
-    }
-
-    /// The addresses.
-    #[must_use]
-    pub const fn net(&self) -> IpNet {
-        self.net
-    }
-
-    /// The ports; all where the entry names none.
-    #[must_use]
-    pub const fn ports(&self) -> PortRange {
-        self.ports
-    }
-
-    /// The entry as it was written, and where.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 
     /// Whether it names an address of a kind. Metadata services must be named alone, this host by its loopback

@@ -10,6 +10,7 @@ use super::network::AddressPermit;
 use super::ports::port;
 use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
 /// How to speak to a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,13 +21,19 @@ pub enum ProxyScheme {
     Https,
 }
 
-/// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address may be of any kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProxyUrl {
-    scheme: ProxyScheme,
-    host: Host,
-    port: u16,
-    rule: RuleRef,
+accessors! {
+    /// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address may be of any kind.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ProxyUrl {
+        /// How to speak to it.
+        scheme: ProxyScheme => ProxyScheme,
+        /// Its host.
+        host: Host => &Host,
+        /// Its port.
+        port: u16 => u16,
+        /// As it was written, and where.
+        rule: RuleRef => &RuleRef,
+    }
 }
 
 impl ProxyUrl {
@@ -52,30 +59,6 @@ impl ProxyUrl {
         let written = written.ok_or(RuleError::NoPort)?;
         let port = port(written).ok_or_else(|| RuleError::Port(written.to_owned()))?;
         Ok(Self { scheme, host: Host::parse(host)?, port, rule: RuleRef::new(text, span) })
-    }
-
-    /// How to speak to it.
-    #[must_use]
-    pub const fn scheme(&self) -> ProxyScheme {
-        self.scheme
-    }
-
-    /// Its host.
-    #[must_use]
-    pub const fn host(&self) -> &Host {
-        &self.host
-    }
-
-    /// Its port.
-    #[must_use]
-    pub const fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// As it was written, and where.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 
     /// The permit to connect to one of its addresses; none to one that belongs to no single host.

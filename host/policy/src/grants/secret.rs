@@ -4,14 +4,21 @@ use std::fmt;
 
 use super::http::{HttpAsk, HttpRule};
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
-/// One secret, without its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secret {
-    pub(crate) name: String,
-    pub(crate) source: SecretSource,
-    pub(crate) delivery: Delivery,
-    pub(crate) span: Span,
+accessors! {
+    /// One secret, without its value.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Secret {
+        /// Its name, for people and for the guest it is exposed to.
+        pub(crate) name: String => &str,
+        /// Where its value comes from.
+        pub(crate) source: SecretSource => &SecretSource,
+        /// How it is used.
+        pub(crate) delivery: Delivery => &Delivery,
+        /// Where the manifest says so.
+        pub(crate) span: Span => Span,
+    }
 }
 
 /// Where its value comes from.
@@ -54,38 +61,18 @@ pub enum Delivery {
     Expose,
 }
 
-/// The value of a header, the secret in the place of `{}`: `Bearer {}`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct SecretTemplate {
-    before: String,
-    after: String,
+accessors! {
+    /// The value of a header, the secret in the place of `{}`: `Bearer {}`.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    pub struct SecretTemplate {
+        /// What stands before the secret.
+        before: String => &str,
+        /// What stands after it.
+        after: String => &str,
+    }
 }
 
 impl Secret {
-    /// Its name, for people and for the guest it is exposed to.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where its value comes from.
-    #[must_use]
-    pub const fn source(&self) -> &SecretSource {
-        &self.source
-    }
-
-    /// How it is used.
-    #[must_use]
-    pub const fn delivery(&self) -> &Delivery {
-        &self.delivery
-    }
-
-    /// Where the manifest says so.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
-    }
-
     /// Whether the host adds it to a request.
     #[must_use]
     pub fn matches(&self, ask: &HttpAsk) -> bool {
@@ -109,18 +96,6 @@ impl SecretTemplate {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (before, after) = text.split_once("{}")?;
         (!after.contains("{}")).then(|| Self { before: before.to_owned(), after: after.to_owned() })
-    }
-
-    /// What stands before the secret.
-    #[must_use]
-    pub fn before(&self) -> &str {
-        &self.before
-    }
-
-    /// What stands after it.
-    #[must_use]
-    pub fn after(&self) -> &str {
-        &self.after
     }
 }
 

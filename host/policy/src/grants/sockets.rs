@@ -39,6 +39,7 @@ use super::ports::PortRange;
 use super::private::{self, PrivateRule};
 use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
 /// The longest rule, in bytes: the longest name and a range of ports.
 const RULE_BYTES_MAX: usize = 512;
@@ -46,12 +47,17 @@ const RULE_BYTES_MAX: usize = 512;
 /// The most addresses that are remembered of a call's look-ups: 64 names with 16 addresses each.
 const RESOLVED_MAX: usize = 1_024;
 
-/// One rule of `tcp` or `udp`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SocketRule {
-    target: SocketTarget,
-    ports: PortRange,
-    rule: RuleRef,
+accessors! {
+    /// One rule of `tcp` or `udp`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SocketRule {
+        /// What it leads to.
+        target: SocketTarget => &SocketTarget,
+        /// The ports.
+        ports: PortRange => PortRange,
+        /// The rule as it was written, and where.
+        rule: RuleRef => &RuleRef,
+    }
 }
 
 /// What a rule of `tcp` or `udp` leads to.
@@ -63,14 +69,18 @@ pub enum SocketTarget {
     Net(IpNet),
 }
 
-/// The permit of looking up a name, with which its addresses are remembered.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookupPermit {
-    host: Host,
-    rule: RuleRef,
-    private: Arc<[PrivateRule]>,
-    subject: Arc<Subject>,
-    section: Arc<str>,
+accessors! {
+    /// The permit of looking up a name, with which its addresses are remembered.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct LookupPermit {
+        /// What to look up: a name, or an address that stands for itself.
+        host: Host => &Host,
+        /// The rule that allows it.
+        rule: RuleRef => &RuleRef,
+        private: Arc<[PrivateRule]>,
+        subject: Arc<Subject>,
+        section: Arc<str>,
+    }
 }
 
 /// Which address came from which name in a call. Only a [`LookupPermit`] adds to it.
@@ -125,24 +135,6 @@ impl SocketRule {
             pattern => SocketTarget::Name(pattern),
         };
         Ok(Self { target, ports, rule })
-    }
-
-    /// What it leads to.
-    #[must_use]
-    pub const fn target(&self) -> &SocketTarget {
-        &self.target
-    }
-
-    /// The ports.
-    #[must_use]
-    pub const fn ports(&self) -> PortRange {
-        self.ports
-    }
-
-    /// The rule as it was written, and where.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 
     /// Whether every connection this rule allows is one that the other allows.
@@ -202,18 +194,6 @@ impl LookupPermit {
             subject: Arc::clone(&network.subject),
             section: Arc::clone(&network.private_section),
         }
-    }
-
-    /// What to look up: a name, or an address that stands for itself.
-    #[must_use]
-    pub const fn host(&self) -> &Host {
-        &self.host
-    }
-
-    /// The rule that allows it.
-    #[must_use]
-    pub const fn rule(&self) -> &RuleRef {
-        &self.rule
     }
 
     /// Whether the guest may be told an address that the name led to: a public one, or one that `private` names for some

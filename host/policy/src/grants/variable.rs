@@ -1,13 +1,19 @@
 //! Environment variables. Must not hold: the host's environment.
 
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
-/// One environment variable of the guest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EnvVar {
-    pub(crate) name: String,
-    pub(crate) source: EnvSource,
-    pub(crate) span: Span,
+accessors! {
+    /// One environment variable of the guest.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct EnvVar {
+        /// The name the guest sees.
+        pub(crate) name: String => &str,
+        /// Where the value comes from.
+        pub(crate) source: EnvSource => &EnvSource,
+        /// Where the manifest says so.
+        pub(crate) span: Span => Span,
+    }
 }
 
 /// Where its value comes from.
@@ -17,24 +23,4 @@ pub enum EnvSource {
     Text(String),
     /// The host's variable of this name; a load error where that is missing.
     Host(String),
-}
-
-impl EnvVar {
-    /// The name the guest sees.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Where the value comes from.
-    #[must_use]
-    pub const fn source(&self) -> &EnvSource {
-        &self.source
-    }
-
-    /// Where the manifest says so.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
-    }
 }

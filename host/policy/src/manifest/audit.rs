@@ -1,33 +1,21 @@
-//! What `[audit]` comes to. Must not hold: records, or where they go.
+//! The section `[audit]`. Must not hold: records, or where they go.
 
-use crate::limits::{Spec, Unit};
+use crate::quantity::{GIB, KIB, MIB};
+use crate::read::{Entry, Problems, paths};
+use crate::settings::settings;
 
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-
-/// How calls, denials and loads are recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditPolicy {
-    pub(crate) file: Option<String>,
-    pub(crate) rotate_bytes: u64,
-    pub(crate) keep: u64,
-    pub(crate) fsync: Fsync,
-    pub(crate) required: bool,
-    pub(crate) arguments: AuditArguments,
-}
-
-/// When a record is on the disk.
+/// The moment when a record is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// When the operating system writes it, within seconds: a crash of the process loses none, one of the machine may.
+    /// When the operating system writes it, within seconds. A crash of the process loses no record, one of the machine
+    /// may.
     #[default]
     Never,
     /// Before the call goes on.
     Always,
 }
 
-/// What is recorded of a call's arguments.
+/// The part of a call's arguments that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuditArguments {
     /// Their digest and length.
@@ -37,75 +25,40 @@ pub enum AuditArguments {
     Values,
 }
 
-pub(crate) const ROTATE: Spec = Spec {
-    key: "rotate",
-    unit: Unit::Bytes,
-    default: 64 * MIB,
-    min: 64 * KIB,
-    max: 64 * GIB,
-    reason: "One file of the audit; the next begins when it is full. About a hundred thousand calls.",
-};
-
-pub(crate) const KEEP: Spec = Spec {
-    key: "keep",
-    unit: Unit::Count,
-    default: 8,
-    min: 0,
-    max: 1_000,
-    reason: "Full files that are kept beside the one being written; the oldest is removed.",
-};
-
-impl AuditPolicy {
-    /// The numbers of `[audit]`, in the order of reports.
-    pub const LIMITS: [&'static Spec; 2] = [&ROTATE, &KEEP];
-
-    /// The file, relative to the manifest; `None`: no audit unless the command line names a file.
-    #[must_use]
-    pub fn file(&self) -> Option<&str> {
-        self.file.as_deref()
+settings! {
+    /// The record of calls, denials and loads.
+    AuditPolicy AUDIT "Audit" {
+        /// The file, relative to this one; `serve --audit FILE` wins. No audit without either.
+        file: Option<String> => Option<&str> = "file" (Text, paths::host_path, else None),
+            {"minLength": 1, "examples": ["audit.jsonl"]};
+        /// The size at which one file ends and the next begins.
+        rotate_bytes: u64 => u64 = "rotate" (
+            Bytes { min: 64 * KIB, default: 64 * MIB, max: 64 * GIB },
+            "About a hundred thousand calls."
+        ), {"examples": ["1GiB"]};
+        /// Full files that are kept beside the one being written.
+        keep: u64 => u64 = "keep" (Count { min: 0, default: 8, max: 1_000 }, "The oldest is removed."),
+            {"examples": [30]};
+        /// The moment when a record is on the disk: when the operating system writes it, or before the call goes on.
+        fsync: Fsync => Fsync = "fsync" (Words(&FSYNC), fsync, else Fsync::Never),
+            {"default": "never", "examples": ["always"]};
+        /// True refuses a call that cannot be recorded.
+        required: bool => bool = "required" (Flag, Entry::boolean, else true), {"default": true, "examples": [false]};
+        /// The part of a call's arguments that is recorded: their digest, or their text besides, clipped.
+        arguments: AuditArguments => AuditArguments = "arguments" (
+            Words(&ARGUMENTS), arguments, else AuditArguments::Digest
+        ), {"default": "digest", "examples": ["values"]};
     }
-
-    /// Bytes of one file, after which the next begins: 64 MiB by default.
-    #[must_use]
-    pub const fn rotate_bytes(&self) -> u64 {
-        self.rotate_bytes
-    }
-
-    /// Full files kept beside the one being written: 8 by default.
-    #[must_use]
-    pub const fn keep(&self) -> u64 {
-        self.keep
-    }
-
-    /// When a record is on the disk; [`Fsync::Never`] by default.
-    #[must_use]
-    pub const fn fsync(&self) -> Fsync {
-        self.fsync
-    }
-
-    /// Whether a call is refused that cannot be recorded; true by default.
-    #[must_use]
-    pub const fn required(&self) -> bool {
-        self.required
-    }
-
-    /// What is recorded of arguments; [`AuditArguments::Digest`] by default.
-    #[must_use]
-    pub const fn arguments(&self) -> AuditArguments {
-        self.arguments
-    }
+    other names { "path" => "file", "sync" => "fsync", "args" => "arguments" }
 }
 
-impl Default for AuditPolicy {
-    /// What holds where `[audit]` says nothing.
-    fn default() -> Self {
-        Self {
-            file: None,
-            rotate_bytes: ROTATE.default,
-            keep: KEEP.default,
-            fsync: Fsync::default(),
-            required: true,
-            arguments: AuditArguments::default(),
-        }
-    }
+const FSYNC: [&str; 2] = ["never", "always"];
+const ARGUMENTS: [&str; 2] = ["digest", "values"];
+
+fn fsync(entry: &Entry<'_>, problems: &mut Problems) -> Option<Fsync> {
+    entry.one_of(FSYNC, [Fsync::Never, Fsync::Always], problems)
+}
+
+fn arguments(entry: &Entry<'_>, problems: &mut Problems) -> Option<AuditArguments> {
+    entry.one_of(ARGUMENTS, [AuditArguments::Digest, AuditArguments::Values], problems)
 }

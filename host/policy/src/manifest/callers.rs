@@ -9,6 +9,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{Spec, Unit};
 use crate::names::did_you_mean;
 use crate::quantity::{Per, Rate};
+use crate::settings::accessors;
 
 /// The name of the rule for whoever no other rule is for.
 pub(crate) const DEFAULT: &str = "default";
@@ -48,15 +49,19 @@ pub struct Callers {
     named: HashMap<String, usize>,
 }
 
-/// One `[callers.NAME]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallerRule {
-    pub(crate) name: String,
-    pub(crate) names: Vec<String>,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) tools: Vec<(ToolPattern, Span)>,
-    pub(crate) rate: Option<u64>,
-    pub(crate) concurrency: Option<usize>,
+accessors! {
+    /// One `[callers.NAME]`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct CallerRule {
+        /// Its name in the manifest.
+        pub(crate) name: String => &str,
+        pub(crate) names: Vec<String>,
+        /// The scopes that it is for.
+        pub(crate) scopes: Vec<String> => &[String],
+        pub(crate) tools: Vec<(ToolPattern, Span)>,
+        pub(crate) rate: Option<u64>,
+        pub(crate) concurrency: Option<usize>,
+    }
 }
 
 /// Some tools.
@@ -90,9 +95,6 @@ pub struct Rights<'c> {
 }
 
 impl Callers {
-    /// The bounds of a caller, in the order of reports.
-    pub const LIMITS: [&'static Spec; 2] = [&RATE, &CONCURRENCY];
-
     pub(crate) fn new(rules: Vec<CallerRule>) -> Self {
         let numbered = rules.iter().enumerate();
         let named = numbered.flat_map(|(number, rule)| rule.names.iter().map(move |name| (name.clone(), number)));
@@ -186,18 +188,6 @@ struct Canonical {
 }
 
 impl CallerRule {
-    /// Its name in the manifest.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The scopes that it is for.
-    #[must_use]
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
-    }
-
     fn canonical(&self) -> Canonical {
         let sorted = |mut texts: Vec<String>| {
             texts.sort();

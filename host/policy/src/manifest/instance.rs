@@ -55,9 +55,6 @@ pub(crate) const INSTANCE_LIFETIME: Spec = Spec {
 };
 
 impl InstancePolicy {
-    /// The numbers of instances that a component's table holds, in the order of reports.
-    pub const LIMITS: [&'static Spec; 3] = [&PREWARM, &INSTANCE_IDLE, &INSTANCE_LIFETIME];
-
     /// The name in the manifest: `per-call` or `per-caller`.
     #[must_use]
     pub const fn name(self) -> &'static str {

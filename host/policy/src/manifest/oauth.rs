@@ -1,154 +1,272 @@
-//! What `[http.oauth]` comes to: whose tokens callers may show, and what these must say. Must not hold: keys, tokens, or
+//! The section `[http.oauth]`: whose tokens callers may show, and what these must say. Must not hold: keys, tokens, or
 //! how either is fetched or checked.
 
 use std::time::Duration;
 
-use crate::limits::{Spec, Unit};
+use url::{Host, Url};
 
-const SECOND: u64 = 1_000;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::limits::limits;
+use crate::names::{check_component, did_you_mean};
+use crate::quantity::{DAY, HOUR, MINUTE, SECOND};
+use crate::read::{Entry, Problems};
+use crate::settings::accessors;
+use crate::table::{Definition, ONE_OR_SEVERAL, Shape, table};
 
 /// The algorithms of signatures that are known, by their names in tokens (RFC 7518, RFC 8037). None has a shared key.
 pub(crate) const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
-pub(crate) static LEEWAY: Spec = Spec {
-    key: "leeway",
-    unit: Unit::Millis,
-    default: 30 * SECOND,
-    min: 0,
-    max: 5 * MINUTE,
-    reason: "By how much the clocks of issuer and server may differ, where a token begins and ends to hold.",
-};
+/// Issuers of one server. Most have one.
+const ISSUERS_MAX: usize = 8;
 
-pub(crate) static FRESH: Spec = Spec {
-    key: "fresh",
-    unit: Unit::Millis,
-    default: 10 * MINUTE,
-    min: SECOND / 10,
-    max: 24 * HOUR,
-    reason: "After which an issuer's keys are fetched again: for so long a key that was taken back is still taken.",
-};
+/// Scopes that are needed, and audiences of an issuer.
+const LISTED_MAX: usize = 64;
 
-pub(crate) static REFRESH: Spec = Spec {
-    key: "refresh",
-    unit: Unit::Millis,
-    default: 10 * SECOND,
-    min: SECOND / 10,
-    max: HOUR,
-    reason: "The least time between two fetches of an issuer's keys. A token of a key that is not known asks for one, and \
-             anybody can make such a token.",
-};
+/// The longest address, scope or audience, in bytes.
+const TEXT_BYTES_MAX: usize = 1_024;
 
-pub(crate) static OUTAGE: Spec = Spec {
-    key: "outage",
-    unit: Unit::Millis,
-    default: HOUR,
-    min: 0,
-    max: 7 * 24 * HOUR,
-    reason: "For how long past `fresh` known keys go on while the issuer gives none. After it, callers are told to come \
-             again (503).",
-};
-
-/// The server as a resource of OAuth 2.1.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OauthPolicy {
-    pub(crate) resource: String,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) issuers: Vec<IssuerPolicy>,
-}
-
-/// One authorization server whose tokens are taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IssuerPolicy {
-    pub(crate) name: String,
-    pub(crate) issuer: String,
-    pub(crate) jwks: Option<String>,
-    pub(crate) audiences: Vec<String>,
-    pub(crate) algorithms: Vec<&'static str>,
-    pub(crate) values: [u64; 4],
-}
-
-impl OauthPolicy {
-    /// The server's own address, as clients know it.
-    #[must_use]
-    pub fn resource(&self) -> &str {
-        &self.resource
+table! {
+    /// The server as a resource of OAuth 2.1: whose tokens callers may show, beside those of
+    /// `tokens`.
+    pub(crate) OAUTH "Oauth" {
+        /// The server's own address, as clients know it.
+        "resource" required: Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://tools.example.com/mcp"]};
+        /// The scopes that every caller with a token of an issuer needs, all of them. What further
+        /// scopes allow is said in `[callers]`.
+        "scopes": List(&Text), {"maxItems": 64, "examples": [["tools"]]};
+        /// The authorization servers whose tokens are taken, by name: 1 to 64 of `a-z`, `0-9`, `_`
+        /// and `-`. A caller is called `NAME:SUBJECT`.
+        "issuers" required: Named(&Table(&ISSUER)), {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": 8};
     }
-
-    /// The scopes that every caller with a token of an issuer needs, all of them.
-    #[must_use]
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
-    }
-
-    /// The issuers, in the order of the file; at least one.
-    #[must_use]
-    pub fn issuers(&self) -> &[IssuerPolicy] {
-        &self.issuers
+    other names {
+        "url" => "resource", "scope" => "scopes", "issuer" => "issuers", "audience" => "resource",
     }
 }
 
-impl IssuerPolicy {
-    /// The times of an issuer, in the order of reports.
-    pub const LIMITS: [&'static Spec; 4] = [&LEEWAY, &FRESH, &REFRESH, &OUTAGE];
-
-    /// Its name in the manifest, which stands before the names of its callers: `NAME:SUBJECT`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
+table! {
+    /// One authorization server.
+    pub(crate) ISSUER "Issuer" {
+        /// What its tokens say as `iss`.
+        "issuer" required: Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://login.example.com"]};
+        /// Where its keys are; by default where its metadata says (RFC 8414, or OpenID Connect
+        /// Discovery).
+        "jwks": Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://login.example.com/keys"]};
+        /// What its tokens must say as `aud`, one of these; `resource` by default.
+        "audience": Definition(&AUDIENCE), {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
+        /// How its tokens may be signed; all of these by default. There is none with a shared key,
+        /// and no `none`.
+        "algorithms": List(&Definition(&ALGORITHM)), {"minItems": 1, "maxItems": 9, "examples": [["RS256", "ES256"]]};
     }
-
-    /// What its tokens say as `iss`.
-    #[must_use]
-    pub fn issuer(&self) -> &str {
-        &self.issuer
+    and IssuerLimit::KEYS;
+    other names {
+        "iss" => "issuer", "url" => "issuer", "aud" => "audience", "audiences" => "audience", "jwks_uri" => "jwks",
+        "jwks_url" => "jwks", "keys" => "jwks", "cache" => "fresh", "skew" => "leeway",
     }
+}
 
-    /// Where its keys are; `None`: where its metadata says.
-    #[must_use]
-    pub fn jwks(&self) -> Option<&str> {
-        self.jwks.as_deref()
-    }
+static AUDIENCE: Definition =
+    Definition { name: "Audience", about: "One audience, or several.", shape: ONE_OR_SEVERAL };
+static ALGORITHM: Definition =
+    Definition { name: "Algorithm", about: "An algorithm of signatures.", shape: Shape::Words(&ALGORITHMS) };
 
-    /// What its tokens must say as `aud`, one of these.
-    #[must_use]
-    pub fn audiences(&self) -> &[String] {
-        &self.audiences
-    }
+limits! {
+    /// The times of one issuer.
+    IssuerLimit, IssuerLimits;
+    /// The most by which the clocks of issuer and server may differ.
+    Leeway leeway: Duration = "leeway" Millis { min: 0, default: 30 * SECOND, max: 5 * MINUTE }, like ["5s"],
+        "Counts where a token begins and ends to hold.";
+    /// The age at which its keys are fetched again.
+    Fresh fresh: Duration = "fresh" Millis { min: SECOND / 10, default: 10 * MINUTE, max: DAY }, like ["1h"],
+        "For so long a key that was taken back is still taken.";
+    /// The least time between two fetches of its keys.
+    Refresh refresh: Duration = "refresh" Millis { min: SECOND / 10, default: 10 * SECOND, max: HOUR }, like ["1m"],
+        "A token of a key that is not known asks for a fetch, and anybody can make such a token.";
+    /// The time past `fresh` for which known keys go on while the issuer gives none.
+    Outage outage: Duration = "outage" Millis { min: 0, default: HOUR, max: 7 * DAY }, like ["10m"],
+        "After it, callers are told to come again (503).";
+}
 
-    /// How its tokens may be signed, by the names of RFC 7518 and RFC 8037.
-    #[must_use]
-    pub fn algorithms(&self) -> &[&'static str] {
-        &self.algorithms
+accessors! {
+    /// The server as a resource of OAuth 2.1.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct OauthPolicy {
+        /// The server's own address, as clients know it.
+        pub(crate) resource: String => &str,
+        /// The scopes that every caller with a token of an issuer needs, all of them.
+        pub(crate) scopes: Vec<String> => &[String],
+        /// The issuers, in the order of the file; at least one.
+        pub(crate) issuers: Vec<IssuerPolicy> => &[IssuerPolicy],
     }
+}
 
-    /// By how much clocks may differ: 30 s by default.
-    #[must_use]
-    pub const fn leeway(&self) -> Duration {
-        let [leeway, _, _, _] = self.values;
-        Duration::from_millis(leeway)
+accessors! {
+    /// One authorization server whose tokens are taken.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct IssuerPolicy {
+        /// Its name in the manifest, which stands before the names of its callers: `NAME:SUBJECT`.
+        pub(crate) name: String => &str,
+        /// What its tokens say as `iss`.
+        pub(crate) issuer: String => &str,
+        /// Where its keys are; `None`: where its metadata says.
+        pub(crate) jwks: Option<String> => Option<&str>,
+        /// What its tokens must say as `aud`, one of these.
+        pub(crate) audiences: Vec<String> => &[String],
+        /// How its tokens may be signed, by the names of RFC 7518 and RFC 8037.
+        pub(crate) algorithms: Vec<&'static str> => &[&'static str],
+        /// Its times.
+        pub(crate) limits: IssuerLimits => &IssuerLimits,
     }
+}
 
-    /// After which its keys are fetched again: 10 minutes by default.
-    #[must_use]
-    pub const fn fresh(&self) -> Duration {
-        let [_, fresh, _, _] = self.values;
-        Duration::from_millis(fresh)
+/// The settings; `None` where the server's own address is missing or wrong.
+pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPolicy> {
+    let section = entry.table(&OAUTH, problems)?;
+    let resource = match section.get("resource") {
+        Some(entry) => address(&entry, problems),
+        None => {
+            let hint = "write resource = \"https://tools.example.com/mcp\": the address that clients connect to";
+            problems.add(missing("the server's own address", &entry.key_span, hint));
+            None
+        }
+    };
+    let scopes = section.get("scopes").map(|entry| texts(&entry, true, problems)).unwrap_or_default();
+    let mut issuers: Vec<IssuerPolicy> = Vec::new();
+    let named = section.get("issuers").and_then(|entry| Some((entry.section(problems)?, entry)));
+    if let Some((table, at)) = &named {
+        if table.len() > ISSUERS_MAX {
+            let message = format!("{} issuers, {ISSUERS_MAX} are allowed", table.len());
+            problems.add(Diagnostic::error("oauth::too_many", message).at(at.key_span.clone()));
+            return None;
+        }
+        for entry in table.entries() {
+            let Some((issuer, span)) = issuer(&entry, resource.as_deref(), problems) else { continue };
+            if issuers.iter().any(|known| known.issuer == issuer.issuer) {
+                let message = format!("{:?} is an issuer already", issuer.issuer);
+                problems.add(Diagnostic::error("oauth::twice", message).at(span));
+            }
+            issuers.push(issuer);
+        }
     }
+    if named.is_none_or(|(table, _)| table.len() == 0) && section.get("issuers").is_none_or(|entry| entry.is_table()) {
+        let hint = "write [http.oauth.issuers.NAME] with issuer = \"https://login.example.com\"";
+        problems.add(missing("an issuer whose tokens are taken", &entry.key_span, hint));
+    }
+    Some(OauthPolicy { resource: resource?, scopes, issuers })
+}
 
-    /// The least time between two fetches: 10 s by default.
-    #[must_use]
-    pub const fn refresh(&self) -> Duration {
-        let [_, _, refresh, _] = self.values;
-        Duration::from_millis(refresh)
-    }
+fn missing(what: &str, span: &Span, hint: &str) -> Diagnostic {
+    Diagnostic::error("oauth::missing", format!("[http.oauth] lacks {what}")).at(span.clone()).hint(hint)
+}
 
-    /// For how long past [`fresh`](Self::fresh) known keys go on while there are no others: an hour by default.
-    #[must_use]
-    pub const fn outage(&self) -> Duration {
-        let [_, _, _, outage] = self.values;
-        Duration::from_millis(outage)
+fn issuer(entry: &Entry<'_>, resource: Option<&str>, problems: &mut Problems) -> Option<(IssuerPolicy, Span)> {
+    if let Err(error) = check_component(entry.key) {
+        problems.add(
+            Diagnostic::error("oauth::name", format!("the issuer's name {:?} {error}", entry.key))
+                .at(entry.key_span.clone())
+                .hint("names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
+        );
     }
+    let section = entry.table(&ISSUER, problems)?;
+    let Some(at) = section.get("issuer") else {
+        let message = format!("[http.oauth.issuers.{}] does not name the issuer", entry.key);
+        let problem = Diagnostic::error("oauth::missing", message).at(entry.key_span.clone());
+        problems.add(problem.hint("write issuer = \"https://login.example.com\": what its tokens say as `iss`"));
+        return None;
+    };
+    let span = at.span.clone();
+    let issuer = address(&at, problems);
+    let jwks = section.get("jwks").and_then(|entry| address(&entry, problems));
+    let audiences = match section.get("audience") {
+        Some(entry) => texts(&entry, false, problems),
+        None => resource.map(str::to_owned).into_iter().collect(),
+    };
+    let algorithms =
+        section.get("algorithms").map_or_else(|| ALGORITHMS.to_vec(), |entry| algorithms(&entry, problems));
+    let limits = IssuerLimits::default().read(&section, problems);
+    let name = entry.key.to_owned();
+    Some((IssuerPolicy { name, issuer: issuer?, jwks, audiences, algorithms, limits }, span))
+}
+
+/// An address, as it was written: tokens repeat it to the letter.
+fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    let wrong = match Url::parse(text) {
+        _ if text.len() > TEXT_BYTES_MAX => Some("is too long"),
+        Err(_) => Some("is no address"),
+        Ok(url) if url.host().is_none() || !url.username().is_empty() || url.password().is_some() => {
+            Some("is no address of a server")
+        }
+        Ok(url) if url.fragment().is_some() || url.query().is_some() => Some("has a query or a fragment"),
+        Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url)) => None,
+        Ok(_) => Some("is not reached over https"),
+    };
+    // What stands in a header and in a document is taken as it is.
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+    let Some(wrong) = wrong.or((!plain).then_some("has characters that an address has not")) else {
+        return Some(text.to_owned());
+    };
+    problems.add(
+        Diagnostic::error("oauth::address", format!("{} {text:?} {wrong}", entry.key))
+            .at(entry.span.clone())
+            .hint("write \"https://…\", without query and fragment; http is for loopback alone"),
+    );
+    None
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// A text or several.
+fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String> {
+    let listed = match entry.as_str() {
+        Some(text) if !scopes => vec![(text, entry.span.clone())],
+        _ => entry.strings(LISTED_MAX, problems).unwrap_or_default(),
+    };
+    if listed.is_empty() && entry.is_empty_list() && !scopes {
+        let message = format!("{} is empty: no token is meant for nobody", entry.key);
+        let hint = "name at least one, or remove it: then it is the resource";
+        problems.add(Diagnostic::error("oauth::audience", message).at(entry.span.clone()).hint(hint));
+    }
+    let mut read = Vec::new();
+    for (text, span) in listed {
+        // A scope stands between quotes in a header, with spaces between (RFC 6749 section 3.3).
+        let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
+        if plain && !text.is_empty() && text.len() <= TEXT_BYTES_MAX {
+            read.push(text.to_owned());
+            continue;
+        }
+        let what = if scopes { "no scope" } else { "no audience" };
+        let problem = Diagnostic::error("oauth::text", format!("{text:?} is {what}")).at(span);
+        problems.add(problem.hint("write visible ASCII characters without quotes and backslashes, each by itself"));
+    }
+    read
+}
+
+fn algorithms(entry: &Entry<'_>, problems: &mut Problems) -> Vec<&'static str> {
+    let texts = entry.strings(ALGORITHMS.len(), problems).unwrap_or_default();
+    if entry.is_empty_list() {
+        let problem = Diagnostic::error("oauth::algorithms", "algorithms is empty: no token could be checked");
+        problems.add(problem.at(entry.span.clone()).hint("name at least one, or remove it: then all are taken"));
+    }
+    let mut read = Vec::new();
+    for (text, span) in texts {
+        if let Some(known) = ALGORITHMS.into_iter().find(|known| *known == text) {
+            read.push(known);
+            continue;
+        }
+        let problem =
+            Diagnostic::error("oauth::algorithms", format!("{text:?} is no algorithm that is taken")).at(span);
+        problems.add(match did_you_mean(text, ALGORITHMS) {
+            Some(known) if !text.starts_with("HS") => problem.hint(format!("did you mean {known:?}?")),
+            _ => problem.hint(format!("write {}", ALGORITHMS.join(", "))),
+        });
+    }
+    read
 }

@@ -3,6 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::names::did_you_mean;
+use crate::settings::accessors;
 
 /// Rules of one component. Clients show what they list.
 pub const RESOURCES_MAX: usize = 64;
@@ -155,17 +156,26 @@ impl Part {
     }
 }
 
-/// One entry of `[components.NAME.resources]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceRule {
-    pub(crate) uri: UriTemplate,
-    pub(crate) span: Span,
-    pub(crate) tool: String,
-    pub(crate) argument: String,
-    pub(crate) name: Option<String>,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) mime_type: Option<String>,
+accessors! {
+    /// One entry of `[components.NAME.resources]`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ResourceRule {
+        /// Which addresses.
+        pub(crate) uri: UriTemplate => &UriTemplate,
+        pub(crate) span: Span,
+        /// The tool that reads them, by its own name, without prefix.
+        pub(crate) tool: String => &str,
+        /// The argument of the tool that is given the address.
+        pub(crate) argument: String => &str,
+        /// What programs call it; `None`: the last part of its address.
+        pub(crate) name: Option<String> => Option<&str>,
+        /// What people call it.
+        pub(crate) title: Option<String> => Option<&str>,
+        /// What it is.
+        pub(crate) description: Option<String> => Option<&str>,
+        /// What kind of data it is.
+        pub(crate) mime_type: Option<String> => Option<&str>,
+    }
 }
 
 /// A tool that a component has, and what its input schema says of its arguments.
@@ -180,48 +190,6 @@ pub struct ToolArguments<'t> {
 }
 
 impl ResourceRule {
-    /// Which addresses.
-    #[must_use]
-    pub const fn uri(&self) -> &UriTemplate {
-        &self.uri
-    }
-
-    /// The tool that reads them, by its own name, without prefix.
-    #[must_use]
-    pub fn tool(&self) -> &str {
-        &self.tool
-    }
-
-    /// The argument of the tool that is given the address.
-    #[must_use]
-    pub fn argument(&self) -> &str {
-        &self.argument
-    }
-
-    /// What programs call it; `None`: the last part of its address.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// What people call it.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// What it is.
-    #[must_use]
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// What kind of data it is.
-    #[must_use]
-    pub fn mime_type(&self) -> Option<&str> {
-        self.mime_type.as_deref()
-    }
-
     /// Compares it with the tools that the component has.
     #[must_use]
     pub fn check(&self, component: &str, tools: &[ToolArguments<'_>]) -> Option<Diagnostic> {

@@ -1,220 +1,123 @@
-//! What `[server]` comes to, and the limits that belong to no component: those of a connection and of the process. Must
-//! not hold: how they are read, or how they are enforced.
+//! The section `[server]`: the server's own texts, and the limits that belong to no component, those of a connection and
+//! of the process. Must not hold: how they are enforced.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use crate::diagnostic::Diagnostic;
 use crate::grants::SecretSource;
-use crate::limits::{Spec, Unit};
+use crate::limits::Spec;
+use crate::quantity::{GIB, KIB, MIB};
+use crate::read::{Entry, Problems, paths, secrets, texts};
+use crate::settings::settings;
+use crate::table::Shape;
 
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
+/// The most name servers: each that does not answer makes a tool wait for the next.
+const DNS_MAX: usize = 8;
 
-/// What the server says of itself, and the bounds of a connection and of the process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) instructions: Option<String>,
-    pub(crate) page_size: usize,
-    pub(crate) line_bytes_max: usize,
-    pub(crate) in_flight_max: usize,
-    pub(crate) pending_max: usize,
-    pub(crate) calls: usize,
-    pub(crate) stack_bytes: usize,
-    pub(crate) prewarm_memory_bytes: u64,
-    pub(crate) dns: Vec<SocketAddr>,
-    pub(crate) state: String,
-    pub(crate) narrow_cancels: bool,
-    pub(crate) state_key: Option<SecretSource>,
+/// The port of name servers.
+const DNS_PORT: u16 = 53;
+
+settings! {
+    /// The server's name and texts for clients, and the bounds of a connection and of the process.
+    Server SERVER "Server" {
+        /// The server's name, for clients.
+        name: String => &str = "name" (Text, line, else "toolcell".to_owned()),
+            {"minLength": 1, "maxLength": 128, "default": "toolcell", "examples": ["acme-tools"]};
+        /// A name for people.
+        title: Option<String> => Option<&str> = "title" (Text, line, else None),
+            {"minLength": 1, "maxLength": 128, "examples": ["Tools of Acme"]};
+        /// A text that the model reads before it uses the tools.
+        instructions: Option<String> => Option<&str> = "instructions" (Text, lines, else None),
+            {"examples": ["Ask for the weather before planning a trip."]};
+        /// Tools on one page of a listing.
+        page_size: usize => usize = "page_size" (
+            Count { min: 1, default: 500, max: 1_000 },
+            "Nearly every list fits the default; more than 1,000 definitions make frames that clients refuse."
+        ), {"examples": [50]};
+        /// The longest line of input, as a size.
+        line_bytes_max: usize => usize = "line_max" (
+            Bytes { min: 4 * KIB, default: 16 * MIB, max: 256 * MIB },
+            "The process keeps a line in memory whole. The default holds the largest arguments many times over, the \
+             least any request without arguments."
+        ), {"examples": ["4MiB"]};
+        /// Calls of one connection that run at once.
+        in_flight_max: usize => usize = "in_flight_max" (
+            Count { min: 1, default: 64, max: 10_000 },
+            "A client that sends more has them wait."
+        ), {"examples": [16]};
+        /// Calls of one connection that are read and wait to run; then reading stops until one is done.
+        pending_max: usize => usize = "pending_max" (
+            Count { min: 0, default: 1_024, max: 100_000 },
+            "Each holds its arguments in memory."
+        ), {"examples": [128]};
+        /// Calls of all tools that run at once in the process; each takes address space for its memories.
+        calls: usize => usize = "calls" (
+            Count { min: 1, default: 256, max: 4_096 },
+            "Sixteen of each of sixteen tools. Each holds a stack and a slot in the pool of instances, 4 GiB of address \
+             space or more; the most is an eighth of what there is."
+        ), {"examples": [32]};
+        /// WebAssembly stack of each call. A tool that recurses deeper is ended.
+        stack_bytes: usize => usize = "stack" (
+            Bytes { min: 64 * KIB, default: 512 * KIB, max: MIB },
+            "It belongs to the engine, so all tools have the same. The most is half of the stack that a call's host \
+             functions run on as well."
+        ), {"examples": ["1MiB"]};
+        /// Memory that all instances kept ready (`prewarm`) have together.
+        prewarm_memory_bytes: u64 => u64 = "prewarm_memory" (
+            Bytes { min: MIB, default: 64 * MIB, max: 64 * GIB },
+            "An instance that would exceed it is not made ahead of its call. The default is what one call may have. Less \
+             than the least holds hardly one instance; `prewarm = 0` keeps none."
+        ), {"examples": ["256MiB"]};
+        /// The name servers that look names up for tools, with port 53 where none is named; the system's by default.
+        dns: Vec<SocketAddr> => &[SocketAddr] = "dns" (List(&Text), dns, else Vec::new()),
+            {"maxItems": 8, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
+        /// The folder of what tools keep between calls, relative to this file. Made when it is first needed.
+        state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),
+            {"minLength": 1, "default": ".toolcell", "examples": ["/var/lib/toolcell"]};
+        /// True ends running calls whose tool may reach less after the manifest changed. With false they run on as they
+        /// began.
+        narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
+            {"default": true, "examples": [false]};
+        /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds of a call; at least
+        /// 32 bytes. Made at each start by default: several processes that answer the same clients need the same.
+        state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, state_key, else None),
+            {"minLength": 1, "examples": ["env:TOOLCELL_STATE_KEY", "file:state.key"]};
+    }
+    other names { "description" => "instructions" }
 }
-
-/// The folder of what tools keep between calls, where the manifest names none.
-pub(crate) const STATE_DEFAULT: &str = ".toolcell";
-
-pub(crate) const PAGE_SIZE: Spec = Spec {
-    key: "page_size",
-    unit: Unit::Count,
-    default: 500,
-    min: 1,
-    max: 1_000,
-    reason: "Tools on one page of a listing. Nearly every list fits the default; more than 1,000 definitions make frames \
-             that clients refuse.",
-};
-
-pub(crate) const LINE_MAX: Spec = Spec {
-    key: "line_max",
-    unit: Unit::Bytes,
-    default: 16 * MIB,
-    // Any request without arguments.
-    min: 4 * KIB,
-    max: 256 * MIB,
-    reason: "One line of input, which the process keeps in memory whole. The default holds the largest arguments many \
-             times over.",
-};
-
-pub(crate) const IN_FLIGHT_MAX: Spec = Spec {
-    key: "in_flight_max",
-    unit: Unit::Count,
-    default: 64,
-    min: 1,
-    max: 10_000,
-    reason: "Calls of one connection that run at once.",
-};
-
-pub(crate) const PENDING_MAX: Spec = Spec {
-    key: "pending_max",
-    unit: Unit::Count,
-    default: 1_024,
-    min: 0,
-    max: 100_000,
-    reason: "Calls of one connection that are read and wait to run; then reading stops until one is done.",
-};
-
-pub(crate) const CALLS: Spec = Spec {
-    key: "calls",
-    unit: Unit::Count,
-    default: 256,
-    min: 1,
-    max: 4_096,
-    reason: "Calls of all tools that run at once in the process: sixteen of each of sixteen tools. Each holds a stack and \
-             a place in the pool of instances, 4 GiB of address space or more; the most is an eighth of what there is.",
-};
-
-pub(crate) const STACK: Spec = Spec {
-    key: "stack",
-    unit: Unit::Bytes,
-    default: 512 * KIB,
-    min: 64 * KIB,
-    // Half of the stack that a call's host functions run on as well.
-    max: MIB,
-    reason: "WebAssembly stack of each call: what runs over it ends in a trap of its own. It belongs to the engine, so \
-             all tools have the same.",
-};
-
-pub(crate) const PREWARM_MEMORY: Spec = Spec {
-    key: "prewarm_memory",
-    unit: Unit::Bytes,
-    default: 64 * MIB,
-    // Less holds hardly one instance; `prewarm = 0` keeps none.
-    min: MIB,
-    max: 64 * GIB,
-    reason: "Memory of all instances that are kept ready, of all tools together: an instance that would exceed it is \
-             not made ahead of its call. The default is what one call may have.",
-};
 
 impl Server {
     /// The limits that hold for a connection or the whole process, in the order of reports.
-    pub const LIMITS: [&'static Spec; 7] =
-        [&PAGE_SIZE, &LINE_MAX, &IN_FLIGHT_MAX, &PENDING_MAX, &CALLS, &STACK, &PREWARM_MEMORY];
-
-    /// The name in the protocol's `serverInfo`; `toolcell` by default.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// A name for people.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.title.as_deref()
-    }
-
-    /// What the model should know before it uses the tools.
-    #[must_use]
-    pub fn instructions(&self) -> Option<&str> {
-        self.instructions.as_deref()
-    }
-
-    /// Tools on one page of a listing.
-    #[must_use]
-    pub const fn page_size(&self) -> usize {
-        self.page_size
-    }
-
-    /// Bytes of one line of input.
-    #[must_use]
-    pub const fn line_bytes_max(&self) -> usize {
-        self.line_bytes_max
-    }
-
-    /// Calls of one connection that run at once.
-    #[must_use]
-    pub const fn in_flight_max(&self) -> usize {
-        self.in_flight_max
-    }
-
-    /// Calls of one connection that are read and wait; then reading stops until one is done.
-    #[must_use]
-    pub const fn pending_max(&self) -> usize {
-        self.pending_max
-    }
-
-    /// Calls of all tools that run at once in the process.
-    #[must_use]
-    pub const fn calls(&self) -> usize {
-        self.calls
-    }
-
-    /// WebAssembly stack of each call, in bytes.
-    #[must_use]
-    pub const fn stack_bytes(&self) -> usize {
-        self.stack_bytes
-    }
-
-    /// Memory that all instances kept ready have together, in bytes: 1 MiB to 64 GiB, 64 MiB by default. See
-    /// [`crate::ComponentPolicy::prewarm`].
-    #[must_use]
-    pub const fn prewarm_memory_bytes(&self) -> u64 {
-        self.prewarm_memory_bytes
-    }
-
-    /// The name servers that look names up for tools; empty: the system's, and its table of hosts.
-    #[must_use]
-    pub fn dns(&self) -> &[SocketAddr] {
-        &self.dns
-    }
-
-    /// The folder of what tools keep between calls, relative to the manifest; `.toolcell` by default.
-    #[must_use]
-    pub fn state(&self) -> &str {
-        &self.state
+    pub fn limits() -> impl Iterator<Item = &'static Spec> {
+        SERVER.keys().filter_map(|key| if let Shape::Limit(spec) = key.shape { Some(spec) } else { None })
     }
 }
 
-impl Server {
-    /// Where the key is that seals what clients hand back between two rounds of a call; `None`: made at the start.
-    #[must_use]
-    pub const fn state_key(&self) -> Option<&SecretSource> {
-        self.state_key.as_ref()
-    }
-
-    /// Whether calls end whose tool may reach less after a reload; true by default.
-    #[must_use]
-    pub const fn narrow_cancels(&self) -> bool {
-        self.narrow_cancels
-    }
+fn line(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    texts::line(entry, "server::text", problems)
 }
 
-impl Default for Server {
-    /// What holds where `[server]` says nothing.
-    fn default() -> Self {
-        let default = |spec: &Spec| usize::try_from(spec.default).unwrap_or(usize::MAX);
-        Self {
-            name: "toolcell".to_owned(),
-            title: None,
-            instructions: None,
-            page_size: default(&PAGE_SIZE),
-            line_bytes_max: default(&LINE_MAX),
-            in_flight_max: default(&IN_FLIGHT_MAX),
-            pending_max: default(&PENDING_MAX),
-            calls: default(&CALLS),
-            stack_bytes: default(&STACK),
-            prewarm_memory_bytes: PREWARM_MEMORY.default,
-            dns: Vec::new(),
-            state: STATE_DEFAULT.to_owned(),
-            narrow_cancels: true,
-            state_key: None,
+fn lines(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    texts::lines(entry, "server::text", problems)
+}
+
+fn state_key(entry: &Entry<'_>, problems: &mut Problems) -> Option<SecretSource> {
+    secrets::named(entry, "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"", problems)
+}
+
+/// Addresses of name servers, port 53 where none is named.
+fn dns(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<SocketAddr>> {
+    let mut servers = Vec::new();
+    for (text, span) in entry.strings(DNS_MAX, problems)? {
+        let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+        match text.parse::<SocketAddr>().or(address).ok().filter(|address| address.port() != 0) {
+            Some(address) => servers.push(address),
+            None => problems.add(
+                Diagnostic::error("server::dns", format!("{text:?} is no address of a name server"))
+                    .at(span)
+                    .hint("write \"192.0.2.53\", \"192.0.2.53:5353\" or \"[2001:db8::53]:53\""),
+            ),
         }
     }
+    Some(servers)
 }

@@ -3,6 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::names::did_you_mean;
+use crate::settings::accessors;
 
 /// Texts of one component. Each describes a function, a type, or a part of either.
 pub const DESCRIPTIONS_MAX: usize = 4_096;
@@ -15,26 +16,16 @@ pub struct TypedPolicy {
     pub(crate) descriptions: Vec<Description>,
 }
 
-/// One entry of `[components.NAME.describe]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
-    pub(crate) key: String,
-    pub(crate) key_span: Span,
-    pub(crate) text: String,
-}
-
-impl Description {
-    /// What it describes, by names as in WIT: `get-forecast`, `get-forecast.city` (a parameter), `place`, `place.lat` (a
-    /// field, a case or a label).
-    #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// What it says.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
+accessors! {
+    /// One entry of `[components.NAME.describe]`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Description {
+        /// What it describes, by names as in WIT: `get-forecast`, `get-forecast.city` (a parameter), `place`, `place.lat` (a
+        /// field, a case or a label).
+        pub(crate) key: String => &str,
+        pub(crate) key_span: Span,
+        /// What it says.
+        pub(crate) text: String => &str,
     }
 }
 

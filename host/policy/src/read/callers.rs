@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Entry, Problems, Section, keys, limits};
+use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::callers::{ANYONE, CONCURRENCY, CallerRule, Callers, DEFAULT, LOCAL, RATE, ToolPattern};
 use crate::manifest::{ComponentPolicy, HttpPolicy};
 use crate::names::{check_component, check_tool, did_you_mean};
+use crate::table::table;
 
 /// Rules of one manifest: one for each team and program, not for each person, who has scopes.
 const RULES_MAX: usize = 200;
@@ -19,6 +20,32 @@ const NAME_BYTES_MAX: usize = 320;
 
 /// The longest name of a rule, in characters.
 const RULE_NAME_CHARS_MAX: usize = 64;
+
+table! {
+    /// What some callers see and call. Who is named by one rule has that one alone; others have all
+    /// rules with a scope of theirs together.
+    pub(crate) CALLER "Caller" {
+        /// The callers it is for: names of tokens (`toolcell token new NAME`), `ISSUER:SUBJECT` for
+        /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
+        /// where nobody has to say who they are. The rule's own name where neither this nor
+        /// `scopes` is there.
+        "names": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["ci", "corp:248289761001"]]};
+        /// Scopes: it is for whoever has one of them.
+        "scopes": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["tools:read"]]};
+        /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,
+        /// or a tool's name as clients see it. Others are unknown to them.
+        "tools" required: List(&Text), {"maxItems": 1000, "examples": [["weather/*", "echo"]]};
+        /// How often one caller may call, all tools together.
+        "rate": Limit(&RATE), {"examples": ["600/min"]};
+        /// How many calls of one caller run at once, all tools together. Those past it wait as for
+        /// a tool.
+        "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
+    }
+    other names {
+        "name" => "names", "tokens" => "names", "subjects" => "names", "scope" => "scopes", "tool" => "tools",
+        "allow" => "tools",
+    }
+}
 
 /// The rules, in the order of the file.
 pub(crate) fn read(
@@ -83,8 +110,7 @@ fn rule(
     problems: &mut Problems,
 ) -> Option<CallerRule> {
     check_name(entry, problems);
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::CALLER, problems);
+    let section = entry.table(&CALLER, problems)?;
     let scopes = section.get("scopes");
     let names = names(entry, &section, scopes.as_ref(), problems);
     check_names(entry, &names, context, seen, problems);
@@ -94,8 +120,8 @@ fn rule(
         problems.add(problem.at(entry.key_span.clone()).hint(hint));
     }
     let scopes = scopes.map(|entry| listed(&entry, problems)).unwrap_or_default();
-    let rate = section.get(RATE.key).and_then(|entry| limits::value(&entry, &RATE, problems));
-    let concurrency = section.get(CONCURRENCY.key).and_then(|entry| limits::value(&entry, &CONCURRENCY, problems));
+    let rate = section.number(&RATE, problems);
+    let concurrency = section.number(&CONCURRENCY, problems);
     Some(CallerRule {
         name: entry.key.to_owned(),
         names: names.into_iter().map(|(name, _)| name).collect(),

@@ -2,15 +2,168 @@
 
 use std::sync::Arc;
 
+use super::files::MOUNT;
+use super::grants::ENV_VAR;
+use super::narrow::{MOUNT_OF_TOOL, NETWORK_OF_TOOL};
+use super::network::NETWORK;
+use super::program::OUTPUT;
+use super::resources::RESOURCE;
+use super::secrets::SECRET;
 use super::{
-    Entry, Problems, Section, approval, grants, hints, instance, keys, limits, narrow, program, resources, texts, typed,
+    Entry, Problems, Section, approval, grants, hints, instance, limits, narrow, program, resources, texts, typed,
 };
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
-use crate::limits::{Limits, LoadLimits};
+use crate::grants::KEYVALUE;
+use crate::limits::{LIMITS, LOAD, Limits, LoadLimits};
+use crate::manifest::approval::REMEMBER;
+use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::{Approval, ComponentPolicy, SourceRef, ToolPolicy};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
+use crate::table::table;
+
+table! {
+    /// One component: a WebAssembly file whose tools are served.
+    pub(crate) COMPONENT "Component" {
+        /// The component's file, relative to the manifest.
+        "source" required: Text, {"minLength": 1, "examples": ["components/weather.wasm"]};
+        /// Stands before the name of each of the component's tools.
+        "prefix": Text, {"pattern": "^[A-Za-z0-9_-]{1,63}$", "examples": ["wx_"]};
+        /// The `.wit` file or folder, relative to the manifest, whose comments describe the
+        /// component's functions and types.
+        "wit": Text, {"minLength": 1, "examples": ["wit/"]};
+        /// Whether functions that cannot be tools (those with resources, streams or futures) are
+        /// left out. By default they are an error.
+        "skip_unsupported": Flag, {"default": false, "examples": [true]};
+        /// What functions and types are, by their names as in WIT: `get-forecast`,
+        /// `get-forecast.city` (a parameter), `place`, `place.lat` (a field, a case or a label).
+        /// These texts win over those in `.wit` files and in the component.
+        "describe": Named(&Text), {"maxProperties": 4096};
+        /// Limits of each call of the component's tools; they win over `defaults.limits`.
+        "limits": Table(&LIMITS), {};
+        /// Limits of loading the component; they win over `defaults.load`.
+        "load": Table(&LOAD), {};
+        /// Instances kept ready for each tool in use, so that a call does not wait for
+        /// instantiation; 0 for none. A tool's are given up after ten seconds without a call. Not
+        /// with `instance = "per-caller"`.
+        "prewarm": Limit(&PREWARM), {"examples": [0, 16]};
+        /// Which calls of a tool share an instance: none, or those of one caller, one after the
+        /// other.
+        "instance": Words(&["per-call", "per-caller"]), {"default": "per-call", "examples": ["per-caller"]};
+        /// How long a caller's instance waits for the next call before it is given up. Only with
+        /// `instance = "per-caller"`.
+        "instance_idle": Limit(&INSTANCE_IDLE), {"examples": ["30s"]};
+        /// How old a caller's instance becomes at most. Only with `instance = "per-caller"`.
+        "instance_lifetime": Limit(&INSTANCE_LIFETIME), {"examples": ["10m"]};
+        /// Command-line arguments; none by default.
+        "args": List(&Text), {"maxItems": 256, "examples": [["--fast"]]};
+        /// Standard input; closed by default.
+        "stdin": Text, {"examples": ["text"]};
+        /// Folders and files, by their path in the guest's tree. The longest path that leads to a
+        /// file is its mount.
+        "filesystem": Named(&Table(&MOUNT)), {"propertyNames": {"pattern": "^/"}, "maxProperties": 64};
+        /// Hosts and addresses.
+        "network": Table(&NETWORK), {};
+        /// Environment variables, by name.
+        "env": Named(&Definition(&ENV_VAR)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        /// Settings (`wasi:config`), by name.
+        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        /// State between calls (`wasi:keyvalue`); the table alone grants it.
+        "keyvalue": Table(&KEYVALUE), {};
+        /// Secrets, by name.
+        "secrets": Named(&Table(&SECRET)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 64};
+        /// Which calls of its tools a person confirms through the client before they run: none,
+        /// those that may destroy something as far as the tool says, or each.
+        "approval": Words(&["never", "destructive", "always"]), {"default": "never", "examples": ["destructive"]};
+        /// How long a confirmation holds for further calls of the same tool by the same caller. For
+        /// one call where the key is missing. Only with `approval`.
+        "remember": Optional(&REMEMBER), {"examples": ["10m"]};
+        /// Resources that clients may list and read, by address, or by a template of addresses:
+        /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
+        "resources": Named(&Table(&RESOURCE)), {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": 64};
+        /// Single tools, by the tool's own name, without prefix.
+        "tools": Named(&Table(&TOOL)), {"propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,64}$"}};
+    }
+    other names {
+        "path" => "source", "file" => "source", "wasm" => "source", "fs" => "filesystem", "files" => "filesystem",
+        "http" => "network", "environment" => "env", "arguments" => "args", "tool" => "tools",
+        "skip-unsupported" => "skip_unsupported", "descriptions" => "describe", "docs" => "describe",
+        "kv" => "keyvalue", "key_value" => "keyvalue", "secret" => "secrets", "resource" => "resources",
+    }
+}
+
+table! {
+    /// One tool of a component.
+    pub(crate) TOOL "Tool" {
+        /// A name for people; wins over the component's.
+        "title": Text, {"minLength": 1, "maxLength": 128, "examples": ["Query JSON"]};
+        /// What the tool does, for models; wins over what the component says. A program's tools
+        /// need one.
+        "description": Text, {"examples": ["Runs a jq filter over a JSON text."]};
+        /// The tool only reads; wins over what the component says. Says what clients are told
+        /// (`readOnlyHint`) and which calls `approval = "destructive"` asks about.
+        "read_only": Flag, {"examples": [true]};
+        /// The tool may destroy something (`destructiveHint`); where nobody says otherwise, a tool
+        /// may. Wins over the component's.
+        "destructive": Flag, {"examples": [false]};
+        /// A second call with the same arguments changes nothing more (`idempotentHint`). Wins over
+        /// the component's.
+        "idempotent": Flag, {"examples": [true]};
+        /// The tool deals with an open world, such as the web (`openWorldHint`). Wins over the
+        /// component's.
+        "open_world": Flag, {"examples": [false]};
+        /// The arguments of a program's tool: each with a description (`city = "where"`), a type
+        /// and a description (`days = "integer: how many"`), or a JSON Schema; `"days?"` for one
+        /// that a call may leave out. With `type = "object"` the table is a JSON Schema as it is.
+        "input": Any, {"examples": [{"filter": "a jq filter", "compact?": "boolean: print one line"}]};
+        /// The program's arguments, each a template that gives one argument: `{name}`, `{name?}`
+        /// (left out without a value), `{name?TEXT}` (TEXT where there is a value other than
+        /// false), `{name...}` (one argument for each item of a list), `{name!}` (may begin with
+        /// `-`), `{*}` (all arguments as JSON), `{{` and `}}` for braces. A list within the list is
+        /// given together or not at all.
+        "args": List(&Either(&[(Text, ""), (List(&Text), "")])), {"maxItems": 256, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
+        /// The program's standard input, a template; the component's `stdin` by default.
+        "stdin": Text, {"examples": ["{text}"]};
+        /// A table: variables that each call of a program sets, by name, each a template, beside
+        /// the component's. A list: the component's environment variables that this tool has.
+        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]), {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
+        /// Files that are there before a program runs, by their paths directly in scratch space of
+        /// the call, each a template.
+        "files": Named(&Text), {"maxProperties": 32, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
+        /// What of a program's run is the answer: standard output as text or as one JSON value, or
+        /// bytes.
+        "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]), {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
+        /// The JSON Schema of what the program prints. Only with `output = "json"`.
+        "output_schema": Any, {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
+        /// The exit codes that are no failure.
+        "exit_codes": List(&UpTo(255)), {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
+        /// Limits of each call of this tool; they win over the component's.
+        "limits": Table(&LIMITS), {};
+        /// The component's mounts that this tool has, each as it is there or with less; `{}` for
+        /// none.
+        "filesystem": Named(&Table(&MOUNT_OF_TOOL)), {"propertyNames": {"pattern": "^/"}};
+        /// The rules that this tool has, each within one of the component's; `{}` for none.
+        "network": Table(&NETWORK_OF_TOOL), {};
+        /// The component's settings that this tool has.
+        "config": List(&Text), {"examples": [["theme"]]};
+        /// False takes the component's state away.
+        "keyvalue": Flag, {"examples": [false]};
+        /// The component's secrets that this tool's requests carry.
+        "secrets": List(&Text), {"examples": [["API_KEY"]]};
+        /// Which calls of this tool a person confirms; wins over the component's.
+        "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
+        /// How long a confirmation holds for further calls of this tool; wins over the component's.
+        "remember": Within(&REMEMBER), {"examples": ["10m"]};
+    }
+    other names {
+        "fs" => "filesystem", "input_files" => "files", "environment" => "env", "arguments" => "args",
+        "argv" => "args", "command" => "args", "input_schema" => "input", "inputSchema" => "input",
+        "parameters" => "input", "outputSchema" => "output_schema", "schema" => "output_schema",
+        "exit_code" => "exit_codes", "stdout" => "output", "readOnlyHint" => "read_only", "readonly" => "read_only",
+        "destructiveHint" => "destructive", "idempotentHint" => "idempotent", "openWorldHint" => "open_world",
+    }
+}
 
 /// What holds for components that say nothing of their own.
 #[derive(Default)]
@@ -57,8 +210,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
                 .hint("component names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
         );
     }
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::COMPONENT, problems);
+    let section = entry.table(&COMPONENT, problems)?;
     let source = read_source(entry, &section, problems);
     let prefix = section.get("prefix").and_then(|entry| read_prefix(&entry, problems));
     let typed = typed::read(&section, problems);
@@ -168,8 +320,7 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
         let message = format!("tool name {:?} with its prefix {error}", entry.key);
         problems.add(Diagnostic::error("tools::name", message).at(entry.key_span.clone()).hint("shorten the prefix"));
     }
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::TOOL, problems);
+    let section = entry.table(&TOOL, problems)?;
     let limits = limits::read(&section, inherited.limits, problems);
     let grants = narrow::read(entry.key, &section, inherited.grants, problems);
     let title = section.get("title").and_then(|entry| texts::line(&entry, "tools::text", problems));

@@ -2,12 +2,34 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, audit, keys, limits, paths};
+use super::{Entry, Problems, Section, limits, paths};
 use crate::diagnostic::Diagnostic;
 use crate::grants::{Access, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Quota, SCRATCH, Subject};
+use crate::table::table;
 
 /// The most mounts of a component: each is a preopened folder, which language runtimes list at start.
 const MOUNTS_MAX: usize = 64;
+
+table! {
+    /// A folder or a file of the host, or space of the call's own: `path` or `scratch`.
+    pub(crate) MOUNT "Mount" {
+        /// The folder or the file of the host, relative to this file.
+        "path": Text, {"minLength": 1, "examples": ["data"]};
+        /// What may be done.
+        "access": Words(&["read", "write"]), {"default": "read", "examples": ["write"]};
+        /// Whether a missing folder is made; otherwise it is an error of the manifest.
+        "create": Flag, {"default": false, "examples": [true]};
+        /// What a writable mount may hold.
+        "quota": Limit(&MOUNT_QUOTA), {"examples": ["10MiB"]};
+        /// Files and folders that a writable mount may hold.
+        "files": Limit(&MOUNT_FILES), {"examples": [100]};
+        /// Space of the call's own, gone after it, in place of `path`.
+        "scratch": Optional(&SCRATCH), {"examples": ["8MiB"]};
+    }
+    other names {
+        "host" => "path", "folder" => "path", "size" => "quota", "mode" => "access",
+    }
+}
 
 /// The mounts, the longest guest path first. What is wrong is noted and left out.
 pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Vec<Mount> {
@@ -39,8 +61,8 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
             Diagnostic::error("grants::mount", message).at(entry.key_span.clone()).hint("write it like \"/data\""),
         );
     });
-    let section = table(entry, problems)?;
-    section.check_keys(&keys::MOUNT, problems);
+    let section = mount_table(entry, problems)?;
+    section.check_keys(&MOUNT, problems);
     let kind = match (section.get("path"), section.get("scratch")) {
         (Some(path), None) => host(&path, &section, problems),
         (None, Some(scratch)) => scratch_space(&scratch, &section, problems),
@@ -65,7 +87,7 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
 }
 
 /// A mount's table; a text in its place is what people write first.
-fn table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> {
+fn mount_table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> {
     let Some(path) = entry.as_str() else { return entry.section(problems) };
     problems.add(
         Diagnostic::error("manifest::type", format!("the mount {:?} must be a table, not a string", entry.key))
@@ -78,7 +100,7 @@ fn table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> 
 fn host(path: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
     let path = paths::host_path(path, problems);
     let write = match section.get("access") {
-        Some(entry) => audit::second_of(&entry, ["read", "write"], problems),
+        Some(entry) => entry.one_of(["read", "write"], [false, true], problems),
         None => Some(false),
     };
     let create = match section.get("create") {
@@ -100,15 +122,13 @@ fn scratch_space(scratch: &Entry<'_>, section: &Section<'_>, problems: &mut Prob
         problems.add(Diagnostic::error("grants::mount", message).at(entry.key_span).hint("remove it"));
     }
     let bytes = limits::value(scratch, &SCRATCH, problems)?;
-    let files = section.get(MOUNT_FILES.key).and_then(|entry| limits::value(&entry, &MOUNT_FILES, problems));
+    let files = section.number(&MOUNT_FILES, problems);
     Some(MountKind::Scratch { quota: Quota { bytes, files: files.unwrap_or(MOUNT_FILES.default) } })
 }
 
 fn quota(section: &Section<'_>, problems: &mut Problems) -> Quota {
-    let [bytes, files] = [&MOUNT_QUOTA, &MOUNT_FILES].map(|spec| {
-        let read = section.get(spec.key).and_then(|entry| limits::value(&entry, spec, problems));
-        read.unwrap_or(spec.default)
-    });
+    let [bytes, files] =
+        [&MOUNT_QUOTA, &MOUNT_FILES].map(|spec| section.number(spec, problems).unwrap_or(spec.default));
     Quota { bytes, files }
 }
 

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, files, keys, limits, network, secrets};
+use super::{Entry, Problems, Section, files, network, secrets};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::{Delivery, ENTRIES, EnvSource, EnvVar, Grants, KeyValue, Places, QUOTA, VALUE};
+use crate::grants::{Delivery, EnvSource, EnvVar, Grants, KeyValue, Places};
+use crate::quantity::show_bytes;
+use crate::table::{Definition, Shape, table};
 
 /// The most arguments, variables and settings of a component, each: guests copy all of them at start.
 const ENTRIES_MAX: usize = 256;
@@ -15,6 +17,24 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// The longest argument or value, in bytes: what a system takes for one.
 const VALUE_BYTES_MAX: usize = 128 << 10;
+
+table! {
+    /// A variable of the host's environment; an error of the manifest where it is missing.
+    pub(crate) ENV_FROM "EnvFrom" {
+        /// `env:` and the variable's name.
+        "from" required: Text, {"pattern": "^env:.", "examples": ["env:HOME_CITY"]};
+    }
+    other names {
+        "value" => "from",
+    }
+}
+
+/// A variable's value.
+pub(super) static ENV_VAR: Definition = Definition {
+    name: "EnvVar",
+    about: "A variable's value: a text, or one of the host's variables.",
+    shape: Shape::Either(&[(Shape::Text, "The value."), (Shape::Table(&ENV_FROM), "From the host's environment.")]),
+};
 
 /// The grants of a component. What is wrong is noted and left out.
 pub(crate) fn read(component: &str, section: &Section<'_>, problems: &mut Problems) -> Arc<Grants> {
@@ -47,6 +67,7 @@ fn places(section: &Section<'_>) -> Places {
         args: place("args"),
         stdin: place("stdin"),
         config: place("config"),
+        keyvalue: place("keyvalue"),
     }
 }
 
@@ -149,8 +170,7 @@ fn from_text(entry: &Entry<'_>, problems: &mut Problems) -> Option<EnvSource> {
 }
 
 fn from_host(entry: &Entry<'_>, problems: &mut Problems) -> Option<EnvSource> {
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::ENV_FROM, problems);
+    let section = entry.table(&ENV_FROM, problems)?;
     let hint = format!("write {} = {{ from = \"env:{}\" }}", entry.key, entry.key);
     let Some(from) = section.get("from") else {
         let message = format!("{} does not say where its value is from", entry.key);
@@ -181,17 +201,12 @@ fn config(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, String)> {
 
 fn keyvalue(entry: &Entry<'_>, problems: &mut Problems) -> Option<KeyValue> {
     let section = entry.section(problems)?;
-    section.check_keys(&keys::KEYVALUE, problems);
-    let [quota_bytes, entries, value_bytes] = [&QUOTA, &ENTRIES, &VALUE].map(|spec| {
-        let read = section.get(spec.key).and_then(|entry| limits::value(&entry, spec, problems));
-        read.unwrap_or(spec.default)
-    });
-    let per_caller = section.get("per_caller").and_then(|entry| entry.boolean(problems)).unwrap_or(false);
-    if let Some(value) = section.get(VALUE.key).filter(|_| value_bytes > quota_bytes) {
-        let message =
-            format!("value of {} can never be reached: quota is {}", VALUE.show(value_bytes), QUOTA.show(quota_bytes));
-        problems
-            .add(Diagnostic::warning("limits::unreachable", message).at(value.span).hint("raise quota or lower value"));
+    let keyvalue = KeyValue::read(Some(&section), problems);
+    let (value, quota) = (keyvalue.value_bytes(), keyvalue.quota_bytes());
+    if let Some(entry) = section.get("value").filter(|_| value > quota) {
+        let message = format!("value of {} can never be reached: quota is {}", show_bytes(value), show_bytes(quota));
+        let problem = Diagnostic::warning("limits::unreachable", message).at(entry.span);
+        problems.add(problem.hint("raise quota or lower value"));
     }
-    Some(KeyValue { quota_bytes, entries, value_bytes, per_caller, span: entry.key_span.clone() })
+    Some(keyvalue)
 }

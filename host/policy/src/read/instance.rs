@@ -3,9 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Entry, Problems, Section, limits};
+use super::{Entry, Problems, Section};
 use crate::diagnostic::Diagnostic;
-use crate::limits::Spec;
 use crate::manifest::InstancePolicy;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PER_CALL, PER_CALLER, PREWARM};
 
@@ -15,9 +14,8 @@ pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> (InstanceP
         None => Some(false),
         Some(entry) => is_per_caller(&entry, problems),
     };
-    let idle = number(section, &INSTANCE_IDLE, problems);
-    let lifetime = number(section, &INSTANCE_LIFETIME, problems);
-    let prewarm = number(section, &PREWARM, problems);
+    let [idle, lifetime, prewarm] = [&INSTANCE_IDLE, &INSTANCE_LIFETIME, &PREWARM]
+        .map(|spec| section.number(spec, problems).unwrap_or(spec.default));
     match per_caller {
         // Wrong, and noted: whether the other keys apply is not known.
         None => (InstancePolicy::PerCall, 0),
@@ -44,12 +42,6 @@ fn is_per_caller(entry: &Entry<'_>, problems: &mut Problems) -> Option<bool> {
             None
         }
     }
-}
-
-/// The value of a key; the default where it is missing or wrong.
-fn number(section: &Section<'_>, spec: &'static Spec, problems: &mut Problems) -> u64 {
-    let entry = section.get(spec.key);
-    entry.and_then(|entry| limits::value(&entry, spec, problems)).unwrap_or(spec.default)
 }
 
 /// Times of an instance that each call has anew can never pass.

@@ -1,20 +1,15 @@
 //! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which limits there are.
 
-use super::{Entry, Problems, Section, keys};
+use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::limits::{Limit, Limits, LoadLimit, LoadLimits, Spec, Unit};
+use crate::limits::{LIMITS, LOAD, Limit, Limits, LoadLimits, Spec, Unit};
 use crate::quantity::{QuantityError, parse_bytes, parse_millis, parse_rate, show_count};
 
 /// The limits that hold after a `limits` table, if there is one, on top of those that held before it.
 pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Problems) -> Limits {
-    let mut limits = *inherited;
-    let Some(section) = parent.get("limits").and_then(|entry| entry.section(problems)) else { return limits };
-    section.check_keys(&keys::LIMITS, problems);
-    for entry in section.entries() {
-        let Some(limit) = Limit::from_key(entry.key) else { continue };
-        let Some(value) = value(&entry, limit.spec(), problems) else { continue };
-        limits.set(limit, value);
-    }
+    let section = parent.get("limits").and_then(|entry| entry.table(&LIMITS, problems));
+    let Some(section) = section else { return *inherited };
+    let limits = inherited.read(&section, problems);
     warn_of_unreachable_output(&section, &limits, problems);
     for limit in [Limit::HttpConnect, Limit::HttpFirstByte] {
         warn_of_unreachable_wait(&section, &limits, limit, problems);
@@ -22,17 +17,10 @@ pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Prob
     limits
 }
 
-/// The same of a `load` table.
+/// The limits of loading that hold after a `load` table.
 pub(crate) fn read_load(parent: &Section<'_>, inherited: &LoadLimits, problems: &mut Problems) -> LoadLimits {
-    let mut limits = *inherited;
-    let Some(section) = parent.get("load").and_then(|entry| entry.section(problems)) else { return limits };
-    section.check_keys(&keys::LOAD, problems);
-    for entry in section.entries() {
-        let Some(limit) = LoadLimit::from_key(entry.key) else { continue };
-        let Some(value) = value(&entry, limit.spec(), problems) else { continue };
-        limits.set(limit, value);
-    }
-    limits
+    let section = parent.get("load").and_then(|entry| entry.table(&LOAD, problems));
+    section.map_or(*inherited, |section| inherited.read(&section, problems))
 }
 
 /// A result reaches the host as strings and lists: what `host_data` does not let in can never be put out.

@@ -2,14 +2,48 @@
 
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, audit, files, keys, limits, network, paths};
+use super::{Entry, Problems, Section, files, limits, network, paths};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Access, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Network, Quota, Subject};
 use crate::limits::Spec;
 use crate::names::did_you_mean;
+use crate::table::table;
 
 /// The most names of a list: as many as a component has.
 const NAMES_MAX: usize = 256;
+
+table! {
+    /// A mount of the component as a tool has it: with less, or as it is.
+    pub(crate) MOUNT_OF_TOOL "ToolMount" {
+        /// What the tool may do.
+        "access": Words(&["read", "write"]), {"examples": ["read"]};
+        /// What the mount may hold: at most the component's quota.
+        "quota": Within(&MOUNT_QUOTA), {"examples": ["1MiB"]};
+        /// Files and folders that the mount may hold: at most as many as the component's.
+        "files": Within(&MOUNT_FILES), {"examples": [10]};
+    }
+    other names {
+        "mode" => "access",
+    }
+}
+
+table! {
+    /// The rules that a tool has, each within one of the component's. A list that is missing is
+    /// empty, `private` is the component's.
+    pub(crate) NETWORK_OF_TOOL "ToolNetwork" {
+        /// HTTP requests.
+        "http": List(&Text), {"maxItems": 1000, "examples": [["GET https://api.example.com/v1/now"]]};
+        /// TCP connections.
+        "tcp": List(&Text), {"maxItems": 1000, "examples": [["db.example.com:5432"]]};
+        /// UDP packets.
+        "udp": List(&Text), {"maxItems": 1000, "examples": [["192.0.2.1:53"]]};
+        /// Addresses that are not public.
+        "private": List(&Text), {"maxItems": 256, "examples": [["127.0.0.1:8080"]]};
+    }
+    other names {
+        "https" => "http", "allow" => "http", "hosts" => "http",
+    }
+}
 
 /// A tool's grants: the component's where its table says nothing.
 pub(crate) fn read(tool: &str, section: &Section<'_>, component: &Arc<Grants>, problems: &mut Problems) -> Arc<Grants> {
@@ -88,7 +122,7 @@ fn narrowed_network(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems)
     let mut network = Network { http: Vec::new(), tcp: Vec::new(), udp: Vec::new(), ..component.clone() };
     network.wider = Some(Arc::new(component.clone()));
     let Some(section) = entry.section(problems) else { return network };
-    section.check_keys(&keys::NETWORK_OF_TOOL, problems);
+    section.check_keys(&NETWORK_OF_TOOL, problems);
     network::read_rules(&section, &mut network, problems);
     if section.get("private").is_some() {
         network.private_section = Arc::from(grants.subject.narrowed_section("network"));
@@ -148,10 +182,10 @@ fn mounts(entry: &Entry<'_>, grants: &Grants, problems: &mut Problems) -> Vec<Mo
 }
 
 fn narrowed_kind(mount: &Mount, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
-    section.check_keys(&keys::MOUNT_OF_TOOL, problems);
+    section.check_keys(&MOUNT_OF_TOOL, problems);
     let access = match section.get("access") {
         Some(entry) => {
-            let write = audit::second_of(&entry, ["read", "write"], problems)?;
+            let write = entry.one_of(["read", "write"], [false, true], problems)?;
             let scratch = matches!(mount.kind, MountKind::Scratch { .. });
             if write && mount.access() == Access::Read {
                 let message = format!("the component may only read {:?}", mount.guest);

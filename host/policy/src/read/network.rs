@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use super::{Entry, Problems, Section, keys, paths};
+use super::{Entry, Problems, Section, paths};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{
     AddressClass, CaFile, Host, HostPattern, HttpRule, MethodSet, Network, PrivateRule, ProxyUrl, RuleError,
     SocketRule, SocketTarget, Subject,
 };
 use crate::names::did_you_mean;
+use crate::table::table;
 
 /// The most rules of each list: each request is compared with all of them.
 pub(crate) const RULES_MAX: usize = 1_000;
@@ -21,11 +22,33 @@ const PRIVATE_MAX: usize = 256;
 /// The most files of certificates.
 const CA_MAX: usize = 16;
 
+table! {
+    /// Hosts and addresses.
+    pub(crate) NETWORK "Network" {
+        /// HTTP requests: `[METHODS] scheme://host[:port][/path]`. `*.example.com` is every name
+        /// below, `*` within a path one segment, `/*` at its end everything below.
+        "http": List(&Text), {"maxItems": 1000, "examples": [["GET https://api.example.com/v1/*", "https://*.example.com"]]};
+        /// TCP connections: `host:port`, `address:port` or `range:port`; ports such as `1000-2000`.
+        "tcp": List(&Text), {"maxItems": 1000, "examples": [["db.example.com:5432", "192.0.2.0/24:5432"]]};
+        /// UDP packets, as `tcp`.
+        "udp": List(&Text), {"maxItems": 1000, "examples": [["192.0.2.1:53"]]};
+        /// Addresses that are not public and may be reached where a rule leads there; all ports
+        /// where none is named.
+        "private": List(&Text), {"maxItems": 256, "examples": [["127.0.0.1:8080", "10.0.0.0/8", "[::1]:80"]]};
+        /// Files of certificates that TLS trusts besides the platform's, relative to this file.
+        "ca": List(&Text), {"maxItems": 16, "examples": [["certs/ca.pem"]]};
+        /// The proxy of HTTP requests. Variables such as `HTTPS_PROXY` are not looked at.
+        "proxy": Text, {"pattern": "^https?://[^/@]+:[0-9]+/?$", "examples": ["http://proxy.example:3128"]};
+    }
+    other names {
+        "https" => "http", "allow" => "http", "hosts" => "http", "certificates" => "ca",
+    }
+}
+
 /// A component's network. What is wrong is noted and left out.
 pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Network {
     let mut network = Network::sealed(Arc::clone(subject));
-    let Some(section) = entry.section(problems) else { return network };
-    section.check_keys(&keys::NETWORK, problems);
+    let Some(section) = entry.table(&NETWORK, problems) else { return network };
     read_rules(&section, &mut network, problems);
     network.ca = section.get("ca").map(|entry| ca(&entry, problems)).unwrap_or_default();
     network.proxy = section.get("proxy").and_then(|entry| proxy(&entry, problems));

@@ -3,11 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Entry, Problems, Section, grants, input, keys, scratch};
+use super::{Entry, Problems, Section, grants, input, scratch};
 use crate::diagnostic::Diagnostic;
 use crate::grants::Grants;
 use crate::names::did_you_mean;
 use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateError};
+use crate::table::table;
 
 /// The most templates of arguments, and of variables: as many as a component has fixed ones.
 const TEMPLATES_MAX: usize = 256;
@@ -18,6 +19,22 @@ const TEMPLATE_BYTES_MAX: usize = 128 << 10;
 /// The longest media type, in bytes: the registry's names have at most 127 on either side.
 const MIME_BYTES_MAX: usize = 255;
 
+table! {
+    /// Bytes that are the answer: an image, a sound, or any other kind as a resource.
+    pub(crate) OUTPUT "Media" {
+        /// The file that holds them after the run, in the guest's tree; standard output by default.
+        "file": Text, {"pattern": "^/", "examples": ["/out/chart.png"]};
+        /// The media type of the bytes.
+        "type" required: Text, {"examples": ["image/png"]};
+    }
+    other names {
+        "path" => "file", "mime_type" => "type", "mime" => "type", "media_type" => "type",
+    }
+}
+
+/// The keys of a tool that say how its program is run; `env` does as well where it is a table.
+const PROGRAM: [&str; 7] = ["input", "args", "stdin", "files", "output", "output_schema", "exit_codes"];
+
 /// How the tool runs a program; `None` where its table says nothing of that.
 pub(crate) fn read(
     tool: &Entry<'_>,
@@ -26,7 +43,7 @@ pub(crate) fn read(
     problems: &mut Problems,
 ) -> Option<Program> {
     let env = section.get("env").filter(Entry::is_table);
-    let says_any = keys::PROGRAM.iter().any(|key| section.get(key).is_some()) || env.is_some();
+    let says_any = PROGRAM.iter().any(|key| section.get(key).is_some()) || env.is_some();
     if !says_any {
         return None;
     }
@@ -223,8 +240,7 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     if !entry.is_table() {
         return entry.wrong_type("\"text\", \"json\" or a table", problems);
     }
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::OUTPUT, problems);
+    let section = entry.table(&OUTPUT, problems)?;
     let file = section.get("file").and_then(|entry| scratch::answer_path(&entry, problems));
     let Some(mime_type) = section.get("type") else {
         let problem = Diagnostic::error("manifest::missing", "output has no type").at(entry.span.clone());

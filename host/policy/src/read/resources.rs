@@ -1,9 +1,10 @@
 //! Reads `[components.NAME.resources]`. Must not hold: what tools the component has.
 
-use super::{Entry, Problems, Section, keys, texts};
+use super::{Entry, Problems, Section, texts};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{RESOURCES_MAX, ResourceRule, UriTemplate};
 use crate::names;
+use crate::table::table;
 
 /// The argument that is given the address where the manifest names none.
 const ARGUMENT: &str = "uri";
@@ -11,6 +12,29 @@ const ARGUMENT: &str = "uri";
 /// Longest MIME type, in characters.
 const MIME_TYPE_CHARS_MAX: usize = 127;
 
+table! {
+    /// How the resources of one address are read: by a call of a tool.
+    pub(crate) RESOURCE "Resource" {
+        /// The tool that reads them, by its own name, without prefix. What it embeds, or else its
+        /// texts, pictures and sounds, is what they hold.
+        "tool" required: Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
+        /// The argument of the tool that is given the address.
+        "argument": Text, {"minLength": 1, "maxLength": 128, "default": "uri", "examples": ["note"]};
+        /// A name for programs; the last part of the address by default.
+        "name": Text, {"minLength": 1, "maxLength": 128, "examples": ["index"]};
+        /// A name for people.
+        "title": Text, {"minLength": 1, "maxLength": 128, "examples": ["Index of the notes"]};
+        /// What it is.
+        "description": Text, {"examples": ["All notes, with a line on each."]};
+        /// What kind of data it is.
+        "mime_type": Text, {"maxLength": 127, "examples": ["text/markdown"]};
+    }
+    other names {
+        "type" => "mime_type", "mimeType" => "mime_type", "read" => "tool", "arg" => "argument",
+    }
+}
+
+/// The rules of a component, in the order of the file.
 pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Vec<ResourceRule> {
     let Some(entry) = section.get("resources") else { return Vec::new() };
     let Some(section) = entry.section(problems) else { return Vec::new() };
@@ -29,8 +53,7 @@ fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> 
         problems
             .add(problem.hint("write an address such as \"note:///index\", or a template such as \"note:///{name}\""));
     });
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::RESOURCE, problems);
+    let section = entry.table(&RESOURCE, problems)?;
     let tool = read_tool(entry, &section, problems);
     let argument = match section.get("argument") {
         Some(argument) => texts::line(&argument, "resources::text", problems)?,

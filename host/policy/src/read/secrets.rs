@@ -1,9 +1,10 @@
 //! Reads `secrets` tables. Must not hold: a secret's value.
 
 use super::network::rule_problem;
-use super::{Entry, Problems, Section, grants, keys, paths};
+use super::{Entry, Problems, Section, grants, paths};
 use crate::diagnostic::Diagnostic;
 use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, SecretTemplate, is_token};
+use crate::table::table;
 
 /// The most secrets of a component: responses are searched for each of them.
 const SECRETS_MAX: usize = 64;
@@ -27,6 +28,29 @@ const REFUSED_HEADERS: [&str; 13] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+table! {
+    /// A secret: the host adds it to matching requests (`header` or `query`, with `for`), or the
+    /// guest gets it (`expose`).
+    pub(crate) SECRET "Secret" {
+        /// Where its value is: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`.
+        "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+)$", "examples": ["env:API_KEY"]};
+        /// The header that holds it.
+        "header": Text, {"examples": ["Authorization"]};
+        /// The name of the query's part that holds it, in place of `header`.
+        "query": Text, {"examples": ["api_key"]};
+        /// The header's value, the secret in the place of `{}`.
+        "value": Text, {"default": "{}", "examples": ["Bearer {}"]};
+        /// The requests that carry it, as an `http` rule.
+        "for": Text, {"examples": ["https://api.example.com"]};
+        /// Whether the guest gets it, as environment variable and `wasi:config` value of the
+        /// secret's name.
+        "expose": Flag, {"default": false, "examples": [true]};
+    }
+    other names {
+        "source" => "from", "template" => "value", "url" => "for", "env" => "from",
+    }
+}
 
 /// The secrets. What is wrong is noted and left out.
 pub(crate) fn read(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Vec<Secret> {
@@ -79,8 +103,7 @@ fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Opti
         ));
         return None;
     }
-    let section = entry.section(problems)?;
-    section.check_keys(&keys::SECRET, problems);
+    let section = entry.table(&SECRET, problems)?;
     let source = source(entry, &section, problems);
     let delivery = delivery(entry, &section, network, problems);
     Some(Secret { name: entry.key.to_owned(), source: source?, delivery: delivery?, span: entry.key_span.clone() })

@@ -3,11 +3,12 @@
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::keys::Keys;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::limits::Limit;
+use crate::limits::Spec;
 use crate::names::did_you_mean;
 use crate::parse::DIAGNOSTICS_MAX;
+use crate::table::Table;
 
 /// The problems found so far, at most [`DIAGNOSTICS_MAX`] of them and a word on the rest.
 #[derive(Debug, Default)]
@@ -34,6 +35,12 @@ pub(crate) struct Entry<'t> {
 }
 
 impl Problems {
+    /// Adds a problem. Gives nothing, as the reader of a wrong value does.
+    pub(crate) fn refuse<T>(&mut self, problem: Diagnostic) -> Option<T> {
+        self.add(problem);
+        None
+    }
+
     pub(crate) fn add(&mut self, problem: Diagnostic) {
         if self.found.len() < DIAGNOSTICS_MAX {
             self.found.push(problem);
@@ -79,13 +86,18 @@ impl<'t> Section<'t> {
         entries
     }
 
+    /// The number of a key that has a limit; `None` where the key is missing or its value is wrong.
+    pub(crate) fn number(&self, spec: &'static Spec, problems: &mut Problems) -> Option<u64> {
+        super::limits::value(&self.get(spec.key)?, spec, problems)
+    }
+
     /// Reports every key that this version does not know or does not support yet.
-    pub(crate) fn check_keys(&self, keys: &Keys, problems: &mut Problems) {
+    pub(crate) fn check_keys(&self, table: &Table, problems: &mut Problems) {
         for entry in self.entries() {
-            if keys.now.contains(&entry.key) {
+            if table.names().any(|name| name == entry.key) {
                 continue;
             }
-            problems.add(if keys.later.contains(&entry.key) { entry.not_yet() } else { entry.unknown(keys) });
+            problems.add(if table.later.contains(&entry.key) { entry.not_yet() } else { entry.unknown(table) });
         }
     }
 
@@ -217,6 +229,37 @@ impl<'t> Entry<'t> {
         self.wrong_type("a table", problems)
     }
 
+    /// The value as a table whose keys are declared; others are problems.
+    pub(crate) fn table(&self, table: &Table, problems: &mut Problems) -> Option<Section<'t>> {
+        let section = self.section(problems)?;
+        section.check_keys(table, problems);
+        Some(section)
+    }
+
+    /// The meaning of a text that is one of two words.
+    pub(crate) fn one_of<T>(&self, words: [&str; 2], meanings: [T; 2], problems: &mut Problems) -> Option<T> {
+        let text = self.string(problems)?;
+        let ([first, second], [one, other]) = (words, meanings);
+        match text {
+            text if text == first => Some(one),
+            text if text == second => Some(other),
+            text => {
+                let message = format!("{} must be \"{first}\" or \"{second}\", not {text:?}", self.key);
+                problems.refuse(self.error("manifest::choice", message))
+            }
+        }
+    }
+
+    /// An error at the value.
+    pub(crate) fn error(&self, code: &'static str, message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic::error(code, message).at(self.span.clone())
+    }
+
+    /// An error at the key.
+    pub(crate) fn key_error(&self, code: &'static str, message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic::error(code, message).at(self.key_span.clone())
+    }
+
     pub(crate) fn wrong_type<T>(&self, expected: &str, problems: &mut Problems) -> Option<T> {
         let found = type_name(self.value);
         let message = format!("{} must be {expected}, not {found}", self.key);
@@ -231,20 +274,20 @@ impl<'t> Entry<'t> {
             .hint(format!("remove it: nothing would enforce or grant what {} says", self.key))
     }
 
-    fn unknown(&self, keys: &Keys) -> Diagnostic {
-        let problem =
-            Diagnostic::error("manifest::unknown_key", format!("unknown key {:?}", self.key)).at(self.key_span.clone());
-        let other_name = keys.other_names.iter().find(|(other, _)| self.key.eq_ignore_ascii_case(other));
-        if other_name.is_none() && keys.now.contains(&"limits") && Limit::from_key(self.key).is_some() {
+    fn unknown(&self, table: &Table) -> Diagnostic {
+        let problem = self.key_error("manifest::unknown_key", format!("unknown key {:?}", self.key));
+        let other_name = table.other_names.iter().find(|(other, _)| self.key.eq_ignore_ascii_case(other));
+        let has_limits = table.names().any(|name| name == "limits");
+        if other_name.is_none() && has_limits && Limit::from_key(self.key).is_some() {
             return problem.hint(format!("limits have a table of their own: limits = {{ {} = … }}", self.key));
         }
         let meant = match other_name {
             Some((_, key)) => Some(*key),
-            None => did_you_mean(self.key, keys.now.iter().chain(keys.later).copied()),
+            None => did_you_mean(self.key, table.names().chain(table.later.iter().copied())),
         };
         match meant {
             Some(key) => problem.hint(format!("did you mean \"{key}\"?")),
-            None => problem.hint(format!("keys here are {}", keys.now.join(", "))),
+            None => problem.hint(format!("keys here are {}", table.names().collect::<Vec<_>>().join(", "))),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Entry, Problems};
 use crate::diagnostic::Diagnostic;
-use crate::limits::Unit;
+use crate::quantity::show_bytes;
 
 /// The longest name or title, in characters: clients show them in one line.
 const LINE_CHARS_MAX: usize = 128;
@@ -32,7 +32,7 @@ pub(crate) fn lines(entry: &Entry<'_>, code: &'static str, problems: &mut Proble
     let wrong = if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         "must not contain control characters other than tabs and line ends".to_owned()
     } else if text.len() > LINES_BYTES_MAX {
-        format!("must have at most {} of text", Unit::Bytes.show(LINES_BYTES_MAX as u64))
+        format!("must have at most {} of text", show_bytes(LINES_BYTES_MAX as u64))
     } else {
         return Some(text.to_owned());
     };

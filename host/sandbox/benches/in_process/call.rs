@@ -1,16 +1,18 @@
-//! A whole call as the host makes it: slot, fresh store and instance under every limit, export, answer, all given back.
+//! A whole call as the host makes it: slot, fresh store and instance under every limit, export,
+//! answer, all given back.
 use std::sync::Arc;
 
 use criterion::Criterion;
 use toolcell_policy::Limits;
-use toolcell_sandbox::{CallInput, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
+use toolcell_sandbox::{CallInput, Capabilities, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 use crate::guest::{ARGUMENTS, built, runtime};
 
-/// Measures calls of a component of 5 KB without imports, and of one written in Rust with its standard library.
+/// Measures calls of a component of 5 KB without imports, and of one written in Rust with its
+/// standard library.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, limits, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), Limits::default(), runtime());
-    let reach = Reach::sealed("bench");
+    let capabilities = Capabilities::sealed("bench");
     let mut group = criterion.benchmark_group("call on a fresh instance");
     for tool in ["tiny", "echo"] {
         let component = ToolComponent::load(&sandbox, &built(tool)).unwrap();
@@ -22,9 +24,9 @@ pub fn measure(criterion: &mut Criterion) {
                     tool,
                     arguments_json: ARGUMENTS,
                     limits: &limits,
-                    reach: &reach,
+                    capabilities: &capabilities,
                     caller,
-                    supply: Supply::Fresh,
+                    source: InstanceSource::Fresh,
                 };
                 runtime.block_on(component.call_tool(input)).outcome.unwrap()
             });

@@ -1,5 +1,5 @@
-//! The components of a catalog, as a start or a reload loads them: from the cache, then asked for their tools. The host
-//! does this for several components at once; here they follow one another.
+//! The components of a catalog, as a start or a reload loads them: from the cache, then asked for
+//! their tools. The host does this for several components at once; here they follow one another.
 use criterion::{BenchmarkId, Criterion};
 use tokio::runtime::Runtime;
 use toolcell_policy::Limits;

@@ -1,4 +1,4 @@
-//! Engines that differ in how they meter guests and in nothing else, set up as the sandbox sets up its own.
+//! Engines that differ only in their metering of guests, set up as the sandbox sets up its own.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,28 +15,29 @@ const TOOLS: &str = "toolcell:mcp/tools@1.0.0";
 /// The package of the contract.
 const CONTRACT: &str = "toolcell:mcp/";
 
-/// Fuel of one run: what a call has by itself.
+/// Fuel of one run: a call's default.
 const FUEL: u64 = 10_000_000_000;
 
-/// How often the epoch advances, as in the sandbox.
+/// Time between two advances of the epoch, as in the sandbox.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Bytes of a used memory and of a table that are written over, as in the sandbox.
 const KEEP_MEMORY_BYTES: usize = 256 * 1024;
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
 
-/// How guests are metered.
+/// The metering of guests.
 #[derive(Clone, Copy)]
 pub struct Metering {
-    /// What to call it.
+    /// Its name in the results.
     pub name: &'static str,
     fuel: bool,
     epochs: bool,
-    /// After how much fuel a guest yields; never, where fuel is the budget and nothing else.
+    /// Fuel after which a guest yields; never, where fuel is only the budget.
     yields_after: Option<u64>,
 }
 
-/// Every way to meter. A budget needs fuel; that other guests run meanwhile needs epochs or a yield by fuel.
+/// All ways of metering. A budget needs fuel; running other guests beside it needs epochs or a
+/// yield by fuel.
 pub const METERINGS: [Metering; 5] = [
     Metering { name: "no metering", fuel: false, epochs: false, yields_after: None },
     Metering { name: "fuel", fuel: true, epochs: false, yields_after: None },
@@ -53,7 +54,7 @@ pub struct Metered {
     clock: Option<JoinHandle<()>>,
 }
 
-/// What a store holds.
+/// The data of a store.
 pub struct State {
     wasi: WasiCtx,
     table: ResourceTable,
@@ -109,7 +110,8 @@ impl Metered {
         store
     }
 
-    /// A component, ready to be instantiated. What it imports of the contract traps: none of it is called here.
+    /// A component, ready to be instantiated. Its imports from the contract trap: none of them is
+    /// called here.
     pub fn prepare(&self, component: &[u8]) -> InstancePre<State> {
         let component = Component::from_binary(&self.engine, component).unwrap();
         let mut linker = Linker::new(&self.engine);

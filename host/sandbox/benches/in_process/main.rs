@@ -1,6 +1,7 @@
-//! The cost of the sandbox inside one process, with no wire between: calls, instances, metering, decisions, loading,
-//! conversion of values, the components of a catalog. `cargo bench --workspace --exclude toolcell-tests --bench
-//! in_process` runs this and the protocol's own; `--quick` takes few samples, and a word after `--` is a filter.
+//! The cost of the sandbox inside one process, with no wire between: calls, instances, metering,
+//! decisions, loading, conversion of values, the components of a catalog. `cargo bench --workspace
+//! --exclude toolcell-tests --bench in_process` runs this and the protocol's own; `--quick` takes
+//! few samples, and a word after `--` is a filter.
 //!
 //! Must not hold: anything that starts the binary or speaks MCP; that is `toolcell-bench`.
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run says so and ends")]

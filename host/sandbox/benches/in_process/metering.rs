@@ -1,4 +1,4 @@
-//! What it costs that a guest's work is counted and that it can be made to yield: on loops that do little else, and on a
+//! The cost of counting a guest's work and making it yield: on loops that do little else, and on a
 //! Rust tool that computes.
 use criterion::Criterion;
 use tokio::runtime::Runtime;
@@ -7,7 +7,7 @@ use wasmtime::{Instance, Module};
 use crate::engine::{METERINGS, Metered, call};
 use crate::guest::{built, runtime};
 
-/// The loops: an export, and how many turns of it take about a millisecond.
+/// The loops: an export, and the number of turns that takes about a millisecond.
 const LOOPS: [(&str, i32); 2] = [("bytes", 32), ("numbers", 500_000)];
 
 /// Measures every way to meter.

@@ -1,4 +1,5 @@
-//! A decision on an HTTP request: by the last of many rules, as for every request that a guest makes.
+//! A decision on an HTTP request: by the last of many rules, as for every request that a guest
+//! makes.
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -8,14 +9,15 @@ use toolcell_policy::{Grants, Source, parse};
 /// Rules of the tool.
 const RULES: usize = 100;
 
-/// What is asked, as the guest gives it, and whether the last rule allows it.
+/// Requests as the guest gives them, and true where the last rule allows them.
 const ASKED: [(&str, [&str; 4], bool); 3] = [
     ("allowed by the last rule", ["GET", "https", "api99.example.com", "/v1/berlin/now"], true),
     ("denied for its path", ["GET", "https", "api99.example.com", "/v2/berlin/now"], false),
     ("denied for its host", ["GET", "https", "api.example.org", "/v1/berlin/now"], false),
 ];
 
-/// Measures decisions with their normal form and their permit, or the denial with the line that would allow it.
+/// Measures decisions with their normal form and their permit, or the denial with the line that
+/// would allow it.
 pub fn measure(criterion: &mut Criterion) {
     let grants = grants();
     let mut group = criterion.benchmark_group("policy");

@@ -1,10 +1,11 @@
-//! Functions over WIT values: what converting a scalar costs, both ways, and what a long text and long bytes cost, there and
-//! back, beside what reading, copying and writing the same text costs without a guest.
+//! Functions over WIT values: the cost of converting a scalar both ways, and of a long text and
+//! long bytes there and back. Beside them stands the cost of reading, copying and writing the same
+//! text without a guest.
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput};
 use toolcell_policy::Limits;
-use toolcell_sandbox::{CallInput, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
+use toolcell_sandbox::{CallInput, Capabilities, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 use crate::guest::runtime;
 
@@ -18,7 +19,7 @@ const TEXT_BYTES: usize = 1 << 20;
 /// Bytes of the list of bytes: as values of the engine, each takes 32 bytes of `host_data`.
 const LIST_BYTES: usize = 256 << 10;
 
-/// Functions that give back where their argument is, be it a text or a list.
+/// Functions that return the address of their argument, a text or a list.
 const SAME: &str = r#"(component
   (core module $m
     (memory (export "memory") 128)
@@ -63,11 +64,11 @@ const SAME: &str = r#"(component
     (canon lift (core func $i "same") (memory (core memory $i "memory")) (realloc (core func $i "realloc"))))
   (export "rows" (func $rows)))"#;
 
-/// Measures a call with nothing to convert, one with 8,000 scalars each way, and ones with a mebibyte of text each way, to the
-/// guest and from it, and with a list of bytes each way.
+/// Measures a call with nothing to convert and one with 8,000 scalars each way. Then it measures a
+/// mebibyte of text each way, to the guest and from it, and a list of bytes each way.
 pub fn measure(criterion: &mut Criterion) {
     let (sandbox, runtime) = (Sandbox::new(SandboxOptions::default()).unwrap(), runtime());
-    let (limits, reach) = (Limits::default(), Reach::sealed("bench"));
+    let (limits, capabilities) = (Limits::default(), Capabilities::sealed("bench"));
     let component = ToolComponent::load(&sandbox, &wat::parse_str(SAME).unwrap()).unwrap();
     let row = r#"{"a":4294967295,"b":7,"c":-9007199254740991,"d":1.5,"e":true,"f":255,"g":-0.25,"h":-32768}"#;
     let rows = vec![row; RECORDS].join(",");
@@ -101,9 +102,17 @@ pub fn measure(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let caller = Arc::new(NoCaller);
-                let (arguments_json, supply) = (&*arguments, Supply::Fresh);
+                let (arguments_json, source) = (&*arguments, InstanceSource::Fresh);
                 let program = None;
-                let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
+                let input = CallInput {
+                    tool,
+                    arguments_json,
+                    program,
+                    limits: &limits,
+                    capabilities: &capabilities,
+                    caller,
+                    source,
+                };
                 runtime.block_on(component.call_tool(input)).outcome.unwrap()
             });
         });

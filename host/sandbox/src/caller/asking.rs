@@ -1,5 +1,5 @@
-//! The contract's `asking`: what a guest may ask of whoever is behind its caller, and what asking may cost. Must not hold:
-//! how anybody is asked.
+//! The contract's `asking`: a guest's questions to the person behind its caller, and their budget.
+//! Must not hold: how anybody is asked.
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,30 +12,31 @@ use crate::engine::epoch::{Resting, Running, RunningAt};
 use crate::failure::Failure;
 use crate::secrets::Redactor;
 
-/// What asking came to.
+/// The result of asking.
 #[derive(Debug)]
 pub enum Asked {
-    /// The answers in the order of the questions, or why there are none.
+    /// The answers in the order of the questions, or the refusal.
     Answered(Result<Vec<Answer>, Refusal>),
-    /// The call ends here: its caller has the questions, and calls again with the answers; or is refused, and this is why.
+    /// The call ends here: its caller has the questions, and calls again with the answers; or is
+    /// refused, and this is why.
     Ended(Option<String>),
 }
 
 /// Ends a guest that has asked where its call ends.
 #[derive(Debug, thiserror::Error)]
 #[error("the call ended where the guest asked")]
-pub(crate) struct Ended {
+pub(crate) struct EndedByAsking {
     pub(crate) refused: Option<String>,
 }
 
-impl From<&Ended> for Failure {
-    fn from(ended: &Ended) -> Self {
+impl From<&EndedByAsking> for Failure {
+    fn from(ended: &EndedByAsking) -> Self {
         Self::Asked { refused: ended.refused.clone() }
     }
 }
 
 impl Question {
-    /// What is asked.
+    /// The kind of question.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -55,7 +56,7 @@ impl Question {
         }
     }
 
-    /// Without the values of secrets: what is asked leaves the host.
+    /// The question without the values of secrets: it leaves the host.
     pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
@@ -67,14 +68,14 @@ impl Question {
     }
 }
 
-/// What is left of what one call may ask.
+/// The remaining budget of questions of one call.
 pub(crate) struct AskBudget {
     asks: u64,
     asked: u64,
     ask_bytes: u64,
-    /// How long the call may still wait.
+    /// Time that the call may still wait.
     wait_left: Duration,
-    waits: Option<Arc<Waits>>,
+    waits: Option<Arc<AskWaits>>,
 }
 
 impl AskBudget {
@@ -83,9 +84,9 @@ impl AskBudget {
         Self { asks, asked: 0, ask_bytes, wait_left: limits.ask_wait(), waits: None }
     }
 
-    /// The times in which the call waits for somebody, for whoever watches its deadline.
-    pub(crate) fn waits(&mut self, running: &Running) -> Arc<Waits> {
-        let waits = Arc::new(Waits {
+    /// The times in which the call waits for a person, for the call's deadline.
+    pub(crate) fn waits(&mut self, running: &Running) -> Arc<AskWaits> {
+        let waits = Arc::new(AskWaits {
             running: running.place(),
             began: Instant::now(),
             state: Mutex::default(),
@@ -100,10 +101,11 @@ impl AskBudget {
         self.asks > 0
     }
 
-    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time left to wait.
+    /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time
+    /// left to wait.
     pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
         let began = Instant::now();
-        let waiting = self.waits.as_ref().map(Waits::wait);
+        let waiting = self.waits.as_ref().map(AskWaits::wait);
         let asked = tokio::time::timeout(self.wait_left, answers).await;
         drop(waiting);
         self.wait_left = self.wait_left.saturating_sub(began.elapsed());
@@ -129,8 +131,8 @@ impl AskBudget {
     }
 }
 
-/// When a call waits for somebody: its deadline stands still meanwhile.
-pub(crate) struct Waits {
+/// The time that a call waits for a person: its deadline stands still during it.
+pub(crate) struct AskWaits {
     running: RunningAt,
     began: Instant,
     state: Mutex<WaitState>,
@@ -143,8 +145,8 @@ struct WaitState {
     waited: Duration,
 }
 
-impl Waits {
-    /// For how long the call has run, the times in which it waited not counted.
+impl AskWaits {
+    /// The time that the call has run, without the times in which it waited.
     pub(crate) fn ran(&self) -> Duration {
         let waited = self.state.lock().unwrap_or_else(PoisonError::into_inner).waited;
         self.began.elapsed().saturating_sub(waited)
@@ -179,7 +181,7 @@ impl Waits {
 
 /// One wait.
 struct Waiting {
-    waits: Arc<Waits>,
+    waits: Arc<AskWaits>,
     began: Instant,
     _resting: Resting,
 }

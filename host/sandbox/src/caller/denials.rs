@@ -1,5 +1,5 @@
-//! What one call asked for and did not get: told to its caller as it happens, the first of it kept for the report. HTTP
-//! requests that it made are told on the same way.
+//! The denials of one call. Its caller is told of each as it happens; the first ones are kept for
+//! the report. The call's HTTP requests are told in the same way.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolcell_policy::Denial;
@@ -9,10 +9,12 @@ use crate::caller::{Caller, Requested};
 /// Denials of one call that its report holds: a model reads no more, and the audit has them all.
 const KEPT_MAX: usize = 16;
 
-/// Denials of one call that its caller is told of. A guest can ask in a loop; past these, it is counted.
+/// Denials of one call that its caller is told of. A guest can ask in a loop; past these, it is
+/// counted.
 const TOLD_MAX: u64 = 64;
 
-/// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold one.
+/// The denials of one call. Cheap to clone: host functions that outlive a borrow of the store hold
+/// one.
 #[derive(Clone)]
 pub(crate) struct Denials(Arc<Mutex<Log>>);
 
@@ -27,7 +29,8 @@ impl Denials {
         Self(Arc::new(Mutex::new(Log { caller, kept: Vec::new(), count: 0 })))
     }
 
-    /// The call begins, or ends: from now on, this caller is told. Forgets what an earlier call was denied.
+    /// The call begins, or ends: from now on, this caller is told. Forgets the denials of an
+    /// earlier call.
     pub(crate) fn hand_to(&self, caller: Arc<dyn Caller>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *log = Log { caller, kept: Vec::new(), count: 0 };
@@ -45,7 +48,7 @@ impl Denials {
         }
     }
 
-    /// Whether its caller wants to be told of HTTP requests.
+    /// True if its caller wants to be told of HTTP requests.
     pub(crate) fn notes_requests(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.notes_requests()
     }
@@ -55,7 +58,7 @@ impl Denials {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).caller.requested(request);
     }
 
-    /// The first of them, and how many there were.
+    /// The first denials, and the number of all.
     pub(crate) fn take(&self) -> (Vec<Denial>, u64) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (std::mem::take(&mut log.kept), log.count)

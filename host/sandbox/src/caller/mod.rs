@@ -1,4 +1,4 @@
-//! What the sandbox asks of whoever sent a call. No protocol: the composition root puts MCP behind it.
+//! The caller of a tool, as the sandbox sees it. No protocol: the server puts MCP behind it.
 pub(crate) mod asking;
 pub(crate) mod denials;
 
@@ -26,7 +26,7 @@ pub struct Trace {
 /// An HTTP request of a guest that was permitted, up to the head of its response.
 #[derive(Debug)]
 pub struct Requested<'a> {
-    /// What was asked for, in its normal form.
+    /// The request, in its normal form.
     pub ask: &'a HttpAsk,
     /// When it began, waiting for its turn and connecting included.
     pub began: SystemTime,
@@ -34,15 +34,16 @@ pub struct Requested<'a> {
     pub came: Result<u16, &'a str>,
 }
 
-/// Whoever sent the call: takes what the guest tells while it runs, and says whether it still wants an answer.
+/// The sender of a call. It takes the guest's messages while the guest runs, and knows if an answer
+/// is still wanted.
 ///
 /// Every method is called from the guest's worker thread and must not block.
 pub trait Caller: Send + Sync + 'static {
-    /// The guest told how far it has come.
+    /// The guest reports its progress.
     fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>);
-    /// The guest's instance is there, and begins to run: for whoever wants to know what took how long.
+    /// The guest's instance is there, and begins to run: for measuring the parts of a call.
     fn instantiated(&self) {}
-    /// Whether it wants to be told of HTTP requests.
+    /// True if it wants to be told of HTTP requests.
     fn notes_requests(&self) -> bool {
         false
     }
@@ -52,19 +53,21 @@ pub trait Caller: Send + Sync + 'static {
     }
     /// The guest wrote a log line. The sandbox has already charged it to the call's log limit.
     fn log(&self, level: LogLevel, message: &str);
-    /// Whether a line of this level would reach anybody.
+    /// True if a line of this level would reach anybody.
     fn log_enabled(&self, level: LogLevel) -> bool;
     /// The guest asked for something that its tool is not granted.
     fn denied(&self, denial: &Denial);
-    /// Who it is, such as `local`: keeps what one caller's calls leave behind apart from another's.
+    /// The caller's name, such as `local`: it keeps apart what different callers' calls leave
+    /// behind.
     fn name(&self) -> &str;
-    /// Whether the caller has given up.
+    /// True if the caller has given up.
     fn is_cancelled(&self) -> bool;
     /// Resolves once the caller has given up; never, where it cannot.
     fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-    /// Whether it can be asked this.
+    /// True if it can be asked a question of this kind.
     fn supports(&self, kind: Kind) -> bool;
-    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the future takes them back.
+    /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
+    /// future takes them back.
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;

@@ -1,14 +1,17 @@
-//! Work that calls must not notice: compiling while tools are served. Must not hold: what the work is.
+//! Work that calls must not notice: compiling while tools are served. Must not hold: the work
+//! itself.
 //!
-//! The compiler uses all cores. On Linux a thread can be one that runs where nobody else wants to (`SCHED_IDLE`): whoever else
-//! wakes has its core at once, which the lowest of the ordinary priorities (`nice 19`) does not give: it keeps a core for some
-//! milliseconds. Elsewhere nothing is changed.
+//! The compiler uses all cores. On Linux a thread can run at `SCHED_IDLE`, only where no other
+//! thread wants the core; any other thread that wakes has the core at once. The lowest ordinary
+//! priority (`nice 19`) does not give that: it keeps a core for some milliseconds. Elsewhere
+//! nothing is changed.
 use rayon::ThreadPoolBuilder;
 
-/// Runs this on threads that give way to all others, as many as there are cores, and waits for it. What it does in parallel by
-/// rayon stays on these threads. Where they cannot be started it runs on this one, as it is.
+/// Runs this on threads that give way to all others, one for each core, and waits for it. Work that
+/// it does in parallel through rayon stays on these threads. Where they cannot be started it runs
+/// on this thread.
 ///
-/// On a machine that is never idle this may take as long as that lasts.
+/// On a machine that is never idle this may take as long as the machine is busy.
 pub fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let name = |_| "toolcell-compile".to_owned();
     match ThreadPoolBuilder::new().thread_name(name).start_handler(|_| give_way()).build() {
@@ -17,7 +20,8 @@ pub fn in_background<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// Lets every other thread go first from now on. Best effort: a thread that cannot be told works as others do.
+/// Lets every other thread go first from now on. Best effort: a thread that cannot be told works as
+/// others do.
 #[cfg(target_os = "linux")]
 fn give_way() {
     use thread_priority::unix::{

@@ -1,5 +1,6 @@
-//! Threads with other duties: those that read the protocol and drive connections run a guest only as long as that takes next to
-//! nothing. A host call that may take longer leaves them first. Must not hold: which threads these are.
+//! Threads with other duties: those that read the protocol and drive connections run a guest only
+//! as long as that takes next to nothing. A host call that may take longer leaves them first. Must
+//! not hold: which threads these are.
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
@@ -11,8 +12,9 @@ thread_local! {
     static LEAVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does this on a thread that has other duties: host calls that may take more than 100 µs wait there until their guest is polled
-/// elsewhere. Whoever polls it asks [`leaves`] afterwards.
+/// Does this on a thread that has other duties. Host calls that may take more than 100 µs wait
+/// there until their guest is polled elsewhere. The code that polls the guest asks [`leaves`]
+/// afterwards.
 pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     /// Ends it however the work ends.
     struct Before(bool);
@@ -25,8 +27,8 @@ pub fn with_other_duties<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// True if the guest that was just polled wants to go on elsewhere, and to stay there: it has been woken, and makes no progress
-/// here. Asking takes the answer.
+/// True if the guest that was just polled wants to go on elsewhere, and to stay there. It has been
+/// woken, and makes no progress here. Asking takes the answer.
 #[must_use]
 pub fn leaves() -> bool {
     LEAVES.take()
@@ -37,7 +39,8 @@ pub(crate) fn is_here() -> bool {
     HAS_DUTIES.get()
 }
 
-/// Returns on a thread without other duties, where what polls it asks [`leaves`] and goes on elsewhere.
+/// Returns on a thread without other duties: the code that polls it asks [`leaves`] and goes on
+/// elsewhere.
 pub async fn leave() {
     poll_fn(|context| {
         if !is_here() {

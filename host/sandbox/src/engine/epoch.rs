@@ -1,15 +1,17 @@
-//! The clock that makes computing guests yield. It ticks only while calls run. Must not hold: what a tick does.
+//! The clock that makes computing guests yield. It ticks only while calls run. Must not hold: the
+//! effect of a tick.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a guest computes before it yields its worker thread, about. One millisecond keeps a short call behind
-/// eight endless loops on two workers in the low milliseconds; a tick costs a thread wake-up and one atomic add.
+/// Time that a guest computes before it yields its worker thread, about. One millisecond keeps a
+/// short call behind eight endless loops on two workers in the low milliseconds. A tick costs a
+/// thread wake-up and one atomic add.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Ticks without a call after which the clock stops until the next one: a host that answers calls one after the
-/// other does not pay for waking the clock at each.
+/// Ticks without a call after which the clock stops until the next one. A host that answers one
+/// call after the other does not pay for waking the clock at each.
 const IDLE_TICKS: u32 = 100;
 
 struct Shared {
@@ -37,7 +39,7 @@ pub(crate) struct Running(Arc<Shared>);
 /// While one of these lives, its [`Running`] does not count.
 pub(crate) struct Resting(Arc<Shared>);
 
-/// Where a call counts as running, for whoever puts it to rest.
+/// The clock of a running call, for code that puts the call to rest.
 #[derive(Clone)]
 pub(crate) struct RunningAt(Arc<Shared>);
 
@@ -72,15 +74,15 @@ impl Shared {
 }
 
 impl Running {
-    /// Where it counts.
+    /// A handle that puts the call to rest.
     pub(crate) fn place(&self) -> RunningAt {
         RunningAt(Arc::clone(&self.0))
     }
 }
 
 impl RunningAt {
-    /// The call computes nothing while the result lives: it waits for somebody, perhaps for minutes. Its [`Running`] must
-    /// outlive the result.
+    /// The call computes nothing while the result lives: it waits for somebody, perhaps for
+    /// minutes. Its [`Running`] must outlive the result.
     pub(crate) fn rest(&self) -> Resting {
         self.0.calls.fetch_sub(1, Ordering::SeqCst);
         Resting(Arc::clone(&self.0))
@@ -122,8 +124,8 @@ fn tick_while_open(shared: &Shared, tick: &dyn Fn()) {
         if *state == State::Ticking {
             tick();
             idle = if shared.calls.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
-            // The state changes under the lock that `running` takes after counting itself, so a call that
-            // starts here either is seen in `calls` or wakes the clock again.
+            // The state changes under the lock that `running` takes after counting itself. So a
+            // call that starts here either is seen in `calls` or wakes the clock again.
             if idle >= IDLE_TICKS {
                 *state = State::Asleep;
                 idle = 0;

@@ -1,10 +1,11 @@
-//! Fuel of host functions. wasmtime counts only the guest's own computing; this is counted beside it, and looked at on
-//! every tick of the clock and when a call ends. Must not hold: the price of a single host function.
+//! Fuel of host functions. wasmtime counts only the guest's own computing. This counts beside it,
+//! and is looked at on every tick of the clock and when a call ends. Must not hold: the price of a
+//! single host function.
 use wasmtime::Trap;
 
-/// Fuel that one call of a host function costs, whatever the function does. A guest computes about as much in the 110 ns
-/// that the cheapest one takes, at 7 to 8 units in a nanosecond. Without this price, a guest that only calls the host
-/// would have eighty times the time of one that computes.
+/// Fuel that one call of a host function costs, whatever the function does. A guest computes about
+/// as much in the 110 ns that the cheapest one takes, at 7 to 8 units in a nanosecond. Without this
+/// price, a guest that only calls the host would have eighty times the time of one that computes.
 const HOST_CALL_FUEL: u64 = 1_000;
 
 /// Fuel that host functions took since the budget was last filled up.
@@ -41,8 +42,8 @@ impl HostFuel {
     /// Takes fuel for the work that a host function is about to do.
     ///
     /// # Errors
-    /// A trap where host functions alone have used more than the whole budget. The guest's own computing is added at the
-    /// next tick.
+    /// A trap where host functions alone have used more than the whole budget. The guest's own
+    /// computing is added at the next tick.
     pub(crate) fn spend(&mut self, fuel: u64) -> wasmtime::Result<()> {
         self.work = self.work.saturating_add(fuel);
         if self.spent() > self.budget { Err(Trap::OutOfFuel.into()) } else { Ok(()) }

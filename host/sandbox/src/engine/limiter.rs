@@ -1,13 +1,15 @@
-//! The memory limit of one call: all linear memories and tables of its store, and the host's records of its instances.
+//! The memory limit of one call: all linear memories and tables of its store, and the host's
+//! records of its instances.
 //!
-//! wasmtime's own `StoreLimits` bounds each memory alone, so a component with many memories gets the limit many times.
+//! wasmtime's own `StoreLimits` bounds each memory alone, so a component with many memories gets
+//! the limit many times.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use wasmtime::ResourceLimiter;
 
 /// Bytes one table element takes in the host (a pointer).
 const TABLE_ELEMENT_BYTES: u64 = 8;
 
-/// Counts what a store has, and refuses what goes past the limit.
+/// Counts the memories and tables of a store, and refuses growth past the limit.
 #[derive(Debug)]
 pub(crate) struct MemoryLimiter {
     limit_bytes: u64,
@@ -21,23 +23,25 @@ impl MemoryLimiter {
         Self { limit_bytes, held_bytes: 0, peak_bytes: 0, refused: false }
     }
 
-    /// Sets another limit for the next call. What is held already stays.
+    /// Sets another limit for the next call. Memory that is held already stays.
     pub(crate) fn set_limit(&mut self, limit_bytes: u64) {
         self.limit_bytes = limit_bytes;
         self.refused = false;
     }
 
-    /// The most that was held at once. Memories never shrink, so this is also what is held now.
+    /// The most bytes held at once. Memories never shrink, so this is also the amount held now.
     pub(crate) fn peak_bytes(&self) -> u64 {
         self.peak_bytes
     }
 
-    /// Whether the guest ever asked for more than the limit: a trap after that is most likely its consequence.
+    /// True if the guest ever asked for more than the limit: a trap after that is most likely its
+    /// consequence.
     pub(crate) fn refused(&self) -> bool {
         self.refused
     }
 
-    /// Counts what the host keeps of the store's instances beside their memories and tables. `false` where it is too much.
+    /// Counts the host's own records of the store's instances, beside their memories and tables.
+    /// `false` where it is too much.
     pub(crate) fn hold(&mut self, bytes: u64) -> bool {
         self.grow(0, bytes)
     }

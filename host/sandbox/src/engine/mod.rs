@@ -1,20 +1,44 @@
-//! The WebAssembly engine's own needs: its settings, its clock, its pool of slots, the memory limit of a store, and
-//! the threads that compile and run guests. Must not hold: WASI, components, or calls.
+//! The engine of WebAssembly: its settings, its clock, its pool of slots, the memory limit of a
+//! store, and the threads that compile and run guests. Must not hold: WASI, components, or calls.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `background.rs`, `duties.rs` | threads that give way to others, and threads that must not run a guest for long |
-//! | `config.rs` | the settings of an engine |
+//! | `background.rs`, `duties.rs` | threads that give way, and threads with other duties |
 //! | `epoch.rs` | the clock that makes computing guests yield |
 //! | `fuel.rs` | fuel of host functions |
 //! | `limiter.rs` | the memory limit of one store |
 //! | `slots.rs` | shares of the instance pool |
 pub(crate) mod background;
-pub(crate) mod config;
 pub(crate) mod duties;
 pub(crate) mod epoch;
 pub(crate) mod fuel;
 pub(crate) mod limiter;
 pub(crate) mod slots;
 
+use wasmtime::Config;
+
 pub(crate) use slots::{INSTANCE_BYTES_MAX, TABLE_ELEMENTS};
+
+/// Bytes of stack that host functions have beside the guest's own: as much as wasmtime's defaults
+/// leave (2 MiB less 512 KiB).
+const HOST_STACK_BYTES: usize = 1536 * 1024;
+
+/// Every setting that bounds a guest or makes a call cheap; measured figures are in
+/// ARCHITECTURE.md.
+pub(crate) fn config(stack_bytes: usize) -> Config {
+    let mut config = Config::new();
+    config
+        // The concurrency of WASI 0.3 costs every instantiation and is not offered.
+        .concurrency_support(false)
+        .consume_fuel(true)
+        .epoch_interruption(true)
+        .max_wasm_stack(stack_bytes)
+        .async_stack_size(stack_bytes.saturating_add(HOST_STACK_BYTES))
+        // Nothing of a call stays on the stack of the next, nor resident for it.
+        .async_stack_zeroing(true)
+        .memory_init_cow(true)
+        // Features that no guest language needs stay off: each had escapes or crashes of its own.
+        .wasm_memory64(false)
+        .wasm_multi_memory(false);
+    config
+}

@@ -1,4 +1,5 @@
-//! Room in the instance pool. A call waits here for its share before it instantiates, so that the pool never runs dry.
+//! Room in the instance pool. A call waits here for its share before it instantiates, so that the
+//! pool never runs dry.
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,41 +9,48 @@ use wasmtime::{Enabled, PoolingAllocationConfig};
 
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 
-/// Linear memories that the pool has for each call, on the average. Most components have one, CPython has ten; a slot
-/// reserves 4 GiB of address space and its guards.
+/// Linear memories that the pool has for each call, on the average. Most components have one,
+/// CPython has ten; a slot reserves 4 GiB of address space and its guards.
 const MEMORIES_PER_CALL: u32 = 4;
 /// Tables that the pool has for each call, on the average.
 const TABLES_PER_CALL: u32 = 8;
-/// Elements of one table. The largest of a language runtime measured is 7,688 (JavaScript); some need 30,000.
+/// Elements of one table. The largest of a language runtime measured is 7,688 (JavaScript); some
+/// need 30,000.
 pub(crate) const TABLE_ELEMENTS: usize = 32 * 1024;
 /// Bytes of one core instance's or one component instance's own record in the host.
 pub(crate) const INSTANCE_BYTES_MAX: usize = 1 << 20;
-/// The slots of the pool are reset so, whatever the kernel: `toolcell status` and the log say it.
+/// The reset of the pool's slots, on every kernel: `toolcell status` and the log say it.
 ///
-/// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset those alone. Release 48 asks for
-/// pages that are present. A page that is swapped out, or being moved, is not, and the next call in its slot read it. So it is
-/// not asked; `host/docs/decisions/slot-resets.md` has the figures, and what an engine must ask before this changes.
+/// The engine could ask the kernel which pages a call touched (`PAGEMAP_SCAN`), and reset those
+/// alone. Release 48 asks for pages that are present. A page that is swapped out, or being moved,
+/// is not present, and the next call in its slot read it. So the engine does not ask.
+/// `host/docs/decisions/slot-resets.md` has the figures, and the question that an engine must ask
+/// before this changes.
 pub const SLOT_RESETS: &str = "every byte: the first 256 KiB of a memory are written over, the rest is given back";
 
-/// Bytes of a memory that are written over after a call; what lies behind them is given back to the kernel. Writing 256 KiB
-/// takes some 5 µs and stays on its core. Giving pages back interrupts every core, and each costs a fault in the next call.
-/// A guest of Rust with a stack of 128 KiB fits in, one with Rust's default of 1 MiB does not.
+/// Bytes of a memory that are written over after a call; the rest is given back to the kernel.
+/// Writing 256 KiB takes some 5 µs and stays on its core. Giving pages back interrupts every core,
+/// and each costs a fault in the next call. A guest of Rust with a stack of 128 KiB fits in, one
+/// with Rust's default of 1 MiB does not.
 const KEEP_MEMORY_BYTES: usize = 256 * 1024;
-/// The same of a table: 8,192 elements, more than the largest of JavaScript's runtime.
+/// Bytes of a table that are written over likewise: 8,192 elements, more than the largest of
+/// JavaScript's runtime.
 const KEEP_TABLE_BYTES: usize = 64 * 1024;
-/// Memories that stay ready for their component with what they keep, of which those unused for longest are given to others first.
-/// A host keeps [`KEEP_MEMORY_BYTES`] of each of these, and of as many memories as were ever in use at once.
+/// Memories that stay ready for their component, with the bytes they keep. Those unused for longest
+/// are given to others first. A host keeps [`KEEP_MEMORY_BYTES`] of each of these, and of as many
+/// memories as were ever in use at once.
 const READY_MEMORIES: u32 = 64;
-/// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch; the rest is given back.
-/// Without this, each stack that was ever overrun would keep its half megabyte.
+/// Bytes of a call's stack that are zeroed and stay resident between calls, more than most touch;
+/// the rest is given back. Without this, each stack that was ever overrun would keep its half
+/// megabyte.
 const KEEP_STACK_BYTES: usize = 16 * 1024;
 
 /// Pool room is counted in units: a call with one memory and one or two tables needs `UNITS_MIN`.
 const UNITS_PER_CALL: u32 = MEMORIES_PER_CALL * TABLES_PER_CALL;
 const UNITS_MIN: u32 = UNITS_PER_CALL / MEMORIES_PER_CALL;
 
-/// Places for instances made ahead that the pool has beside those of calls; four small instances share one. How many there are is
-/// bounded by memory first.
+/// Places for instances made ahead that the pool has beside those of calls; four small instances
+/// share one. Memory bounds their number first.
 const WARM_MAX: u32 = 64;
 
 /// Hands out pool room.
@@ -77,7 +85,7 @@ impl Slot {
 }
 
 impl Slots {
-    /// Room for so many calls at once; at least one.
+    /// Room for this number of calls at once; at least one.
     pub(crate) fn new(calls_max: usize) -> Self {
         let most = u32::MAX / UNITS_PER_CALL - WARM_MAX;
         let calls_max = u32::try_from(calls_max).unwrap_or(most).clamp(1, most);
@@ -97,7 +105,8 @@ impl Slots {
         // A single call may be as large as a component may be, however few calls there are.
         let at_least = |count: u32, one: usize| count.max(per_component(one));
         let places = self.calls_max.saturating_add(WARM_MAX);
-        // There are as many instances as the units allow, the smallest having four in one place. Each keeps a stack once it ran.
+        // There are as many instances as the units allow, the smallest having four in one place.
+        // Each keeps a stack once it ran.
         let instances = places.saturating_mul(UNITS_PER_CALL / UNITS_MIN);
         pool.total_component_instances(instances)
             .total_stacks(instances)
@@ -138,7 +147,8 @@ impl Slots {
         tokio::time::timeout(wait, Arc::clone(&self.calls).acquire_owned()).await.ok()?.ok()
     }
 
-    /// Waits for `units` of room for this call's instance, at most `wait`; `None` where there was none in time.
+    /// Waits for `units` of room for this call's instance, at most `wait`; `None` where there was
+    /// none in time.
     pub(crate) async fn take(&self, call: CallPermit, units: u32, wait: Duration) -> Option<Slot> {
         let units = match Arc::clone(&self.units).try_acquire_many_owned(units) {
             Ok(units) => units,
@@ -147,7 +157,7 @@ impl Slots {
         Some(Slot { call: Some(call), _units: units })
     }
 
-    /// Room for an instance that nobody asked for yet, if there is any: never of the room that calls have.
+    /// Room for an instance made ahead of calls, if there is any: never from the room of calls.
     pub(crate) fn take_warm(&self, units: u32) -> Option<Slot> {
         let units = Arc::clone(&self.warm).try_acquire_many_owned(units).ok()?;
         Some(Slot { call: None, _units: units })

@@ -1,8 +1,10 @@
-//! The folder of precompiled code: names, integrity, size. Must not hold: how code is mapped (that is `precompiled`).
+//! The folder of precompiled code: names, integrity, size. Must not hold: the mapping of code (that
+//! is `precompiled`).
 //!
-//! Precompiled code is native code: whoever can put a file here that is accepted runs code outside any sandbox. So an
-//! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this user can read, and the
-//! MAC is checked on the very file that is mapped. Whatever is wrong with an entry, the component is compiled again.
+//! Precompiled code is native code: a file here that is accepted runs outside any sandbox. So an
+//! entry is used only if it carries a MAC under a key that is kept elsewhere and that only this
+//! user can read. The MAC is checked on the very file that is mapped. If anything is wrong with an
+//! entry, the component is compiled again.
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -14,23 +16,26 @@ use rustix::fs::OFlags;
 
 use crate::load::drafts;
 
-/// Bytes that all entries have together, where nobody says otherwise. Precompiled Rust tools have about half a
+/// Bytes that all entries have together by default. Precompiled Rust tools have about half a
 /// megabyte, Python and JavaScript ones about 35.
 pub const CACHE_BYTES_MAX: u64 = 2 << 30;
 
 /// Bytes of a key, and of a MAC (BLAKE3).
 const KEY_BYTES: usize = 32;
-/// How an entry's file ends.
+/// The suffix of an entry's file name.
 const SUFFIX: &str = ".cwasm";
-/// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to eight times as large.
+/// Bytes of one entry. The largest component that may be loaded has 128 MiB; its code is up to
+/// eight times as large.
 const ENTRY_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of an entry that are read at once.
 const PIECE_BYTES: usize = 256 << 10;
-/// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on some file systems.
+/// Bytes from which on a file's blocks are looked at: small ones lie in the folder's own blocks on
+/// some file systems.
 const HOLES_BYTES_MIN: u64 = 1 << 20;
-/// How many times as large a file may be as its blocks. File systems compress: code by two to four.
+/// A file may be this many times as large as its blocks. File systems compress: code by two to
+/// four.
 const HOLES_FACTOR: u64 = 16;
-/// An entry that was used is marked so at most once in this time: what is oldest goes first, to the day.
+/// A used entry is marked as used at most once in this time: the oldest goes first, to the day.
 const USED_AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Why there is no cache. The host runs without one.
@@ -44,7 +49,7 @@ pub enum CacheError {
         /// Why.
         source: io::Error,
     },
-    /// Somebody else could change what is in it.
+    /// Another user could change its content.
     #[error("{} belongs to somebody else, or others may write to it", path.display())]
     Exposed {
         /// The folder or file.
@@ -92,14 +97,15 @@ impl CodeCache {
         Ok(Self { folder: folder.to_owned(), key, bytes_max, written: AtomicU64::new(0), drafts_removed })
     }
 
-    /// Drafts of entries or of the key that were left by processes stopped half-way, and removed when this was opened.
+    /// Drafts of entries or of the key that were left by processes stopped half-way, and removed
+    /// when this was opened.
     #[must_use]
     pub const fn drafts_removed(&self) -> usize {
         self.drafts_removed
     }
 
-    /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is none. An entry that is
-    /// wrong is removed.
+    /// The open file of an entry whose MAC is right, to be mapped as it is; `None` where there is
+    /// no entry. A wrong entry is removed.
     pub(crate) fn find(&self, name: &str) -> Option<File> {
         let path = self.path(name);
         let file = open(&path).ok()?;
@@ -111,8 +117,9 @@ impl CodeCache {
         Some(file)
     }
 
-    /// Keeps an entry. Written beside its place and renamed into it: nobody sees half of it, and should the machine
-    /// stop half-way, the MAC does not fit. Failing to keep is no failure: the next start compiles again.
+    /// Keeps an entry. It is written beside its place and renamed into it, so that no reader sees
+    /// half of it. Should the machine stop half-way, the MAC does not fit. Failing to keep is no
+    /// failure: the next start compiles again.
     pub(crate) fn keep(&self, name: &str, code: &[u8]) {
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let draft = self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX));
@@ -141,7 +148,8 @@ impl CodeCache {
         hasher
     }
 
-    /// Whether the entry in this open file is one of ours. Only this user could change the file after that.
+    /// Verifies that the entry in this open file is one of ours. Only this user could change the
+    /// file after that.
     fn verify(&self, name: &str, file: &File) -> Option<()> {
         let fits = |metadata: &fs::Metadata| {
             metadata.is_file() && is_ours(metadata) && metadata.len() <= ENTRY_BYTES_MAX && !has_holes(metadata)
@@ -185,7 +193,8 @@ impl CodeCache {
     }
 }
 
-/// Opens a file to be read, without following a link and without waiting: a FIFO has nobody at its other end.
+/// Opens a file to be read, without following a link and without waiting: a FIFO may have no
+/// writer.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
 }
@@ -209,7 +218,7 @@ fn mark_used(file: &File) {
     }
 }
 
-/// Whether this user owns it and nobody else may write to it.
+/// True if this user owns it and no other may write to it.
 fn is_ours(metadata: &fs::Metadata) -> bool {
     metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
 }

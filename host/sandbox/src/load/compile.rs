@@ -1,10 +1,10 @@
-//! From a file's bytes to a compiled component, counted before. Must not hold: linking, or what its exports are.
+//! From a file's bytes to a compiled component, counted before. Must not hold: linking, or exports.
 use wasmtime::component::Component;
 
 use super::error::{LoadError, invalid};
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
-use super::sandbox::{Lane, Sandbox};
+use super::sandbox::{LinkedEngine, Sandbox};
 use super::survey::{COMPONENT_BYTES_MAX, Survey};
 use crate::failure::one_line;
 
@@ -13,15 +13,16 @@ const COMPONENT_PREAMBLE: [u8; 8] = *b"\0asm\x0d\0\x01\0";
 /// The first four bytes of anything WebAssembly.
 const WASM_MAGIC: [u8; 4] = *b"\0asm";
 
-/// What became of a component's bytes.
+/// A compiled component, and the facts found on the way.
 pub(crate) struct Compiled<'s> {
     pub(crate) component: Component,
     pub(crate) origin: CodeOrigin,
-    pub(crate) lane: &'s Lane,
+    pub(crate) lane: &'s LinkedEngine,
     pub(crate) survey: Survey,
 }
 
-/// Tells what is no component apart, counts what it is made of, then compiles: for the pool where it fits, else to run on demand.
+/// Refuses files that are no component and counts the parts of the others. Then it compiles: for
+/// the pool where the component fits, else to run on demand.
 pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled<'s>, LoadError> {
     if bytes.len() as u64 > COMPONENT_BYTES_MAX {
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });

@@ -1,4 +1,5 @@
-//! Loading a component: bytes in, something that can be called out, or an error that names what is wrong.
+//! Loading a component: from bytes to a component that can be called, or to an error that names the
+//! cause.
 use wasmtime::component::InstancePre;
 
 use super::compile::{Compiled, compile};
@@ -7,14 +8,15 @@ use super::error::LoadError;
 use super::inspect::Inspection;
 use super::precompiled::CodeOrigin;
 use super::sandbox::Sandbox;
-use super::start_code::Start;
+use super::start_code::StartCode;
 use super::survey::Survey;
 use crate::failure::one_line;
 use crate::shape::typed::LeftOut;
 use crate::shape::{Shape, ShapeName};
 use crate::wasi::state::CallState;
 
-/// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`; calls borrow it.
+/// A component that was compiled, linked and found to have tools. Cheap to clone is its `Arc`;
+/// calls borrow it.
 pub struct ToolComponent {
     sandbox: Sandbox,
     pre: InstancePre<CallState>,
@@ -24,14 +26,16 @@ pub struct ToolComponent {
     inspection: Inspection,
     origin: CodeOrigin,
     survey: Survey,
-    start: Start,
+    start: StartCode,
 }
 
 impl ToolComponent {
-    /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off the hot path.
+    /// Compiles and links these bytes. Takes a core for about a second per megabyte: call it off
+    /// the hot path.
     ///
     /// # Errors
-    /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component has run.
+    /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
+    /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
         let Compiled { component, origin, lane, survey } = compile(sandbox, bytes)?;
         let inspection = Inspection::of(&component, bytes);
@@ -51,24 +55,24 @@ impl ToolComponent {
             inspection,
             origin,
             survey,
-            start: Start::default(),
+            start: StartCode::default(),
         })
     }
 
-    /// What it is, exports and imports.
+    /// Its digest, exports and imports.
     #[must_use]
     pub fn inspection(&self) -> &Inspection {
         &self.inspection
     }
 
-    /// Whether its calls run in slots of the pool. One that does not fit a slot (a table of more than 32,768 elements)
-    /// has its memory mapped for each call, which costs more.
+    /// True if its calls run in slots of the pool. A component that does not fit a slot (a table of
+    /// more than 32,768 elements) has its memory mapped for each call, which costs more.
     #[must_use]
     pub fn is_pooled(&self) -> bool {
         self.pooled
     }
 
-    /// Where its code came from.
+    /// The origin of its code.
     #[must_use]
     pub fn code_origin(&self) -> CodeOrigin {
         self.origin
@@ -80,13 +84,14 @@ impl ToolComponent {
         self.inspection.digest()
     }
 
-    /// What makes tools of it.
+    /// The shape that makes tools of it.
     #[must_use]
     pub fn shape(&self) -> ShapeName {
         self.shape.name()
     }
 
-    /// Functions of a typed component that are no tools, as no JSON stands for what they take or give.
+    /// Functions of a typed component that are no tools, as JSON cannot carry their parameters or
+    /// results.
     #[must_use]
     pub fn left_out(&self) -> &[LeftOut] {
         match &self.shape {
@@ -95,7 +100,8 @@ impl ToolComponent {
         }
     }
 
-    /// How many tools a typed component makes, before any of them is described; `None` of any other.
+    /// The number of tools that a typed component makes, before any of them is described; `None` of
+    /// any other.
     #[must_use]
     pub fn functions(&self) -> Option<usize> {
         match &self.shape {
@@ -104,7 +110,8 @@ impl ToolComponent {
         }
     }
 
-    /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any other.
+    /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any
+    /// other.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {
@@ -121,7 +128,7 @@ impl ToolComponent {
         &self.pre
     }
 
-    pub(crate) fn start(&self) -> &Start {
+    pub(crate) fn start(&self) -> &StartCode {
         &self.start
     }
 
@@ -129,7 +136,7 @@ impl ToolComponent {
         &self.shape
     }
 
-    /// What one instance of it takes of the host.
+    /// The host's cost of one instance of it.
     pub(crate) fn survey(&self) -> &Survey {
         &self.survey
     }

@@ -1,14 +1,17 @@
-//! Files that a process writes under another name before they take their place, and what is left of them where it was stopped
-//! half-way. Must not hold: what is in them.
+//! Drafts: files that a process writes under another name before they take their place, and the
+//! leftovers of a process that was stopped half-way. Must not hold: their content.
 use std::fs;
 use std::path::Path;
 
-/// How a draft's name ends, after what it is a draft of and the number of the process that writes it.
+/// The end of a draft's name. Before it stand the name of the finished file and the number of the
+/// process that writes it.
 pub(crate) const SUFFIX: &str = ".new";
 
-/// Removes the drafts in this folder whose names begin so and whose writers are gone. Gives how many.
+/// Removes the drafts in this folder whose names begin with `begin` and whose writers are gone.
+/// Returns their number.
 ///
-/// A writer in another process namespace looks gone. It then fails to put its draft in place, as on a full disk.
+/// A writer in another process namespace looks gone. It then fails to put its draft in place, as on
+/// a full disk.
 pub fn remove_abandoned(folder: &Path, begin: &str) -> usize {
     let Ok(listing) = fs::read_dir(folder) else { return 0 };
     let abandoned = listing.flatten().filter(|entry| {
@@ -39,7 +42,7 @@ mod tests {
     fn only_drafts_of_processes_that_are_gone_go() {
         let folder = tempfile::tempdir().unwrap();
         let own = std::process::id();
-        // No process has the number 2000000000: it is past what Linux gives.
+        // No process has the number 2000000000: it is past Linux's range.
         let stays = ["a.cwasm".to_owned(), format!("a.{own}-1.new"), "a.new".to_owned(), "b.2000000000.new".to_owned()];
         let goes = ["a.2000000000-7.new".to_owned(), "a.2000000000.new".to_owned()];
         for name in stays.iter().chain(&goes) {

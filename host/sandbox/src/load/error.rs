@@ -1,4 +1,5 @@
-//! Why a file is no tool component: one variant per cause, with a hint. Must not hold: how a cause is found.
+//! The reasons why a file is no tool component: one variant per cause, with a hint. Must not hold:
+//! the search for a cause.
 use toolcell_policy::quantity::show_bytes;
 
 use super::precompiled::NotCompiled;
@@ -32,13 +33,13 @@ pub enum LoadError {
     /// WebAssembly that does not validate or compile, or needs a feature that is off.
     #[error("not a valid component: {reason}")]
     Invalid {
-        /// What the engine says.
+        /// The engine's words.
         reason: String,
     },
     /// Made of async functions, or of streams and futures: WASI 0.3, which is off.
     #[error("uses async functions, streams or futures of components, which are off: {reason}")]
     Async {
-        /// What the engine says.
+        /// The engine's words.
         reason: String,
     },
     /// Imports the host does not offer.
@@ -50,13 +51,13 @@ pub enum LoadError {
     /// An import or export has the right name and another type.
     #[error("does not fit what this host offers: {reason}")]
     Mismatch {
-        /// What the engine says.
+        /// The engine's words.
         reason: String,
     },
     /// Exports no tools.
     #[error("exports no tools: neither \"toolcell:mcp/tools\" nor functions; it exports {}", listed(.exports))]
     NotATool {
-        /// What it does export.
+        /// Its exports.
         exports: Vec<String>,
     },
     /// Two functions would be tools of the same name.
@@ -67,10 +68,11 @@ pub enum LoadError {
         /// Both functions, as in WIT.
         functions: [String; 2],
     },
-    /// The names of its functions, of their parameters and types take more memory, once for each use, than they may.
+    /// The names of its functions, of their parameters and types take more memory, once for each
+    /// use, than they may.
     #[error("its functions have names that come to more than {} in all", show_bytes(*.bytes_max))]
     Names {
-        /// What they may take, in bytes.
+        /// The most bytes that they may take.
         bytes_max: u64,
     },
     /// Built against a contract that this host does not speak.
@@ -82,7 +84,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What to do about it.
+    /// A hint on how to fix it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -144,7 +146,7 @@ impl From<NotCompiled> for LoadError {
     }
 }
 
-/// Sorts what the engine says of a component that it does not take.
+/// Sorts the engine's reasons for refusing a component.
 pub(super) fn invalid(reason: String) -> LoadError {
     // The engine names each of its features so; one test trips this one.
     if reason.contains("component model async") { LoadError::Async { reason } } else { LoadError::Invalid { reason } }

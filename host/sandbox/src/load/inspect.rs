@@ -1,38 +1,19 @@
-//! What a component says of itself: digest, size, exports, imports. Nothing of it runs.
+//! A component's own description: digest, size, exports, imports. Nothing of it runs.
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
 use super::compile::compile;
 use super::digest::Digest;
 use super::error::LoadError;
+use super::imports::offered;
 use super::preview1;
 use super::sandbox::Sandbox;
 use crate::shape::CONTRACT_EXPORT;
 
-/// What a component may import: packages, and of those of which not all is offered single interfaces, up to the version.
-const OFFERED: [&str; 13] = [
-    "wasi:cli/",
-    "wasi:clocks/",
-    "wasi:filesystem/",
-    "wasi:io/",
-    "wasi:random/",
-    "wasi:sockets/",
-    "wasi:http/types@",
-    "wasi:http/outgoing-handler@",
-    "wasi:config/store@",
-    "wasi:keyvalue/store@",
-    "wasi:keyvalue/atomics@",
-    "wasi:keyvalue/batch@",
-    "toolcell:mcp/",
-];
-
-/// Interfaces of WASI are offered in these versions alone.
-const WASI: &str = "wasi:";
-const WASI_VERSIONS: &str = "0.2.";
 /// The contract's interface for asking, up to its version.
 const ASKING: &str = "toolcell:mcp/asking@";
 
-/// What a component is.
+/// A component's identity, exports and imports.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     digest: Digest,
@@ -47,7 +28,8 @@ impl Inspection {
     /// Compiles these bytes and reads their types.
     ///
     /// # Errors
-    /// [`LoadError`] where they are no component at all. One that this host could not run is inspected all the same.
+    /// [`LoadError`] where they are no component at all. A component that this host could not run
+    /// is inspected nevertheless.
     pub fn read(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
         compile(sandbox, bytes).map(|compiled| Self::of(&compiled.component, bytes))
     }
@@ -74,8 +56,8 @@ impl Inspection {
         self.size_bytes
     }
 
-    /// Whether it is a program for WASI preview 1, which the official adapter made a component of: exports and imports are
-    /// the component's.
+    /// True if it is a program for WASI preview 1, which the official adapter made a component of.
+    /// Its exports and imports are then the component's.
     #[must_use]
     pub fn is_adapted(&self) -> bool {
         self.adapted
@@ -99,7 +81,7 @@ impl Inspection {
         &self.not_offered
     }
 
-    /// Whether it may ask whoever is behind its caller: it imports what it takes.
+    /// True if it may ask the person behind its caller: it imports the interface for asking.
     #[must_use]
     pub fn asks(&self) -> bool {
         self.imports.iter().any(|name| name.starts_with(ASKING))
@@ -112,14 +94,8 @@ impl Inspection {
     }
 }
 
-fn offered(name: &str) -> bool {
-    let of_wasi = name.starts_with(WASI);
-    let version = name.rsplit_once('@').map(|(_, version)| version);
-    OFFERED.iter().any(|package| name.starts_with(package))
-        && (!of_wasi || version.is_none_or(|version| version.starts_with(WASI_VERSIONS)))
-}
-
-/// Functions exported without an interface show that they are functions; interfaces are shown by name.
+/// Functions exported without an interface show that they are functions; interfaces are shown by
+/// name.
 fn describe(name: &str, item: &ComponentItem) -> String {
     match item {
         ComponentItem::ComponentFunc(_) => format!("{name}()"),

@@ -1,4 +1,5 @@
-//! From a component's bytes to machine code: out of the cache where it is there, else compiled and kept.
+//! From a component's bytes to machine code: out of the cache where it is there, else compiled and
+//! kept.
 //!
 //! The only file of the project with `unsafe` in it.
 use std::fs::File;
@@ -12,11 +13,11 @@ use crate::load::digest::Digest;
 use crate::load::preview1;
 use crate::load::survey::{Refusal, Survey};
 
-/// Bump when a change of this crate makes code that was compiled before unusable in a way wasmtime cannot see, or when code
-/// that was compiled before would not be compiled any more.
+/// Bump when a change of this crate makes earlier code unusable in a way that wasmtime cannot see.
+/// Bump also when code that was compiled before would not be compiled any more.
 const FORMAT: u8 = 2;
 
-/// Where a component's code came from.
+/// The origin of a component's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeOrigin {
     /// Compiled now.
@@ -66,7 +67,7 @@ pub(crate) fn component(
 
 /// Compiles a component, or the one that a program for WASI preview 1 becomes.
 fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
-    // What was compiled before was counted before.
+    // Code in the cache was counted before it was compiled.
     Survey::check_code(bytes)?;
     if preview1::is_module(bytes) {
         return Ok(Component::from_binary(engine, &preview1::component(bytes)?)?);
@@ -74,8 +75,9 @@ fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
     Ok(Component::from_binary(engine, bytes)?)
 }
 
-/// The name of an entry: everything that the code depends on. wasmtime's hash covers its full version, the target, the
-/// processor's features in use, and every setting that code is compiled for.
+/// The name of an entry: everything that the code depends on. wasmtime's hash covers its full
+/// version, the target, the processor's features in use, and every setting that code is compiled
+/// for.
 fn name(engine: &Engine, bytes: &[u8]) -> String {
     let mut settings = Settings(blake3::Hasher::new());
     engine.precompile_compatibility_hash().hash(&mut settings);
@@ -106,12 +108,14 @@ impl Hasher for Settings {
 #[allow(unsafe_code)]
 fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     use std::os::fd::AsRawFd as _;
-    // The file is opened by its descriptor, so it is the very file that was verified, whatever stands at its path now.
+    // The file is opened by its descriptor, so it is the very file that was verified, even if its
+    // path leads elsewhere now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the bytes must be what `Component::serialize` gave for an engine of the same settings, and must not change
-    // while mapped. The MAC, made under a key that only this user can read, shows that this host wrote them for an
-    // engine whose settings are in the entry's name. The file belongs to this user and nobody else may write to it, so
-    // only who could replace this program anyway can change it now; this program never writes to an entry again.
+    // SAFETY: the bytes must come from `Component::serialize` for an engine of the same settings,
+    // and must not change while mapped. The MAC, made under a key that only this user can read,
+    // shows that this host wrote them for an engine whose settings are in the entry's name. The
+    // file belongs to this user and no other may write to it. Only a user who could replace this
+    // program anyway can change it now; this program never writes to an entry again.
     unsafe { Component::deserialize_file(engine, path) }
 }
 

@@ -4,17 +4,17 @@ use std::sync::{Arc, OnceLock};
 use wasmtime::component::Linker;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy};
 
-use crate::engine::config;
+use crate::engine;
 use crate::engine::epoch::EpochClock;
 use crate::engine::slots::Slots;
 use crate::load::cache::CodeCache;
-use crate::load::link;
+use crate::load::imports;
 use crate::wasi::state::CallState;
 
 /// The host could not set up its engine.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// wasmtime refused the configuration, or the machine lacks what it needs (address space, for instance).
+    /// wasmtime refused the configuration, or the machine lacks a need, such as address space.
     #[error("the WebAssembly engine does not start on this machine")]
     Engine(#[source] wasmtime::Error),
     /// The thread that keeps time for guests did not start.
@@ -22,15 +22,16 @@ pub enum SandboxError {
     Clock(#[source] std::io::Error),
 }
 
-/// How a sandbox is set up.
+/// The settings of a sandbox.
 #[derive(Debug)]
 pub struct SandboxOptions {
-    /// Where compiled code is kept from one start to the next; nowhere by default.
+    /// The folder that keeps compiled code from one start to the next; none by default.
     pub cache: Option<CodeCache>,
-    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it is a trap of its own.
+    /// Bytes of WebAssembly stack per call; 512 KiB by default, wasmtime's own. Recursion past it
+    /// is a trap of its own.
     pub stack_bytes: usize,
-    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools. Each has a stack and at
-    /// least one memory's share of address space reserved.
+    /// Calls running at once, over all tools; 256 by default: sixteen of each of sixteen tools.
+    /// Each has a stack and at least one memory's share of address space reserved.
     pub calls_max: usize,
 }
 
@@ -47,24 +48,24 @@ pub struct Sandbox(Arc<Shared>);
 struct Shared {
     // First: its thread ticks the engines and is joined on drop.
     clock: EpochClock,
-    pooled: Lane,
-    on_demand: Arc<OnceLock<Lane>>,
+    pooled: LinkedEngine,
+    on_demand: Arc<OnceLock<LinkedEngine>>,
     stack_bytes: usize,
     slots: Slots,
     cache: Option<CodeCache>,
 }
 
-/// An engine with what its components link to.
-pub(crate) struct Lane {
+/// An engine with the linker of its components.
+pub(crate) struct LinkedEngine {
     engine: Engine,
     linker: Linker<CallState>,
 }
 
-impl Lane {
+impl LinkedEngine {
     fn new(config: &Config) -> wasmtime::Result<Self> {
         let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
-        link::add_all(&mut linker)?;
+        imports::add_all(&mut linker)?;
         Ok(Self { engine, linker })
     }
 
@@ -81,14 +82,14 @@ impl Sandbox {
     /// Starts the engine.
     ///
     /// # Errors
-    /// [`SandboxError`] where the machine lacks what the engine needs; nothing is left running then.
+    /// [`SandboxError`] where the machine cannot run the engine; nothing is left running then.
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { cache, stack_bytes, calls_max } = options;
         let slots = Slots::new(calls_max);
-        let mut pooling = config::guest(stack_bytes);
+        let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = Lane::new(&pooling).map_err(SandboxError::Engine)?;
-        let on_demand: Arc<OnceLock<Lane>> = Arc::default();
+        let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
+        let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
             engine.increment_epoch();
@@ -100,17 +101,18 @@ impl Sandbox {
         Ok(Self(Arc::new(Shared { clock, pooled, on_demand, stack_bytes, slots, cache })))
     }
 
-    /// Where components run: in slots of the pool.
-    pub(crate) fn pooled(&self) -> &Lane {
+    /// The engine that runs components in slots of the pool.
+    pub(crate) fn pooled(&self) -> &LinkedEngine {
         &self.0.pooled
     }
 
-    /// Where components run that do not fit a slot: their memory is mapped for each call, which costs more.
-    pub(crate) fn on_demand(&self) -> wasmtime::Result<&Lane> {
+    /// The engine for components that do not fit a slot. Their memory is mapped for each call,
+    /// which costs more.
+    pub(crate) fn on_demand(&self) -> wasmtime::Result<&LinkedEngine> {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = Lane::new(&config::guest(self.0.stack_bytes))?;
+        let lane = LinkedEngine::new(&engine::config(self.0.stack_bytes))?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 

@@ -1,5 +1,5 @@
-//! Start code: what a component does when it is instantiated, before any function of it is called. Must not hold: running
-//! it.
+//! Start code: it runs when a component is instantiated, before any of its functions is called.
+//! Must not hold: running it.
 use std::sync::OnceLock;
 
 /// The host function that start code calls.
@@ -20,22 +20,22 @@ impl StartCall {
     }
 }
 
-/// What is known of a component's start code.
+/// The knowledge about a component's start code.
 #[derive(Debug, Default)]
-pub(crate) struct Start {
+pub(crate) struct StartCode {
     /// It was tried, and called nothing.
     alone: OnceLock<()>,
-    /// What it called, once it was tried or later.
+    /// The host function that it called, once it was tried or later.
     call: OnceLock<StartCall>,
 }
 
-impl Start {
-    /// Whether it may run before there is a call; `None` where that was not tried yet.
+impl StartCode {
+    /// True if it may run before there is a call; `None` where that was not tried yet.
     pub(crate) fn is_alone(&self) -> Option<bool> {
         if self.call.get().is_some() { Some(false) } else { self.alone.get().map(|()| true) }
     }
 
-    /// Notes what was found. Gives it back where it is a call, and the first.
+    /// Notes a finding. Returns it where it is the first call of the host.
     pub(crate) fn found(&self, found: Result<(), StartCall>) -> Option<&StartCall> {
         match found {
             Ok(()) => {

@@ -1,4 +1,5 @@
-//! Running a guest once: slot, store, instance, export, and whichever comes first of answer, deadline and cancellation.
+//! Running a guest once: slot, store, instance, export, and whichever comes first of answer,
+//! deadline and cancellation.
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,22 +9,22 @@ use toolcell_policy::{Denial, Limit, Limits, Program};
 use wasmtime::Store;
 
 use crate::bindings::contract;
-use crate::caller::asking::Waits;
+use crate::caller::asking::AskWaits;
 use crate::caller::{Caller, NoCaller};
 use crate::engine::duties;
 use crate::failure::Failure;
 use crate::load::component::ToolComponent;
 use crate::run::failures;
 use crate::run::instance::Instance;
-use crate::run::kept::{Kept, Turn};
 use crate::run::redaction;
+use crate::run::reuse::{InstanceLease, ReusedInstance};
 use crate::run::store::Terms;
-use crate::run::warm::Warm;
+use crate::run::warm::WarmInstances;
 use crate::run::weight::weigh;
 use crate::shape::typed::Descriptions;
-use crate::shape::{Ask, Exports, Shape};
+use crate::shape::{Exports, Shape, ToolCall};
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::Captured;
-use crate::wasi::reach::Reach;
 use crate::wasi::state::CallState;
 
 /// One call of one tool.
@@ -32,59 +33,61 @@ pub struct CallInput<'a> {
     pub tool: &'a str,
     /// A JSON object that conforms to the tool's input schema.
     pub arguments_json: &'a str,
-    /// How a program is run for it; nothing for a tool of any other shape.
+    /// The manifest's settings for running a program; none for a tool of any other shape.
     pub program: Option<&'a Program>,
     /// The limits of this tool.
     pub limits: &'a Limits,
-    /// What this tool can reach. An instance made ahead or kept was made with it.
-    pub reach: &'a Arc<Reach>,
-    /// Whoever sent it.
+    /// The capabilities of this tool. An instance that was made ahead or is used again was made
+    /// with them.
+    pub capabilities: &'a Arc<Capabilities>,
+    /// The sender of the call.
     pub caller: Arc<dyn Caller>,
-    /// Where its instance comes from.
-    pub supply: Supply<'a>,
+    /// The source of its instance.
+    pub source: InstanceSource<'a>,
 }
 
-/// Where a call's instance comes from.
+/// The source of a call's instance.
 #[derive(Clone, Copy)]
-pub enum Supply<'a> {
+pub enum InstanceSource<'a> {
     /// Made for this call.
     Fresh,
     /// Made ahead for one call of this tool, with its limits; made now where none waits.
-    Warm(&'a Arc<Warm>),
-    /// The caller's own, with what earlier calls left in it; made now where there is none.
-    Kept(&'a Kept),
+    Warm(&'a Arc<WarmInstances>),
+    /// The caller's own, with the state of earlier calls in it; made now where there is none.
+    Reused(&'a ReusedInstance),
 }
 
-/// Where an instance goes after its call.
-enum Back<'a> {
+/// The destination of an instance after its call.
+enum InstanceReturn<'a> {
     Nowhere,
-    Warm(&'a Warm),
-    Kept(Turn),
+    Warm(&'a WarmInstances),
+    Reused(InstanceLease),
 }
 
-/// What a call came to: always a report, whatever the guest did.
+/// The outcome of a call. There is always a report, even where the guest fails.
 #[derive(Debug)]
 pub struct CallReport<T> {
-    /// The answer, or why there is none.
+    /// The answer, or the failure.
     pub outcome: Result<T, Failure>,
-    /// What it took.
+    /// The resources that it used.
     pub usage: Usage,
-    /// What the guest printed.
+    /// The guest's prints.
     pub captured: Captured,
-    /// What it asked for and did not get: the first of it.
+    /// The first denials of the call.
     pub denials: Vec<Denial>,
-    /// Its instance, where that is small and no later call has it. Dropping it takes as long as making it: best done once the answer is out.
-    pub remains: Remains,
+    /// Its instance, where that is small and no later call has it. Dropping it takes as long as
+    /// making it: best done once the answer is out.
+    pub spent: SpentInstance,
 }
 
 impl<T> CallReport<T> {
     /// Nothing ran.
     fn of(outcome: Result<T, Failure>) -> Self {
         let (usage, captured, denials) = Default::default();
-        Self { outcome, usage, captured, denials, remains: Remains::default() }
+        Self { outcome, usage, captured, denials, spent: SpentInstance::default() }
     }
 
-    /// What is known without running anything.
+    /// A value that is known without running anything.
     pub(crate) fn without_running(value: T) -> Self {
         Self::of(Ok(value))
     }
@@ -95,20 +98,21 @@ impl<T> CallReport<T> {
     }
 }
 
-/// What a call leaves behind. It keeps its memory and its share of the pool until it is dropped, but no call from running.
+/// The instance that a call leaves behind. It keeps its memory and its share of the pool until it
+/// is dropped. It keeps no call from running.
 #[must_use]
 #[derive(Default)]
-pub struct Remains(Option<Box<Instance>>);
+pub struct SpentInstance(Option<Box<Instance>>);
 
-impl std::fmt::Debug for Remains {
+impl std::fmt::Debug for SpentInstance {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("Remains").field(&self.0.is_some()).finish()
     }
 }
 
-impl Remains {
+impl SpentInstance {
     fn of(mut instance: Instance) -> Self {
-        // What took much gives it back before anything follows.
+        // A large instance gives its memory back before anything follows.
         if !instance.is_small() {
             return Self(None);
         }
@@ -118,10 +122,15 @@ impl Remains {
 }
 
 impl ToolComponent {
-    /// The component's tools. One that keeps the contract is asked for them, in a sandbox with these limits and nothing
-    /// granted: what a component says of itself does not depend on what it can reach. Of any other nothing runs: a typed one's
-    /// are its functions, with the descriptions added to what it carries itself, and those of a program are the manifest's.
-    /// What a typed one's definitions come to is counted before any is made: they take no more than a list of the contract's may.
+    /// The component's tools.
+    ///
+    /// A component that keeps the contract is asked for them, in a sandbox with these limits and
+    /// nothing granted: its list does not depend on its capabilities. No other component runs. A
+    /// typed component's tools are its functions, with these descriptions added to its own. A
+    /// program's tools are the manifest's.
+    ///
+    /// The size of a typed component's definitions is counted before any is made. They take no more
+    /// than a list of the contract's may.
     pub async fn list_tools(&self, limits: &Limits, descriptions: &Descriptions) -> CallReport<Vec<contract::Tool>> {
         if let Shape::Typed(functions) = self.tools() {
             return match functions.tools(descriptions, limits.host_data_bytes()) {
@@ -132,8 +141,8 @@ impl ToolComponent {
         if let Shape::Program(_) = self.tools() {
             return CallReport::without_running(Vec::new());
         }
-        let terms = Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller) };
-        run(self, terms, Supply::Fresh, async |store, exports| match exports {
+        let terms = Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) };
+        run(self, terms, InstanceSource::Fresh, async |store, exports| match exports {
             Exports::Contract(bindings) => bindings.toolcell_mcp_tools().call_list_tools(store).await,
             Exports::Typed(_) | Exports::Program(_) => {
                 Err(wasmtime::Error::msg("the component lists its tools by their types"))
@@ -150,15 +159,15 @@ impl ToolComponent {
 
 /// Runs `call-tool` and holds the result to the output limits.
 async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallReport<contract::CallResult> {
-    let CallInput { tool, arguments_json, program, limits, reach, caller, supply } = input;
-    let ask = Ask { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
-    let report = run(component, Terms { limits, reach, caller }, supply, async |store, exports| {
+    let CallInput { tool, arguments_json, program, limits, capabilities, caller, source } = input;
+    let ask = ToolCall { tool, arguments_json, program, adapted: component.inspection().is_adapted(), limits };
+    let report = run(component, Terms { limits, capabilities, caller }, source, async |store, exports| {
         component.tools().call(store, exports, ask).await
     })
     .await;
     let mut usage = report.usage;
     let outcome = report.outcome.and_then(|mut answer| {
-        redaction::answer(reach.redactor(), &mut answer);
+        redaction::answer(capabilities.redactor(), &mut answer);
         let (bytes, items) = weigh(&answer);
         usage.output_bytes = bytes;
         if bytes > limits.output_bytes() {
@@ -169,17 +178,17 @@ async fn call_tool(component: &ToolComponent, input: CallInput<'_>) -> CallRepor
         }
         answer.map_err(Failure::from)
     });
-    CallReport { outcome, usage, captured: report.captured, denials: report.denials, remains: report.remains }
+    CallReport { outcome, usage, captured: report.captured, denials: report.denials, spent: report.spent }
 }
 
 /// Runs `export` on an instance of the component, under every limit.
 async fn run<T>(
     component: &ToolComponent,
     terms: Terms<'_>,
-    supply: Supply<'_>,
+    source: InstanceSource<'_>,
     export: impl AsyncFnOnce(&mut Store<CallState>, &Exports) -> wasmtime::Result<T>,
 ) -> CallReport<T> {
-    let (mut instance, back) = match obtain(component, &terms, supply).await {
+    let (mut instance, back) = match obtain(component, &terms, source).await {
         Ok(obtained) => obtained,
         Err(failure) => return CallReport::of(Err(failure)),
     };
@@ -187,8 +196,9 @@ async fn run<T>(
     let running = component.sandbox().clock().running();
     let waits = component.inspection().asks().then(|| instance.store.data_mut().asking.waits(&running));
     let started = Instant::now();
+    let deadline = Deadline { started, limits, waits: waits.as_deref() };
     let answer = if caller.is_cancelled() {
-        // Nobody waits for it any more, or its rights were taken away while it waited: nothing of it runs.
+        // The caller stopped waiting, or lost its rights while it waited: nothing of the call runs.
         Err(Failure::Cancelled)
     } else {
         let work = async {
@@ -196,8 +206,9 @@ async fn run<T>(
                 duties::leave().await;
             }
             instance.instantiate(component).await?;
-            if is_late((started, limits), waits.as_deref()) {
-                // Instantiation cannot be interrupted. The deadline ends the call now, before anything else of it runs.
+            if deadline.is_past() {
+                // Instantiation cannot be interrupted. The deadline ends the call now, before
+                // anything else of it runs.
                 std::future::pending::<()>().await;
             }
             caller.instantiated();
@@ -210,7 +221,7 @@ async fn run<T>(
         tokio::select! {
             biased;
             answer = work => Ok(answer),
-            stop = stopped((started, limits), caller.as_ref(), waits.as_deref()) => Err(stop),
+            stop = stopped(deadline, caller.as_ref()) => Err(stop),
         }
     };
     let outcome = match answer {
@@ -218,94 +229,108 @@ async fn run<T>(
         Ok(Err(error)) => Err(failures::sort(&error, instance.store.data(), limits)),
         Err(stop) => Err(stop),
     };
-    // An answer never speaks of what the disk does not have.
+    // An answer is given only once the disk has the call's writes.
     let outcome = match outcome {
         Ok(value) => match instance.store.data_mut().keyvalue.settle().await {
             Ok(()) => Ok(value),
             Err(fault) => Err(Failure::from(&fault)),
         },
         failed => {
-            // It keeps what it wrote; nobody waits for that.
+            // The call's writes are kept; nobody waits for the disk.
             instance.store.data_mut().keyvalue.abandon();
             failed
         }
     };
     let mut usage = instance.usage(limits, started.elapsed());
-    // An answer that cost too much is none, or the same call would pass or not by where a tick fell.
+    // An answer that cost too much is refused, or the same call would pass or not depending on the
+    // last tick.
     let outcome =
         if outcome.is_ok() && usage.fuel > limits.fuel() { Err(Failure::over(Limit::Fuel, limits)) } else { outcome };
     usage.fuel = usage.fuel.min(limits.fuel());
     let (denials, count) = instance.store.data().denials.take();
     usage.denials = count;
     let mut captured = instance.store.data().log.take();
-    if let Cow::Owned(clean) = instance.store.data().reach().redactor().text(&captured.text) {
+    if let Cow::Owned(clean) = instance.store.data().capabilities().redactor().text(&captured.text) {
         captured.text = clean;
     }
-    let remains = match back {
-        Back::Warm(warm) => warm.give_up(instance).map_or_else(Remains::default, Remains::of),
-        Back::Kept(turn) if outcome.is_ok() => {
+    let spent = match back {
+        InstanceReturn::Warm(warm) => warm.give_up(instance).map_or_else(SpentInstance::default, SpentInstance::of),
+        InstanceReturn::Reused(turn) if outcome.is_ok() => {
             instance.rest();
             turn.keep(instance);
-            Remains::default()
+            SpentInstance::default()
         }
-        _ => Remains::of(instance),
+        _ => SpentInstance::of(instance),
     };
-    CallReport { outcome, usage, captured, denials, remains }
+    CallReport { outcome, usage, captured, denials, spent }
 }
 
 /// Takes an instance from where the call gets it, or an empty store for one.
 async fn obtain<'a>(
     component: &ToolComponent,
     terms: &Terms<'_>,
-    supply: Supply<'a>,
-) -> Result<(Instance, Back<'a>), Failure> {
+    source: InstanceSource<'a>,
+) -> Result<(Instance, InstanceReturn<'a>), Failure> {
     let Terms { limits, caller, .. } = terms;
     let host = |error: wasmtime::Error| Failure::Host { detail: format!("{error:?}") };
     let (slots, wait) = (component.sandbox().slots(), limits.queue_wait());
-    let turn = match supply {
-        Supply::Kept(kept) => Some(tokio::select! {
+    let turn = match source {
+        InstanceSource::Reused(kept) => Some(tokio::select! {
             turn = kept.turn(wait) => turn.ok_or(Failure::Busy)?,
             () = caller.cancelled() => return Err(Failure::Cancelled),
         }),
         _ => None,
     };
     let call = slots.call(wait).await.ok_or(Failure::Busy)?;
-    let back = match (supply, turn) {
-        (Supply::Warm(warm), _) => match warm.take() {
+    let back = match (source, turn) {
+        (InstanceSource::Warm(warm), _) => match warm.take() {
             Some(mut instance) => {
                 instance.hand_to(Arc::clone(caller), call);
-                return Ok((instance, Back::Warm(warm)));
+                return Ok((instance, InstanceReturn::Warm(warm)));
             }
-            None => Back::Warm(warm),
+            None => InstanceReturn::Warm(warm),
         },
         (_, Some((turn, Some(mut instance)))) => {
             instance.refill(terms, call).map_err(host)?;
-            return Ok((instance, Back::Kept(turn)));
+            return Ok((instance, InstanceReturn::Reused(turn)));
         }
-        (_, Some((turn, None))) => Back::Kept(turn),
-        (_, None) => Back::Nowhere,
+        (_, Some((turn, None))) => InstanceReturn::Reused(turn),
+        (_, None) => InstanceReturn::Nowhere,
     };
     let slot = slots.take(call, component.slot_units(), wait).await.ok_or(Failure::Busy)?;
     let instance = Instance::empty(component, terms, slot).map_err(host)?;
     Ok((instance, back))
 }
 
-/// True if the deadline is past.
-fn is_late((started, limits): (Instant, &Limits), waits: Option<&Waits>) -> bool {
-    waits.map_or_else(|| started.elapsed(), Waits::ran) >= limits.deadline()
+/// The deadline of a call. It counts from when the call was started, which may be long before this
+/// is first looked at.
+#[derive(Clone, Copy)]
+struct Deadline<'a> {
+    started: Instant,
+    limits: &'a Limits,
+    /// The times in which the call waits for a person: its deadline stands still during them.
+    waits: Option<&'a AskWaits>,
 }
 
-/// Resolves when the call must end though the guest has not answered. The deadline counts from when the call was started, which may
-/// be long before this is first looked at.
-async fn stopped((started, limits): (Instant, &Limits), caller: &dyn Caller, waits: Option<&Waits>) -> Failure {
-    let deadline = async {
-        match waits {
-            None => tokio::time::sleep_until((started + limits.deadline()).into()).await,
-            Some(waits) => waits.deadline(limits.deadline()).await,
+impl Deadline<'_> {
+    /// True if the deadline is past.
+    fn is_past(self) -> bool {
+        self.waits.map_or_else(|| self.started.elapsed(), AskWaits::ran) >= self.limits.deadline()
+    }
+
+    /// Resolves at the deadline.
+    async fn passed(self) {
+        match self.waits {
+            None => tokio::time::sleep_until((self.started + self.limits.deadline()).into()).await,
+            Some(waits) => waits.deadline(self.limits.deadline()).await,
         }
-    };
+    }
+}
+
+/// Resolves when the call must end though the guest has not answered.
+async fn stopped(deadline: Deadline<'_>, caller: &dyn Caller) -> Failure {
     tokio::select! {
-        () = deadline => Failure::over(Limit::Deadline, limits),
+        () = deadline.passed() => Failure::over(Limit::Deadline, deadline.limits),
         () = caller.cancelled() => Failure::Cancelled,
     }
 }

@@ -1,15 +1,17 @@
-//! Errors of the engine and of host functions → the failure that they are for a call. Must not hold: texts.
+//! Errors of the engine and of host functions → the failure that they are for a call. Must not
+//! hold: texts.
 use toolcell_policy::{Limit, Limits};
 use wasmtime::Trap;
 use wasmtime_wasi::I32Exit;
 
-use crate::caller::asking::Ended;
+use crate::caller::asking::EndedByAsking;
 use crate::failure::{Failure, LimitReached};
 use crate::shape::program;
 use crate::wasi::keyvalue::Fault;
 use crate::wasi::state::CallState;
 
-/// The failure that an error of a guest's call stands for. `state` knows what the guest was refused before.
+/// The failure that an error of a guest's call stands for. `state` knows the limits that refused
+/// the guest before.
 pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) -> Failure {
     if let Some(exit) = error.downcast_ref::<I32Exit>() {
         return Failure::Exited { status: exit.0 };
@@ -17,7 +19,7 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     if let Some(trap) = error.downcast_ref::<Trap>() {
         return sort_trap(*trap, error, state, limits);
     }
-    if let Some(ended) = error.downcast_ref::<Ended>() {
+    if let Some(ended) = error.downcast_ref::<EndedByAsking>() {
         return ended.into();
     }
     if let Some(LimitReached(limit)) = error.downcast_ref() {
@@ -32,7 +34,8 @@ pub(crate) fn sort(error: &wasmtime::Error, state: &CallState, limits: &Limits) 
     sort_text(error, limits)
 }
 
-/// Sorts errors whose types wasmtime keeps to itself. The fixtures under tests/ trip each, so a changed wording shows.
+/// Sorts errors whose types wasmtime keeps to itself. The fixtures under tests/ trip each, so a
+/// changed wording shows.
 fn sort_text(error: &wasmtime::Error, limits: &Limits) -> Failure {
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     let says = |words: &str| causes.iter().any(|cause| cause.contains(words));

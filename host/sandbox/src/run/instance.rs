@@ -15,8 +15,9 @@ use crate::run::store::{self, Terms};
 use crate::shape::Exports;
 use crate::wasi::state::CallState;
 
-/// Bytes of memories and tables up to which a used instance may be dropped later than its call ends. Most guests that did not grow
-/// have little more than one; dropping a larger one costs so much that a few microseconds saved do not show.
+/// Bytes of memories and tables up to which a used instance may be dropped later than its call
+/// ends. Most guests that did not grow have little more than one MiB. Dropping a larger instance
+/// takes so long that a few microseconds saved do not show.
 const SMALL_BYTES_MAX: u64 = 2 << 20;
 
 /// A store with its share of the pool, and the instance in it once there is one.
@@ -33,8 +34,8 @@ impl Instance {
         Ok(Self { store, exports: None, slot })
     }
 
-    /// Instantiates the component, where that was not done before. What is not light is never made on the thread that brings
-    /// it, which may have other duties.
+    /// Instantiates the component, where that was not done before. A component that is not light is
+    /// never made on the thread that brings it, which may have other duties.
     pub(crate) async fn instantiate(&mut self, component: &ToolComponent) -> wasmtime::Result<()> {
         if self.exports.is_none() {
             let survey = component.survey();
@@ -50,7 +51,7 @@ impl Instance {
         Ok(())
     }
 
-    /// What was used since the fuel was last filled up.
+    /// The resources used since the fuel was last filled up.
     pub(crate) fn usage(&self, limits: &Limits, duration: Duration) -> Usage {
         let state = self.store.data();
         let computed = limits.fuel().saturating_sub(self.store.get_fuel().unwrap_or(0));
@@ -71,12 +72,12 @@ impl Instance {
         self.store.data().limiter.peak_bytes()
     }
 
-    /// Whether it may be dropped later than its call ends.
+    /// True if it may be dropped later than its call ends.
     pub(crate) fn is_small(&self) -> bool {
         self.held_bytes() <= SMALL_BYTES_MAX
     }
 
-    /// True if earlier calls left open files, buckets or streams in it: what is done with them may take long.
+    /// True if earlier calls left open files, buckets or streams in it: work on them may take long.
     pub(crate) fn holds_resources(&mut self) -> bool {
         !self.store.data_mut().table().is_empty()
     }
@@ -94,12 +95,13 @@ impl Instance {
         self.store.data_mut().hand_to(Arc::new(NoCaller));
     }
 
-    /// Readies an instance that served calls before for another one: budgets are full again, memory stays as it is.
+    /// Readies an instance that served calls before for another one: budgets are full again, memory
+    /// stays.
     pub(crate) fn refill(&mut self, terms: &Terms<'_>, call: CallPermit) -> wasmtime::Result<()> {
         let limits = terms.limits;
         self.hand_to(Arc::clone(&terms.caller), call);
         let state = self.store.data_mut();
-        state.set_reach(terms.reach);
+        state.set_capabilities(terms.capabilities);
         state.limiter.set_limit(limits.memory_bytes());
         state.set_net_limits(limits);
         state.log.refill(limits.log_bytes());
@@ -108,7 +110,8 @@ impl Instance {
     }
 }
 
-/// Gives the thread back once, and is woken at once: whoever drives this hands it to a thread that runs guests.
+/// Gives the thread back once, and is woken at once: the driver of this future hands it to a thread
+/// that runs guests.
 async fn elsewhere() {
     let mut given = false;
     std::future::poll_fn(move |context| {
@@ -129,9 +132,9 @@ mod tests {
 
     use super::*;
     use crate::load::sandbox::{Sandbox, SandboxOptions};
-    use crate::wasi::reach::Reach;
+    use crate::wasi::capabilities::Capabilities;
 
-    /// A component of so many core instances.
+    /// A component of this number of core instances.
     fn component(sandbox: &Sandbox, instances: usize) -> Arc<ToolComponent> {
         let more = "(core instance (instantiate $module))".repeat(instances - 1);
         let text = format!(
@@ -150,12 +153,12 @@ mod tests {
         for (instances, at_once) in [(1, true), (16, true), (17, false), (60, false)] {
             let component = component(&sandbox, instances);
             let slot = sandbox.slots().take_warm(component.slot_units()).unwrap();
-            let (limits, reach) = (Limits::default(), Reach::sealed("tool"));
-            let terms = Terms { limits: &limits, reach: &reach, caller: Arc::new(NoCaller) };
+            let (limits, capabilities) = (Limits::default(), Capabilities::sealed("tool"));
+            let terms = Terms { limits: &limits, capabilities: &capabilities, caller: Arc::new(NoCaller) };
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             {
                 let mut making = pin!(instance.instantiate(&component));
-                // One poll is what a thread with other duties gives a call.
+                // A thread with other duties gives a call one poll.
                 let polled = making.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 assert_eq!(polled.is_ready(), at_once, "{instances} core instances");
                 if !at_once {

@@ -1,4 +1,5 @@
-//! Takes secret values out of what a call gives back: every text and every byte of it. Must not hold: what the values are.
+//! Takes secret values out of an answer: every text and every byte of it. Must not hold: the
+//! values.
 use crate::bindings::contract::{Annotations, CallResult, Content, Failure, Icon, ResourceBody};
 use crate::secrets::Redactor;
 

@@ -1,5 +1,6 @@
-//! Start code: what a component does when it is instantiated, before any function of it is called. For an instance made ahead that
-//! is before there is a call, so none is recorded or approved: host functions are errors there that name them.
+//! Start code: it runs when a component is instantiated, before any of its functions is called. For
+//! an instance made ahead, that is before there is a call, so none is recorded or approved. Host
+//! functions are errors there that name them.
 use std::sync::Arc;
 
 use toolcell_policy::Limits;
@@ -9,11 +10,11 @@ use wasmtime::component::{InstancePre, Linker, LinkerInstance, ResourceType};
 use crate::caller::NoCaller;
 use crate::load::start_code::StartCall;
 use crate::run::store::{self, Terms};
-use crate::wasi::reach::Reach;
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
 
-/// Runs the start code of one instance, whose every import is an error. Code that ends without one always does the same: it has
-/// nothing to learn anything from.
+/// Runs the start code of one instance, whose every import is an error. Code that ends without one
+/// always does the same: it has nothing to learn anything from.
 ///
 /// # Errors
 /// It did not end well for another reason.
@@ -25,23 +26,34 @@ pub(crate) async fn try_alone(
     let mut linker = Linker::new(pre.engine());
     let ty = component.component_type();
     for (name, item) in ty.imports(pre.engine()) {
-        refuse(&mut linker.root(), (name, name), &item.ty, pre)?;
+        refuse(&mut linker.root(), ImportName { name, full: name }, &item.ty, pre)?;
     }
-    let mut store =
-        store::fresh(pre.engine(), &Terms { limits, reach: &Reach::sealed(""), caller: Arc::new(NoCaller) })?;
+    let mut store = store::fresh(
+        pre.engine(),
+        &Terms { limits, capabilities: &Capabilities::sealed(""), caller: Arc::new(NoCaller) },
+    )?;
     match linker.instantiate_async(&mut store, component).await {
         Ok(_) => Ok(Ok(())),
         Err(error) => error.downcast::<StartCall>().map(Err),
     }
 }
 
+/// An import by its name in the linker, and by its full name, such as
+/// `wasi:cli/environment@0.2.6#get-arguments`.
+#[derive(Clone, Copy)]
+struct ImportName<'a> {
+    name: &'a str,
+    full: &'a str,
+}
+
 /// Defines one import, and all that is in it: functions as errors that have their full name.
 fn refuse(
     linker: &mut LinkerInstance<'_, CallState>,
-    (name, full): (&str, &str),
+    import: ImportName<'_>,
     item: &ComponentItem,
     pre: &InstancePre<CallState>,
 ) -> wasmtime::Result<()> {
+    let ImportName { name, full } = import;
     match item {
         ComponentItem::ComponentFunc(_) => {
             let call = StartCall::of(full);
@@ -50,7 +62,8 @@ fn refuse(
         ComponentItem::ComponentInstance(instance) => {
             let mut inner = linker.instance(name)?;
             for (function, item) in instance.exports(pre.engine()) {
-                refuse(&mut inner, (function, &format!("{full}#{function}")), &item.ty, pre)?;
+                let full = format!("{full}#{function}");
+                refuse(&mut inner, ImportName { name: function, full: &full }, &item.ty, pre)?;
             }
             Ok(())
         }
@@ -69,7 +82,7 @@ mod tests {
     use crate::load::component::ToolComponent;
     use crate::load::sandbox::{Sandbox, SandboxOptions};
     use crate::run::instance::Instance;
-    use crate::run::warm::{Ahead, Warm, WarmBudget};
+    use crate::run::warm::{WarmBudget, WarmInstances, WarmSetup, WarmTool};
 
     static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| Sandbox::new(SandboxOptions::default()).unwrap());
 
@@ -123,28 +136,28 @@ mod tests {
         let limits = Limits::default();
         for (parts, alone) in [(NOW, false), (ALONE, true)] {
             let component = component(parts);
-            let granted = Reach::sealed("granted");
-            let terms = Terms { limits: &limits, reach: &granted, caller: Arc::new(NoCaller) };
+            let granted = Capabilities::sealed("granted");
+            let terms = Terms { limits: &limits, capabilities: &granted, caller: Arc::new(NoCaller) };
             let slot = SANDBOX.slots().take_warm(component.slot_units()).unwrap();
             let mut instance = Instance::empty(&component, &terms, slot).unwrap();
             instance.store.data_mut().starting();
             instance.instantiate(&component).await.unwrap();
             assert_eq!(instance.store.data_mut().started(), alone);
             assert_eq!(
-                Arc::ptr_eq(instance.store.data().reach(), &granted),
+                Arc::ptr_eq(instance.store.data().capabilities(), &granted),
                 alone,
                 "its rights are gone at the first call"
             );
         }
     }
 
-    /// How many instances are made ahead, and what is told.
+    /// Makes instances ahead; returns true if one waits, and the notices that were given.
     async fn made((interface, function, ty, call): (&str, &str, &str, &str)) -> (bool, Vec<String>) {
         let component = component((interface, function, ty, call));
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let made = Arc::new(AtomicUsize::new(0));
         let (hears, counts) = (Arc::clone(&said), Arc::clone(&made));
-        let ahead = Ahead {
+        let ahead = WarmSetup {
             budget: WarmBudget::new(1 << 30),
             spawn: Arc::new(move |work| {
                 counts.fetch_add(1, Ordering::SeqCst);
@@ -153,7 +166,10 @@ mod tests {
             tell: Arc::new(move |name, call| hears.lock().unwrap().push(format!("{name}: {call}"))),
         };
         let budget = Arc::clone(&ahead.budget);
-        let warm = Warm::new(component, (Limits::default(), Reach::sealed("tool")), 2, ahead);
+        let warm = WarmInstances::new(
+            WarmTool { component, limits: Limits::default(), capabilities: Capabilities::sealed("tool"), count: 2 },
+            ahead,
+        );
         for _ in 0..100 {
             drop(warm.take());
             for _ in 0..10 {

@@ -6,25 +6,26 @@ use wasmtime::{Engine, Store, Trap, UpdateDeadline};
 
 use crate::caller::Caller;
 use crate::engine::fuel::HostFuel;
-use crate::wasi::reach::Reach;
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::state::CallState;
 
-/// What a guest runs with: limits, capabilities, and the caller that it runs for.
+/// The terms that a guest runs on: limits, capabilities, and the caller that it runs for.
 pub(crate) struct Terms<'a> {
     pub(crate) limits: &'a Limits,
-    pub(crate) reach: &'a Arc<Reach>,
+    pub(crate) capabilities: &'a Arc<Capabilities>,
     pub(crate) caller: Arc<dyn Caller>,
 }
 
 /// A fresh store with every limit set.
 pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Store<CallState>> {
-    let Terms { limits, reach, caller } = terms;
-    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(reach), Arc::clone(caller)));
+    let Terms { limits, capabilities, caller } = terms;
+    let mut store = Store::new(engine, CallState::new(limits, Arc::clone(capabilities), Arc::clone(caller)));
     store.limiter(|state| &mut state.limiter);
     fill_budgets(&mut store, limits)?;
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(|store| {
-        // The store knows the fuel left at the last call that the guest made: a guest that only calls is stopped here.
+        // The store knows the fuel left at the last call that the guest made: a guest that only
+        // calls is stopped here.
         if store.get_fuel()? < store.data().fuel.spent() {
             Err(Trap::OutOfFuel.into())
         } else {
@@ -34,7 +35,7 @@ pub(crate) fn fresh(engine: &Engine, terms: &Terms<'_>) -> wasmtime::Result<Stor
     Ok(store)
 }
 
-/// Fills up what a call may use.
+/// Fills up the budgets of a call.
 pub(crate) fn fill_budgets(store: &mut Store<CallState>, limits: &Limits) -> wasmtime::Result<()> {
     store.set_fuel(limits.fuel())?;
     store.data_mut().fuel = HostFuel::new(limits.fuel());

@@ -1,4 +1,5 @@
-//! Instances made ahead for a tool in use, so that a call does not wait for its instantiation. Each serves one call.
+//! Instances made ahead for a tool in use, so that a call does not wait for its instantiation. Each
+//! serves one call.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,30 +14,30 @@ use crate::load::start_code::StartCall;
 use crate::run::instance::Instance;
 use crate::run::start;
 use crate::run::store::Terms;
-use crate::wasi::reach::Reach;
+use crate::wasi::capabilities::Capabilities;
 
 /// A tool that was not called for this long gives its instances up.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How long instances are made without giving the thread back: the reader may be the one that makes them. Eight small ones take as
-/// long.
+/// Time for which instances are made without giving the thread back: it may be the reader's. Eight
+/// small ones take as long.
 const STRETCH: Duration = Duration::from_micros(100);
 
 /// Runs a piece of work on the threads of guests, when these have nothing else to do.
 pub type Spawn = Arc<dyn Fn(Pin<Box<dyn Future<Output = ()> + Send>>) + Send + Sync>;
 
 /// Is told once of a component that nothing is made ahead of, by its name in the manifest, and why.
-pub type Tell = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
+pub type StartCodeNotice = Arc<dyn Fn(&str, &StartCall) + Send + Sync>;
 
-/// With what instances are made ahead.
+/// The settings for making instances ahead.
 #[derive(Clone)]
-pub struct Ahead {
+pub struct WarmSetup {
     /// The memory that they have, with those of all other tools.
     pub budget: Arc<WarmBudget>,
-    /// Where they are made.
+    /// The threads that make them.
     pub spawn: Spawn,
-    /// Whoever hears that there are none.
-    pub tell: Tell,
+    /// Receives the notice that nothing is made ahead.
+    pub tell: StartCodeNotice,
 }
 
 /// The memory that all instances made ahead have together.
@@ -47,7 +48,7 @@ pub struct WarmBudget {
 }
 
 impl WarmBudget {
-    /// A budget of so many bytes of memories and tables.
+    /// A budget of this many bytes of memories and tables.
     #[must_use]
     pub fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self { bytes_max, bytes: AtomicU64::new(0) })
@@ -78,37 +79,39 @@ impl Drop for Charge {
     }
 }
 
+/// The tool that instances are made ahead for.
+pub struct WarmTool {
+    /// Its component.
+    pub component: Arc<ToolComponent>,
+    /// Its limits.
+    pub limits: Limits,
+    /// Its capabilities.
+    pub capabilities: Arc<Capabilities>,
+    /// Instances that are kept ready.
+    pub count: usize,
+}
+
 /// The instances made ahead for one tool.
-pub struct Warm {
-    component: Arc<ToolComponent>,
-    limits: Limits,
-    reach: Arc<Reach>,
-    count: usize,
-    ahead: Ahead,
+pub struct WarmInstances {
+    tool: WarmTool,
+    setup: WarmSetup,
     ready: Mutex<Vec<(Instance, Charge)>>,
-    /// Used instances, given up away from the path of a call. They count against the budget as those that wait do.
+    /// Used instances, given up away from the path of a call. They count against the budget as
+    /// those that wait do.
     spent: Mutex<Vec<(Instance, Charge)>>,
-    /// Whether instances are being made, or about to be.
+    /// True while instances are being made, or about to be.
     refilling: AtomicBool,
-    /// Whether somebody looks from time to time if the tool is still used.
+    /// True while somebody looks from time to time if the tool is still used.
     watched: AtomicBool,
     calls: AtomicUsize,
 }
 
-impl Warm {
-    /// Keeps `count` instances ready once the tool is called, as far as the budget goes.
-    pub fn new(
-        component: Arc<ToolComponent>,
-        (limits, reach): (Limits, Arc<Reach>),
-        count: usize,
-        ahead: Ahead,
-    ) -> Arc<Self> {
+impl WarmInstances {
+    /// Keeps the tool's `count` instances ready once the tool is called, as far as the budget goes.
+    pub fn new(tool: WarmTool, setup: WarmSetup) -> Arc<Self> {
         Arc::new(Self {
-            component,
-            limits,
-            reach,
-            count,
-            ahead,
+            tool,
+            setup,
             ready: Mutex::default(),
             spent: Mutex::default(),
             refilling: AtomicBool::new(false),
@@ -124,23 +127,25 @@ impl Warm {
             let mut ready = lock(&self.ready);
             (ready.pop(), ready.len())
         };
-        // Making one costs as much as it saves the next call, on a CPU that client and host share. So they are made at once
-        // when the last is gone, and most calls find one without anything being made beside them.
-        if left <= self.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
-            (self.ahead.spawn)(Box::pin(refill(Arc::downgrade(self))));
+        // Making one costs as much as it saves the next call, on a CPU that client and host share.
+        // So they are made at once when the last is gone, and most calls find one without anything
+        // being made beside them.
+        if left <= self.tool.count / 8 && self.may_be_made() && !self.refilling.swap(true, Ordering::AcqRel) {
+            (self.setup.spawn)(Box::pin(refill(Arc::downgrade(self))));
         }
         taken.map(|(instance, _charge)| instance)
     }
 
-    /// Takes an instance whose call has ended, to drop it when others are made. Gives back one that grew, and any where nobody
-    /// looks after them: nothing that a call used stays for longer than the next look.
+    /// Takes an instance whose call has ended, to drop it when others are made. Gives back an
+    /// instance that grew, and any where nobody watches the tool: memory that a call used stays no
+    /// longer than the next look.
     pub(crate) fn give_up(&self, mut instance: Instance) -> Option<Instance> {
         instance.rest();
         let small = instance.is_small() && self.may_be_made() && self.watched.load(Ordering::Acquire);
-        let charged = small.then(|| self.ahead.budget.charge(instance.held_bytes())).flatten();
+        let charged = small.then(|| self.setup.budget.charge(instance.held_bytes())).flatten();
         let Some(charge) = charged else { return Some(instance) };
         let mut spent = lock(&self.spent);
-        if spent.len() >= self.count {
+        if spent.len() >= self.tool.count {
             return Some(instance);
         }
         spent.push((instance, charge));
@@ -150,7 +155,7 @@ impl Warm {
     /// Makes instances until there are enough, the budget is used up, or one cannot be made.
     async fn fill(&self) {
         let mut began = Instant::now();
-        while lock(&self.ready).len() < self.count {
+        while lock(&self.ready).len() < self.tool.count {
             // The place in the pool that one leaves is the best for the next.
             drop(lock(&self.spent).pop());
             let Some(made) = self.make().await else { break };
@@ -165,63 +170,66 @@ impl Warm {
 
     /// Start code of this component may run before there is a call, as far as is known.
     fn may_be_made(&self) -> bool {
-        self.component.start().is_alone() != Some(false)
+        self.tool.component.start().is_alone() != Some(false)
     }
 
     async fn make(&self) -> Option<(Instance, Charge)> {
-        let sandbox = self.component.sandbox();
-        let slot = sandbox.slots().take_warm(self.component.slot_units())?;
+        let sandbox = self.tool.component.sandbox();
+        let slot = sandbox.slots().take_warm(self.tool.component.slot_units())?;
         let _running = sandbox.clock().running();
         if !self.starts_alone().await {
             return None;
         }
-        let terms = Terms { limits: &self.limits, reach: &self.reach, caller: Arc::new(NoCaller) };
-        let mut instance = Instance::empty(&self.component, &terms, slot).ok()?;
-        // Whatever was found when it was tried: this code runs with nothing granted, and an instance that asked the host serves no call.
+        let terms =
+            Terms { limits: &self.tool.limits, capabilities: &self.tool.capabilities, caller: Arc::new(NoCaller) };
+        let mut instance = Instance::empty(&self.tool.component, &terms, slot).ok()?;
+        // Even after a good try, this code runs with nothing granted, and an instance that asked
+        // the host serves no call.
         instance.store.data_mut().starting();
-        let made = tokio::time::timeout(self.limits.deadline(), instance.instantiate(&self.component)).await;
+        let made = tokio::time::timeout(self.tool.limits.deadline(), instance.instantiate(&self.tool.component)).await;
         let alone = instance.store.data_mut().started();
         made.ok()?.ok()?;
         if !alone {
             self.found(Err(StartCall::of_the_host()));
             return None;
         }
-        let charge = self.ahead.budget.charge(instance.held_bytes())?;
+        let charge = self.setup.budget.charge(instance.held_bytes())?;
         Some((instance, charge))
     }
 
-    /// Tries it once for each component. Its start code must not reach anything for a call that is not recorded yet, nor may what
-    /// it learned without its grants serve a call that has them. An instance made for the call does it with the call's rights.
+    /// Tries it once for each component. Start code must not reach anything for a call that is not
+    /// recorded yet. Nor may its findings without grants serve a call that has them. An instance
+    /// made for the call runs it with the call's rights.
     async fn starts_alone(&self) -> bool {
-        if let Some(alone) = self.component.start().is_alone() {
+        if let Some(alone) = self.tool.component.start().is_alone() {
             return alone;
         }
-        let tried = start::try_alone(self.component.pre(), &self.limits);
-        let Ok(Ok(found)) = tokio::time::timeout(self.limits.deadline(), tried).await else { return false };
+        let tried = start::try_alone(self.tool.component.pre(), &self.tool.limits);
+        let Ok(Ok(found)) = tokio::time::timeout(self.tool.limits.deadline(), tried).await else { return false };
         let alone = found.is_ok();
         self.found(found);
         alone
     }
 
     fn found(&self, found: Result<(), StartCall>) {
-        if let Some(call) = self.component.start().found(found) {
-            (self.ahead.tell)(self.reach.grants().subject().component(), call);
+        if let Some(call) = self.tool.component.start().found(found) {
+            (self.setup.tell)(self.tool.capabilities.grants().subject().component(), call);
         }
     }
 }
 
 /// Makes instances, and has somebody look after them.
-async fn refill(warm: Weak<Warm>) {
+async fn refill(warm: Weak<WarmInstances>) {
     let Some(this) = warm.upgrade() else { return };
     this.fill().await;
     this.refilling.store(false, Ordering::Release);
     if !this.watched.swap(true, Ordering::AcqRel) {
-        (this.ahead.spawn)(Box::pin(watch(warm)));
+        (this.setup.spawn)(Box::pin(watch(warm)));
     }
 }
 
 /// Gives a tool's instances up once it is called no more, and ends.
-async fn watch(warm: Weak<Warm>) {
+async fn watch(warm: Weak<WarmInstances>) {
     let mut calls = 0;
     loop {
         tokio::time::sleep(IDLE).await;

@@ -1,8 +1,9 @@
-//! How large an answer is: every text and every byte of it, as it will go to the client. No limits here.
+//! The size of an answer: every text and every byte of it, as it will go to the client. No limits
+//! here.
 use crate::bindings::contract::{Annotations, CallResult, Content, Failure, Icon, ResourceBody, ResourceLink};
 
-/// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, which is how they are sent; the
-/// braces and keys around them do not count.
+/// Bytes and content items of an answer. Pictures, sounds and blobs count as base64, as they are
+/// sent. The braces and keys around them do not count.
 pub(crate) fn weigh(answer: &Result<CallResult, Failure>) -> (u64, usize) {
     let result = match answer {
         Ok(result) => result,

@@ -1,4 +1,5 @@
-//! Names of HTML's character references for the characters that a secret's value can hold: ASCII and Latin-1. Pure.
+//! Names of HTML's character references for the characters that a secret's value can hold: ASCII
+//! and Latin-1. Pure.
 
 /// Bytes of the longest name.
 pub(super) const NAME_BYTES_MAX: usize = 16;
@@ -70,7 +71,8 @@ const LATIN: [&str; 96] = [
     "divide", "oslash", "ugrave", "uacute", "ucirc", "uuml", "yacute", "thorn", "yuml",
 ];
 
-/// The text that a name stands for, in UTF-8; `closed` where a semicolon follows it. Nothing where it is none.
+/// Writes the text that a name stands for, in UTF-8, and returns its length; zero where it stands
+/// for nothing. `closed` where a semicolon follows the name.
 pub(super) fn named(name: &[u8], closed: bool, text: &mut [u8; 4]) -> usize {
     let known = |(known, _): &&(&str, &'static str)| known.as_bytes() == name;
     let closed_only: &[(&str, &'static str)] = if closed { &CLOSED } else { &[] };

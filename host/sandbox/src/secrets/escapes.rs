@@ -1,4 +1,5 @@
-//! Escapes of JSON, JavaScript, HTML and URLs, read letter by letter. Must not hold: what is looked for, or where it stands.
+//! Escapes of JSON, JavaScript, HTML and URLs, read letter by letter. Must not hold: what is looked
+//! for, or where it stands.
 //!
 //! | escape | stands for |
 //! |---|---|
@@ -15,11 +16,11 @@ pub(super) enum Partial {
     Percent,
     /// `\`
     Backslash,
-    /// Digits of a fixed number, of which so many are to come.
+    /// Digits of a fixed number, `left` of which are to come.
     Fixed { left: u8, unit: Unit, value: u32 },
     /// `\u{`, and digits.
     Braced { value: u32 },
-    /// The first half of a character, and how much of what announces the second half was there: `\u`.
+    /// The first half of a character; `announced` once the `\` or `%` of the second half was there.
     Half { high: u32, announced: bool },
     /// `&`
     Ampersand,
@@ -31,7 +32,7 @@ pub(super) enum Partial {
     Name { text: [u8; NAME_BYTES_MAX], bytes: u8 },
 }
 
-/// What fixed digits stand for.
+/// The meaning of an escape of fixed digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// A byte.
@@ -40,14 +41,15 @@ pub(super) enum Unit {
     Code { high: Option<u32> },
 }
 
-/// What an escape stands for: some bytes of UTF-8, or one byte of any encoding.
+/// The meaning of an escape: some bytes of UTF-8, or one byte of any encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Letter {
     text: [u8; 4],
     bytes: u8,
 }
 
-/// What one more byte makes of an escape. Both may be: `&#6` stands for something, and so does `&#65`.
+/// The effect of one more byte on an escape. Both fields may be set: `&#6` stands for something,
+/// and so does `&#65`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) on: Option<Partial>,
@@ -109,13 +111,13 @@ impl Partial {
         }
     }
 
-    /// What the next byte makes of it.
+    /// The effect of the next byte.
     pub(super) fn step(self, byte: u8) -> Step {
         match self {
             Self::Percent if byte == b'u' => Step::on(code_units(None)),
             Self::Percent => BYTE_DIGITS.step(byte),
             Self::Backslash => escaped(byte),
-            Self::Fixed { left, unit, value } => fixed((left, unit, value), byte),
+            Self::Fixed { left, unit, value } => fixed(left, unit, value, byte),
             Self::Braced { value } if byte == b'}' => Step::found(Letter::of_code(value)),
             Self::Braced { value } => {
                 grown(value, 16, byte).map_or_else(Step::default, |value| Step::on(Self::Braced { value }))
@@ -135,7 +137,7 @@ impl Partial {
     }
 }
 
-/// What follows a backslash.
+/// The escape that begins with a backslash and this byte.
 fn escaped(byte: u8) -> Step {
     match byte {
         b'u' => Step::on(code_units(None)),
@@ -150,7 +152,7 @@ fn escaped(byte: u8) -> Step {
     }
 }
 
-fn fixed((left, unit, value): (u8, Unit, u32), byte: u8) -> Step {
+fn fixed(left: u8, unit: Unit, value: u32, byte: u8) -> Step {
     // JavaScript's `\u{41}` begins as `\u0041` does.
     if byte == b'{' && left == 4 && unit == (Unit::Code { high: None }) {
         return Step::on(Partial::Braced { value: 0 });
@@ -169,7 +171,7 @@ fn fixed((left, unit, value): (u8, Unit, u32), byte: u8) -> Step {
     }
 }
 
-/// A number with one digit more; nothing where that is none, or no character has such a number.
+/// A number with one digit more; none for another character, or past the last character's number.
 fn grown(value: u32, radix: u32, byte: u8) -> Option<u32> {
     let digit = char::from(byte).to_digit(radix)?;
     Some(value * radix + digit).filter(|value| *value <= 0x10_ffff)
@@ -204,7 +206,7 @@ mod tests {
 
     use super::*;
 
-    /// What an escape stands for, once all of it was read.
+    /// The meaning of an escape, once all of it was read.
     fn read(escape: &str) -> Option<Vec<u8>> {
         let (first, rest) = escape.as_bytes().split_first()?;
         let mut step = Step::on(Partial::begin(*first)?);

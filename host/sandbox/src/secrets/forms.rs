@@ -1,7 +1,9 @@
-//! The forms in which a value travels: as it is, and in the encodings that HTTP, JSON and people use. Pure.
+//! The forms in which a value travels: plain, and in the encodings that HTTP, JSON and people use.
+//! Pure.
 use zeroize::Zeroizing;
 
-/// Bytes below which a value is looked for only as it is: its encodings are too short to be told from other text.
+/// Bytes below which a value is only looked for in its plain form: its encodings are too short to
+/// be told from other text.
 const ENCODED_BYTES_MIN: usize = 8;
 
 type Form = Zeroizing<Vec<u8>>;
@@ -51,7 +53,7 @@ pub(crate) fn percent_query(value: &[u8]) -> Form {
     percent(value, UPPER, b"%20")
 }
 
-/// As within a JSON string, escaping what must be.
+/// The form within a JSON string, with only the necessary escapes.
 fn json(value: &[u8]) -> Form {
     let mut form = Zeroizing::new(Vec::with_capacity(value.len()));
     for byte in value {
@@ -66,8 +68,8 @@ fn json(value: &[u8]) -> Form {
     form
 }
 
-/// The characters that `value` alone decides in the base64 of a text that has `before` bytes (modulo 3) before it and
-/// anything after it.
+/// The characters that `value` alone decides in the base64 of a text that has `before` bytes
+/// (modulo 3) before it and anything after it.
 fn base64_core(value: &[u8], before: usize, alphabet: &[u8; 2]) -> Form {
     let mut text = Zeroizing::new(vec![0; before]);
     text.extend_from_slice(value);

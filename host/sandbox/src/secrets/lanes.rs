@@ -1,18 +1,20 @@
-//! Base64 and hexadecimal digits, decoded at every offset at once. Must not hold: what is looked for in the result.
+//! Base64 and hexadecimal digits, decoded at every offset at once. Must not hold: the values looked
+//! for in the result.
 //!
-//! Where four letters stand for three bytes, a run of letters reads in four ways, by where the first group begins; digits
-//! read in two. Each way is a lane: a text of its own.
+//! Four letters of base64 stand for three bytes, so a run of letters reads in four ways, by the
+//! beginning of its first group. Hexadecimal digits read in two. Each way is a lane: a text of its
+//! own.
 use super::patterns::Patterns;
 use super::scan::{Match, Scanner, Unit};
 
-/// Spaces, colons and the like that may stand between two hexadecimal digits.
+/// Separators, such as spaces and colons, that may stand between two hexadecimal digits.
 const APART_MAX: u8 = 2;
 
 /// Letters of a line from which on the next one may continue it: encoders break lines at 60 to 76.
 const LINE_LETTERS_MIN: usize = 16;
 
-/// Six bits and four bits of each letter; `NONE` for others. Base64 has the alphabets of RFC 4648, sections 4 and 5, and of
-/// RFC 3501, section 5.1.3.
+/// Six bits and four bits of each letter; `NONE` for others. Base64 has the alphabets of RFC 4648,
+/// sections 4 and 5, and of RFC 3501, section 5.1.3.
 const SEXTETS: [u8; 256] = table(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", b"-_", b"", 62);
 const COMMA: u8 = 63;
 const DIGITS: [u8; 256] = table(b"0123456789abcdef", b"", b"ABCDEF", 10);
@@ -47,11 +49,11 @@ pub(super) struct Lanes {
     digits: Run<2>,
     /// Letters of base64 since the last line's end.
     line: usize,
-    /// Letters between digits that are none.
+    /// Separators since the last digit.
     apart: u8,
 }
 
-/// What a run of letters is decoded to.
+/// The decoded readings of a run of letters.
 #[derive(Debug)]
 struct Run<const LANES: usize> {
     /// The last letter: its bits, and where it stands.
@@ -65,7 +67,7 @@ impl<const LANES: usize> Run<LANES> {
         Self { last: None, letters: 0, lanes: std::array::from_fn(|_| Scanner::new(layer)) }
     }
 
-    /// The run has ended: what follows is not decoded with it.
+    /// The run has ended: later letters are not decoded with it.
     #[inline]
     fn end(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
         if self.last.take().is_some() {
@@ -104,7 +106,7 @@ impl Lanes {
         let sextet = if unit.byte == b',' && self.base64.is_live() { COMMA } else { value_of(&SEXTETS) };
         if sextet != NONE {
             self.line += 1;
-            self.sextet(patterns, (sextet, unit), found);
+            self.sextet(patterns, sextet, unit, found);
         } else if unit.byte != b'\r' && !(unit.byte == b'\n' && self.goes_on()) {
             self.line = 0;
             self.base64.end(patterns, found);
@@ -112,7 +114,7 @@ impl Lanes {
         let digit = value_of(&DIGITS);
         if digit != NONE {
             self.apart = 0;
-            self.digit(patterns, (digit, unit), found);
+            self.digit(patterns, digit, unit, found);
         } else if matches!(unit.byte, b' ' | b':' | b'-' | b',' | b'\n' | b'\r') && self.apart < APART_MAX {
             self.apart += 1;
         } else {
@@ -127,7 +129,7 @@ impl Lanes {
     }
 
     #[inline]
-    fn sextet(&mut self, patterns: &Patterns, (now, unit): (u8, Unit), found: &mut Vec<Match>) {
+    fn sextet(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
         let run = &mut self.base64;
         if let Some((last, from)) = run.last {
             let bytes = [(1, last << 2 | now >> 4), (2, last << 4 | now >> 2), (3, last << 6 | now)];
@@ -143,7 +145,7 @@ impl Lanes {
     }
 
     #[inline]
-    fn digit(&mut self, patterns: &Patterns, (now, unit): (u8, Unit), found: &mut Vec<Match>) {
+    fn digit(&mut self, patterns: &Patterns, now: u8, unit: Unit, found: &mut Vec<Match>) {
         let run = &mut self.digits;
         if let Some((last, from)) = run.last
             && let Some(lane) = run.lane(1)

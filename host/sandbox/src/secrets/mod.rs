@@ -1,7 +1,7 @@
-//! Values that a guest must not see, or not show. Where they come from is the composition root's business.
+//! Values that a guest must not see, or not show. Their sources are the server's business.
 //!
-//! A value leaves this room in three ways only: into the requests that the manifest names (`http`), to the guest where the
-//! manifest exposes it, and as its name in the marks of a [`Redactor`].
+//! A value leaves this room in three ways only: into the requests that the manifest names (`http`),
+//! to the guest where the manifest exposes it, and as its name in the marks of a [`Redactor`].
 mod entities;
 mod escapes;
 mod forms;
@@ -22,8 +22,8 @@ pub use redact::Redactor;
 pub(crate) use forms::percent_query;
 pub(crate) use redact::RedactedStream;
 
-/// Bytes from which a value and its encodings can be told from other text. Shorter ones are worth a warning: they are
-/// looked for only as they are, and below four bytes not at all.
+/// Bytes from which a value and its encodings can be told from other text. Shorter ones are worth a
+/// warning: they are looked for only as they are, and below four bytes not at all.
 pub const SECRET_BYTES_SAFE: usize = 8;
 
 /// Bytes of a secret's value: as much as a header may carry by default.
@@ -37,7 +37,7 @@ impl SecretValue {
     /// A value of 1 to [`SECRET_BYTES_MAX`] bytes without control characters.
     ///
     /// # Errors
-    /// What is wrong with it, to stand behind the secret's name; the value is no part of the text.
+    /// The fault of the value, to stand behind the secret's name; the value is no part of the text.
     pub fn new(value: Zeroizing<String>) -> Result<Self, &'static str> {
         if value.is_empty() {
             return Err("is empty");
@@ -51,7 +51,7 @@ impl SecretValue {
         Ok(Self(value))
     }
 
-    /// Whether it is too short to be told from other text, wherever it appears.
+    /// True if it is too short to be told from other text, wherever it appears.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.0.len() < SECRET_BYTES_SAFE

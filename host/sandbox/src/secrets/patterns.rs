@@ -1,10 +1,10 @@
-//! The values that are looked for, by their beginnings. Must not hold: how a text is read.
+//! The values that are looked for, by their beginnings. Must not hold: reading a text.
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-/// Bytes below which a value is not looked for in what base64 or hexadecimal digits stand for: it would be found in any
-/// long text.
+/// Bytes below which a value is not looked for in decoded base64 or hexadecimal digits: any long
+/// text would contain it.
 const DECODED_BYTES_MIN: usize = 8;
 
 /// Values, each with the mark that takes its place.
@@ -13,11 +13,11 @@ pub(super) struct Patterns {
     marks: Vec<Arc<str>>,
     /// By byte: whether a value or an escape begins so.
     begin: [bool; 256],
-    /// The same in a decoded text.
+    /// First bytes of patterns in a decoded text.
     begin_decoded: [bool; 256],
     /// The patterns by their first byte.
     buckets: Vec<Vec<usize>>,
-    /// True if what reads as base64 or hexadecimal digits is decoded.
+    /// True if base64 and hexadecimal digits are decoded.
     decoded: bool,
     longest_bytes: usize,
 }
@@ -74,7 +74,7 @@ impl Patterns {
         self.longest_bytes
     }
 
-    /// True if what reads as base64 or hexadecimal digits is decoded.
+    /// True if base64 and hexadecimal digits are decoded.
     pub(super) const fn are_decoded(&self) -> bool {
         self.decoded
     }
@@ -86,7 +86,8 @@ impl Patterns {
         begin.get(usize::from(byte)).copied().unwrap_or_default()
     }
 
-    /// True if a value or an escape of a decoded text begins with a byte that has these bits at its top.
+    /// True if a value or an escape of a decoded text begins with a byte that has these bits at its
+    /// top.
     pub(super) fn may_begin_with_bits(&self, top: u8, bits: u32) -> bool {
         let least = usize::from(top) << (8 - bits);
         let most = least + (1 << (8 - bits));
@@ -100,7 +101,8 @@ impl Patterns {
         bucket.into_iter().flatten().copied().filter(is_looked_for)
     }
 
-    /// How much of a value is missing when this letter follows what was matched; nothing where it does not go on so.
+    /// The bytes of a value that are missing when this letter follows the matched ones; `None`
+    /// where it does not go on so.
     pub(super) fn spelled(&self, pattern: usize, matched: usize, letter: &[u8]) -> Option<usize> {
         let rest = self.list.get(pattern)?.bytes.get(matched..)?;
         // A letter of several bytes is part of a value, or it is not.
@@ -109,12 +111,12 @@ impl Patterns {
         goes_on.then(|| rest.len() - letter.len())
     }
 
-    /// Whose form a pattern is.
+    /// The value that a pattern is a form of.
     pub(super) fn value(&self, pattern: usize) -> usize {
         self.list.get(pattern).map_or(0, |pattern| pattern.mark)
     }
 
-    /// What stands in a value's place.
+    /// The mark that replaces a value.
     pub(super) fn mark(&self, value: usize) -> &str {
         self.marks.get(value).map_or("[redacted]", |mark| mark)
     }

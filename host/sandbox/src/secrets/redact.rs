@@ -1,5 +1,5 @@
-//! Finding secret values in what leaves the host, and putting their names there instead. Must not hold: where values come
-//! from, which request gets which, or how a text is read.
+//! Replaces secret values by their names in everything that leaves the host. Must not hold: the
+//! sources of values, their requests, or reading a text.
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,26 +13,27 @@ use super::scan::{Match, Scanner, Unit};
 /// Bytes below which a value is not looked for: shorter ones are part of ordinary text everywhere.
 pub(crate) const REDACTED_BYTES_MIN: usize = 4;
 
-/// Bytes that are kept back for each byte of the longest value: one that is escaped twice takes 36. What may be a value and
-/// is longer is taken for one.
+/// Bytes that are kept back for each byte of the longest value; a value that is escaped twice takes
+/// 36. A longer candidate is taken for a value.
 const HELD_PER_BYTE: usize = 64;
 
 /// Bytes that are kept back beside those.
 const HELD_BYTES: usize = 4 << 10;
 
-/// Replaces secret values by `[redacted:NAME]`, however they are written. Cheap to clone, and to ask where there is no
-/// secret.
+/// Replaces secret values by `[redacted:NAME]`, in every form. Cheap to clone, and to ask where
+/// there is no secret.
 ///
-/// It knows a value as it is, in escapes of JSON, HTML and URLs, in base64 at any place of a longer text and in hexadecimal
-/// digits, and all of these within one another (see `scan.rs`). It is a net below the boundary, which is that a guest never
-/// holds the value: a server that sends back what it got in some other form is not seen through.
+/// It knows a value in plain form, in escapes of JSON, HTML and URLs, in base64 at any place of a
+/// longer text and in hexadecimal digits, and all of these within one another (see `scan.rs`). It
+/// is a net below the boundary: a guest never holds the value. A server that sends the value back
+/// in some other form is not seen through.
 #[derive(Clone, Default)]
 pub struct Redactor(Option<Arc<Sought>>);
 
-/// What is looked for.
+/// The values that are looked for.
 struct Sought {
     values: Patterns,
-    /// The same in names of header fields, which have no capitals: what base64 makes of a value is not decoded there.
+    /// Patterns for names of header fields. Names have no capitals, so base64 is not decoded there.
     names: Patterns,
 }
 
@@ -55,7 +56,7 @@ impl Redactor {
         Self((sought.values.len() > 0).then(|| Arc::new(sought)))
     }
 
-    /// Whether there is anything to look for.
+    /// True if there is nothing to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
@@ -113,16 +114,16 @@ fn latin(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     bytes.map(Zeroizing::new).filter(|bytes| bytes.len() >= REDACTED_BYTES_MIN)
 }
 
-/// Redacts a text that comes in pieces, values across their borders included. It keeps back what may be the beginning of
-/// a value, and nothing where that cannot be.
+/// Redacts a text that comes in pieces, values across their borders included. It keeps back only
+/// text that may be the beginning of a value.
 pub(crate) struct RedactedStream {
     redactor: Redactor,
     scanner: Scanner,
-    /// What was read and is not passed on yet.
+    /// Bytes that were read and are not passed on yet.
     waiting: Zeroizing<Vec<u8>>,
     /// Bytes before that.
     passed: u64,
-    /// Values in what waits, in order, apart from one another.
+    /// Values in the waiting text, in order, apart from one another.
     found: VecDeque<Match>,
     /// To where the last value reaches whose mark was passed on.
     covered: u64,
@@ -130,7 +131,7 @@ pub(crate) struct RedactedStream {
 }
 
 impl RedactedStream {
-    /// The next piece; what can be passed on now.
+    /// Takes the next piece, and returns the text that can be passed on now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let Some(sought) = self.redactor.0.clone() else { return piece.to_vec() };
         let mut clean = Vec::with_capacity(self.waiting.len() + piece.len());
@@ -151,7 +152,7 @@ impl RedactedStream {
         clean
     }
 
-    /// There is no next piece; what was kept back.
+    /// Ends the text, and returns the rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         let Some(sought) = self.redactor.0.clone() else { return Vec::new() };
         let (mut found, mut clean) = (Vec::new(), Vec::new());
@@ -178,7 +179,7 @@ impl RedactedStream {
         }
     }
 
-    /// A value was found. Of those that overlap one another, one stays that covers them all: the longest's name.
+    /// A value was found. Of overlapping ones, one stays that covers them all: the longest's name.
     fn note(&mut self, mut found: Match) {
         if found.from < self.covered {
             self.covered = self.covered.max(found.to);
@@ -191,7 +192,7 @@ impl RedactedStream {
         self.found.push_back(found);
     }
 
-    /// Passes on what lies before a place, with marks for values.
+    /// Passes on the text before a place, with marks for values.
     fn pass(&mut self, values: &Patterns, until: u64, clean: &mut Vec<u8>) {
         let mut at = self.passed.max(self.covered);
         while let Some(found) = self.found.pop_front_if(|found| found.from < until) {

@@ -1,34 +1,41 @@
-//! Finding values in a text however it is written: as it is, in escapes of any kind within one another, in base64 and in
-//! hexadecimal digits, and all of that in one another. Must not hold: what becomes of what was found.
+//! Finds values in a text in every form: plain, in escapes of any kind within one another, in
+//! base64 and in hexadecimal digits, and all of that in one another. Must not hold: the use of a
+//! finding.
 //!
-//! A text is read as a graph. Between two places of it lies each byte as it stands, and beside those each letter that an
-//! escape between them stands for, which may be part of a larger escape. A value is found where any way through the graph
-//! spells it, so that no escape beside it and no way of reading it in another order hides it. What reads as base64 or as
-//! hexadecimal digits is decoded at each offset, and the result is read as another text.
+//! A text is read as a graph. Between two places of it lies each byte, and beside the bytes each
+//! letter that an escape between them stands for, which may be part of a larger escape. A value is
+//! found where any way through the graph spells it. So no escape beside it hides it, nor does
+//! reading in another order. Base64 and hexadecimal digits are decoded at each offset, and the
+//! result is read as another text.
 //!
-//! Time is linear: at each place there are at most [`DEPTH_MAX`] escapes that end there for each kind, and as many
-//! beginnings of values as [`Scanner::push`] allows.
+//! Time is linear. At each place, at most [`DEPTH_MAX`] escapes end for each kind, and as many
+//! values begin as [`Scanner::push`] allows.
 use super::escapes::{Letter, Partial};
 use super::lanes::Lanes;
 use super::patterns::Patterns;
 
-/// Escapes within escapes that are seen through: `\\\\u0026` in a JSON text within another, in HTML.
+/// Escapes within escapes that are seen through: `\\\\u0026` in a JSON text within another, in
+/// HTML.
 pub(super) const DEPTH_MAX: u8 = 3;
 
-/// Places that one escape may span, in bytes: all digits of three levels of `&#x0026;`, and zeros before them.
+/// Places that one escape may span, in bytes: all digits of three levels of `&#x0026;`, and zeros
+/// before them.
 const SPAN_MAX: u64 = 256;
 
-/// Texts within one another in base64 or hexadecimal digits that are seen through, beside the text itself.
+/// Texts within one another in base64 or hexadecimal digits that are seen through, beside the text
+/// itself.
 pub(super) const LAYERS_MAX: u8 = 2;
 
-/// Beginnings of values that are followed at once from one place, beside some for each value. A value of random letters has
-/// one or two; one that repeats itself more often is taken to be there as soon as it may be.
+/// Beginnings of values that are followed at once from one place, beside some for each value. A
+/// value of random letters has one or two. A value that repeats itself more often is taken to be
+/// there as soon as it may be.
 const THREADS_MAX: usize = 64;
 
-/// The same for each value: many begin alike, such as `sk-live-`.
+/// The bound for each value: many begin alike, such as `sk-live-`.
 const THREADS_PER_PATTERN: usize = 4;
 
-/// Beginnings of any kind that are kept for the escapes that may lead on from them. Texts that are no attack keep ten.
+/// Beginnings of any kind that are kept for the escapes that may lead on from them. Texts that are
+/// no attack keep ten.
 const ITEMS_MAX: usize = 512;
 
 /// One byte of a text, and where the outermost text has it.
@@ -44,27 +51,27 @@ pub(super) struct Unit {
 pub(super) struct Match {
     pub(super) from: u64,
     pub(super) to: u64,
-    /// Which value.
+    /// The number of the value.
     pub(super) value: usize,
 }
 
-/// What has begun and may go on from a place.
+/// A match or an escape that has begun and may go on from a place.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     /// The place that it has reached.
     at: u64,
     /// The place where it began.
     start: u64,
-    /// The same in the outermost text.
+    /// Its beginning in the outermost text.
     from: u64,
-    what: What,
+    what: Progress,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum Progress {
     /// An escape, around escapes of this depth.
     Escape { partial: Partial, depth: u8 },
-    /// A value, of which this much was there.
+    /// A value whose first bytes matched.
     Value { pattern: usize, matched: usize },
 }
 
@@ -75,6 +82,22 @@ struct Edge {
     from: u64,
     letter: Letter,
     depth: u8,
+}
+
+/// One byte's scan: the values looked for, its end in the outermost text, and the matches so far.
+struct Scan<'a> {
+    patterns: &'a Patterns,
+    to: u64,
+    found: &'a mut Vec<Match>,
+}
+
+/// A value whose first bytes matched.
+#[derive(Clone, Copy)]
+struct Begun {
+    pattern: usize,
+    matched: usize,
+    /// Its beginning in the outermost text.
+    from: u64,
 }
 
 /// Reads one text.
@@ -114,7 +137,7 @@ impl Scanner {
         }
     }
 
-    /// What follows belongs to another text.
+    /// Forgets everything: the bytes that follow belong to another text.
     pub(super) fn clear(&mut self) {
         self.items.clear();
         self.undecided.clear();
@@ -128,7 +151,8 @@ impl Scanner {
         !self.items.is_empty() || self.lanes.as_ref().is_some_and(|lanes| lanes.is_live())
     }
 
-    /// The place of the outermost text from which on only what follows can tell whether a value is there.
+    /// The first place of the outermost text that is undecided: only later bytes can tell whether a
+    /// value is there.
     pub(super) fn held(&self, patterns: &Patterns) -> Option<u64> {
         let own = self.items.iter().map(|item| item.from).min();
         let within = self.lanes.as_ref().and_then(|lanes| lanes.held(patterns));
@@ -144,56 +168,46 @@ impl Scanner {
             if edge.depth > 0 {
                 self.decide(&edge, unit.to);
             }
-            self.follow(patterns, (&edge, unit.to), (&mut edges, found));
+            self.follow(&mut Scan { patterns, to: unit.to, found }, &edge, &mut edges);
         }
         self.bound(patterns, unit.to, found);
         self.forget();
-        let is_open = |item: &Item| matches!(item.what, What::Escape { .. });
+        let is_open = |item: &Item| matches!(item.what, Progress::Escape { .. });
         if !self.items.iter().any(is_open) || self.undecided.len() as u64 > SPAN_MAX {
             self.settle(patterns, found);
         }
     }
 
-    /// Goes on along a letter: with what reached its beginning, and with what begins there.
-    fn follow(
-        &mut self,
-        patterns: &Patterns,
-        (edge, to): (&Edge, u64),
-        (edges, found): (&mut Vec<Edge>, &mut Vec<Match>),
-    ) {
+    /// Goes on along a letter, from every item that reached its beginning and from new ones.
+    fn follow(&mut self, scan: &mut Scan<'_>, edge: &Edge, edges: &mut Vec<Edge>) {
         let first = self.items.partition_point(|item| item.at < edge.start);
         let mut next = first;
         while let Some(item) = self.items.get(next).copied().filter(|item| item.at == edge.start) {
             next += 1;
             match item.what {
-                What::Value { pattern, matched } => {
-                    self.spell(patterns, (pattern, matched), (edge, item.from, to), found);
+                Progress::Value { pattern, matched } => {
+                    self.spell(scan, edge, Begun { pattern, matched, from: item.from });
                 }
-                What::Escape { partial, depth } => edges.extend(self.escape(partial, depth, (&item, edge))),
+                Progress::Escape { partial, depth } => edges.extend(self.escape(partial, depth, &item, edge)),
             }
         }
-        for pattern in patterns.that_begin(edge.letter.bytes(), self.layer > 0) {
-            self.spell(patterns, (pattern, 0), (edge, edge.from, to), found);
+        for pattern in scan.patterns.that_begin(edge.letter.bytes(), self.layer > 0) {
+            self.spell(scan, edge, Begun { pattern, matched: 0, from: edge.from });
         }
         if let Some(partial) = edge.letter.single().and_then(Partial::begin).filter(|_| edge.depth < DEPTH_MAX) {
-            let what = What::Escape { partial, depth: edge.depth };
+            let what = Progress::Escape { partial, depth: edge.depth };
             self.add(Item { at: self.place, start: edge.start, from: edge.from, what }, edge.depth > 0);
         }
     }
 
     /// A value with a letter more: whole, or further than it was.
-    fn spell(
-        &mut self,
-        patterns: &Patterns,
-        (pattern, matched): (usize, usize),
-        (edge, from, to): (&Edge, u64, u64),
-        found: &mut Vec<Match>,
-    ) {
+    fn spell(&mut self, scan: &mut Scan<'_>, edge: &Edge, begun: Begun) {
+        let Begun { pattern, matched, from } = begun;
         let letter = edge.letter.bytes();
-        match patterns.spelled(pattern, matched, letter) {
-            Some(0) => found.push(Match { from, to, value: patterns.value(pattern) }),
+        match scan.patterns.spelled(pattern, matched, letter) {
+            Some(0) => scan.found.push(Match { from, to: scan.to, value: scan.patterns.value(pattern) }),
             Some(_) => {
-                let what = What::Value { pattern, matched: matched + letter.len() };
+                let what = Progress::Value { pattern, matched: matched + letter.len() };
                 self.add(Item { at: self.place, start: edge.start, from, what }, edge.depth > 0);
             }
             None => {}
@@ -201,23 +215,24 @@ impl Scanner {
     }
 
     /// An escape with a letter more: goes on, and perhaps stands for a letter already.
-    fn escape(&mut self, partial: Partial, depth: u8, (item, edge): (&Item, &Edge)) -> Option<Edge> {
+    fn escape(&mut self, partial: Partial, depth: u8, item: &Item, edge: &Edge) -> Option<Edge> {
         let byte = edge.letter.single()?;
-        // Of a run of backslashes, only halves of one level make one of the next: other cuts say nothing more.
+        // Of a run of backslashes, only halves of one level make one of the next: other cuts say
+        // nothing more.
         if partial == Partial::Backslash && byte == b'\\' && depth != edge.depth {
             return None;
         }
         let depth = depth.max(edge.depth);
         let step = partial.step(byte);
         if let Some(partial) = step.on.filter(|_| self.place - item.start < SPAN_MAX) {
-            let what = What::Escape { partial, depth };
+            let what = Progress::Escape { partial, depth };
             self.add(Item { at: self.place, start: item.start, from: item.from, what }, edge.depth > 0);
         }
         let letter = step.found.filter(|_| depth < DEPTH_MAX)?;
         Some(Edge { start: item.start, from: item.from, letter, depth: depth + 1 })
     }
 
-    /// Adds what has reached the current place; once, where it may have come there in two ways.
+    /// Adds an item at the current place, once, even where two ways lead there.
     fn add(&mut self, item: Item, look: bool) {
         let here = |other: &&mut Item| other.at == item.at;
         let mut others = self.items.iter_mut().rev().take_while(here);
@@ -228,7 +243,7 @@ impl Scanner {
         }
     }
 
-    /// An escape stands for this letter: that is what is decoded further.
+    /// An escape stands for this letter, which is decoded further.
     fn decide(&mut self, edge: &Edge, to: u64) {
         let before = self.undecided.partition_point(|(place, _)| *place < edge.start);
         self.undecided.truncate(before);
@@ -236,7 +251,8 @@ impl Scanner {
         self.undecided.extend(units.map(|unit| (edge.start, unit)));
     }
 
-    /// Where more values have begun than are followed, the oldest is taken to be there, and the newer half is followed.
+    /// Bounds the matches that are followed. Past the bound, the oldest value is taken to be there,
+    /// and the newer half is followed.
     fn bound(&mut self, patterns: &Patterns, to: u64, found: &mut Vec<Match>) {
         let threads_max = THREADS_MAX + patterns.len() * THREADS_PER_PATTERN;
         let begun = self.items.iter().filter(|item| item.at == self.place && is_value(item));
@@ -247,7 +263,7 @@ impl Scanner {
         begun.sort_unstable();
         let newer = begun.get(begun.len() / 2).copied().unwrap_or_default();
         let value = |item: &Item| match item.what {
-            What::Value { pattern, .. } if item.at == self.place => Some((item.from, patterns.value(pattern))),
+            Progress::Value { pattern, .. } if item.at == self.place => Some((item.from, patterns.value(pattern))),
             _ => None,
         };
         let oldest = self.items.iter().filter_map(value).min();
@@ -255,9 +271,9 @@ impl Scanner {
         self.items.retain(|item| value(item).is_none_or(|(from, _)| from >= newer));
     }
 
-    /// Keeps what has reached the current place, and what an escape that is open there may lead on from.
+    /// Keeps the items at the current place, and those that an open escape there may lead on from.
     fn forget(&mut self) {
-        // By place, how deep the escape must be that ends here.
+        // By place, the depth of the escape that ends here.
         let mut wanted: Vec<(u64, u8)> = vec![(self.place, 0)];
         let mut kept = Vec::with_capacity(self.items.len());
         for item in self.items.drain(..).rev() {
@@ -265,14 +281,14 @@ impl Scanner {
             else {
                 continue;
             };
-            if let What::Escape { depth, .. } = item.what {
+            if let Progress::Escape { depth, .. } = item.what {
                 let depth = depth.max(least) + 1;
                 if depth > DEPTH_MAX {
                     continue;
                 }
                 wanted.push((item.start, depth));
             }
-            // The newest come first: what was waited with the longest is given up.
+            // The newest come first: the oldest item is given up.
             if item.at == self.place || kept.len() < ITEMS_MAX {
                 kept.push(item);
             }
@@ -281,7 +297,7 @@ impl Scanner {
         self.items = kept;
     }
 
-    /// Nothing of what is undecided is part of an escape.
+    /// No undecided byte is part of an escape.
     fn settle(&mut self, patterns: &Patterns, found: &mut Vec<Match>) {
         let mut units = std::mem::take(&mut self.undecided);
         for (_, unit) in units.drain(..) {
@@ -300,5 +316,5 @@ impl Scanner {
 }
 
 const fn is_value(item: &Item) -> bool {
-    matches!(item.what, What::Value { .. })
+    matches!(item.what, Progress::Value { .. })
 }

@@ -1,4 +1,5 @@
-//! A value in every form that JSON, HTML, URLs, base64 and hexadecimal digits can give it, and texts that are costly to read.
+//! A value in every form that JSON, HTML, URLs, base64 and hexadecimal digits can give it, and
+//! texts that are costly to read.
 use std::time::{Duration, Instant};
 
 use super::Redactor;
@@ -181,7 +182,7 @@ fn what_stands_beside_a_value_does_not_hide_it() {
                 ["", "%", "%4", "\\", "\\\\", "\\\\\\", "\\u00", "&", "&#", "&#x", "&am", "%25", "\\u002", "\\ud83d"]
             {
                 for after in ["", ";", "41", "\\", "%"] {
-                    // What is beside base64 without a border belongs to it.
+                    // Letters beside base64 without a border belong to it.
                     let border = if how.contains("base64") || how.contains("digits") { " " } else { "" };
                     let clean = redacted(&redactor, &format!("{before}{border}{written}{border}{after}"));
                     assert!(clean.contains("[redacted:"), "{how}, {before} {after}: {clean}");

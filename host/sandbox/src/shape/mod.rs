@@ -1,5 +1,5 @@
-//! What makes tools of a component: one shape per way of being one, told by the component's own exports. Must not hold:
-//! what a shape's tools are, or how they are called; that is in a file for each.
+//! The shapes of components that are tools, told by a component's own exports. Must not hold: the
+//! tools of a shape, or how they are called; each shape has a folder for that.
 mod contract;
 mod error;
 pub(crate) mod program;
@@ -20,9 +20,9 @@ use crate::wasi::state::CallState;
 
 pub(crate) use contract::EXPORT as CONTRACT_EXPORT;
 pub(crate) use error::ShapeError;
-pub(crate) use tool_call::{Answer, Ask};
+pub(crate) use tool_call::{ToolAnswer, ToolCall};
 
-/// How a component's exports become tools.
+/// The shape of a component: the way in which its exports become tools.
 #[allow(clippy::large_enum_variant, reason = "there is one of each component")]
 pub(crate) enum Shape {
     /// It exports the tool contract, and lists its tools itself.
@@ -68,7 +68,7 @@ impl Shape {
     /// Tells the shape of a component that is linked already.
     ///
     /// # Errors
-    /// [`ShapeError`] where it has none, or where it is not what its exports promise.
+    /// [`ShapeError`] where it has none, or breaks the promise of its exports.
     pub(crate) fn of(pre: &InstancePre<CallState>, bytes: &[u8], exports: &[String]) -> Result<Self, ShapeError> {
         if let Some(indices) = contract::detect(pre, exports)? {
             return Ok(Self::Contract(indices));
@@ -102,13 +102,13 @@ impl Shape {
     /// Calls a tool of an instance.
     ///
     /// # Errors
-    /// The engine's: a trap, or a limit. What the guest itself reports is an answer.
+    /// The engine's: a trap, or a limit. A failure that the guest itself reports is an answer.
     pub(crate) async fn call(
         &self,
         store: &mut Store<CallState>,
         exports: &Exports,
-        ask: Ask<'_>,
-    ) -> wasmtime::Result<Answer> {
+        ask: ToolCall<'_>,
+    ) -> wasmtime::Result<ToolAnswer> {
         match (self, exports) {
             (Self::Contract(_), Exports::Contract(bindings)) => contract::call(store, bindings, ask).await,
             (Self::Typed(functions), Exports::Typed(instance)) => functions.call(store, instance, ask).await,

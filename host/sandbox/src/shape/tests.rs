@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use toolcell_policy::{Limit, Limits};
 
 use crate::{
-    CallInput, CallReport, Descriptions, Failure, LoadError, NoCaller, Reach, Sandbox, SandboxOptions, ShapeName,
-    Supply, ToolComponent, contract,
+    CallInput, CallReport, Capabilities, Descriptions, Failure, InstanceSource, LoadError, NoCaller, Sandbox,
+    SandboxOptions, ShapeName, ToolComponent, contract,
 };
 
 static SANDBOX: LazyLock<Sandbox> =
@@ -17,10 +17,18 @@ fn load(text: &str) -> Result<ToolComponent, LoadError> {
 }
 
 async fn call(component: &ToolComponent, tool: &str, arguments_json: &str) -> CallReport<contract::CallResult> {
-    let (limits, reach) = (Limits::default(), Reach::sealed(""));
-    let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
+    let (limits, capabilities) = (Limits::default(), Capabilities::sealed(""));
+    let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
     component
-        .call_tool(CallInput { tool, arguments_json, program: None, limits: &limits, reach: &reach, caller, supply })
+        .call_tool(CallInput {
+            tool,
+            arguments_json,
+            program: None,
+            limits: &limits,
+            capabilities: &capabilities,
+            caller,
+            source,
+        })
         .await
 }
 
@@ -94,7 +102,8 @@ fn a_component_that_exports_nothing_is_no_tool() {
     assert!(matches!(load("(component)").err().unwrap(), LoadError::NotATool { .. }));
 }
 
-/// A component that imports four interfaces of WASI in one minor version, and gives a random number.
+/// A component that imports four interfaces of WASI in one minor version, and gives a random
+/// number.
 fn of_wasi(version: &str) -> String {
     let import = |name: &str, functions: &str| format!("(import \"wasi:{name}@{version}\" (instance {functions}))");
     format!(

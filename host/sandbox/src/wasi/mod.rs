@@ -1,10 +1,10 @@
-//! The host's side of WASI: the state of one store, and the interfaces that guests import. Must not hold: rules, which
-//! are the policy's, or how a call is run.
+//! The host's side of WASI: the state of one store, and the interfaces that guests import. Must not
+//! hold: rules, which are the policy's, or the running of calls.
 //!
 //! | interface | file |
 //! |---|---|
 //! | `wasi:cli` | `cli/` |
-//! | `wasi:config` | `config.rs` |
+//! | `wasi:config` | none: wasmtime-wasi-config's own, over a tool's values |
 //! | `wasi:filesystem` | `files/` |
 //! | `wasi:http` | `http/`, over `net/` |
 //! | `wasi:keyvalue` | `keyvalue/` |
@@ -12,15 +12,16 @@
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
 //!
-//! `reach.rs` makes a tool's grants ready at load; `state.rs` is what the store of a call holds.
+//! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is the data of a call's store.
+//! A new interface has a file or a folder here, with its own `bindings.rs`, and two lines in
+//! `load/imports.rs`.
+pub(crate) mod capabilities;
 pub(crate) mod cli;
-pub(crate) mod config;
 pub(crate) mod files;
+pub(crate) mod grant_problem;
 pub(crate) mod http;
 pub(crate) mod keyvalue;
 pub(crate) mod net;
-pub(crate) mod problem;
 pub(crate) mod random;
-pub(crate) mod reach;
 pub(crate) mod sockets;
 pub(crate) mod state;

@@ -1,5 +1,6 @@
-//! `wasi:random`, where a guest says how many bytes it wants: wasmtime-wasi makes them, in pieces between which others get their
-//! turn, and its guest pays for each. Must not hold: where randomness comes from.
+//! `wasi:random` with lengths that the guest chooses. wasmtime-wasi makes the bytes in pieces,
+//! between which other guests get their turn; the guest pays for each byte. Must not hold: the
+//! source of randomness.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::WasiView as _;
 use wasmtime_wasi::p2::bindings::random as wasi;
@@ -24,13 +25,14 @@ mod bindings {
 
 use bindings::wasi::random::{insecure, random};
 
-/// Bytes made at once: at about 1.5 ns each, no more than a fraction of the time that a guest computes before it yields.
+/// Bytes made at once: at about 1.5 ns each, no more than a fraction of the time that a guest
+/// computes before it yields.
 const PIECE_BYTES: u64 = 64 * 1024;
 
-/// Bytes up to which the thread is kept, whatever its duties: 12 µs.
+/// Bytes up to which the thread is kept, even one with other duties: 12 µs.
 const SHORT_BYTES: u64 = 8 * 1024;
 
-/// Fuel of each byte: about what a guest computes in as long.
+/// Fuel of each byte: about a guest's computing in the same time.
 const BYTE_FUEL: u64 = 10;
 
 /// `random` and `insecure`; the latter's seed is as wasmtime-wasi has it.
@@ -46,7 +48,7 @@ impl CallState {
         make: fn(&mut WasiRandomCtx, u64) -> wasmtime::Result<Vec<u8>>,
     ) -> wasmtime::Result<Vec<u8>> {
         if length > self.random_bytes_max() || length <= SHORT_BYTES {
-            // What is too much wasmtime-wasi refuses.
+            // wasmtime-wasi refuses a length that is too large.
             return make(self.ctx().ctx.random(), length);
         }
         self.spend(length.saturating_mul(BYTE_FUEL))?;

@@ -1,6 +1,8 @@
-//! What one call's store holds: the WASI context with what is granted, the resource table, the limiter, the log.
+//! The data of one call's store: the WASI context with its grants, the resource table, the limiter,
+//! the log.
 //!
-//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI function.
+//! Rarely edited on purpose: touching the type the linker is built over recompiles every WASI
+//! function.
 use std::sync::Arc;
 
 use toolcell_policy::{Denial, Limits};
@@ -14,14 +16,14 @@ use crate::caller::asking::AskBudget;
 use crate::caller::denials::Denials;
 use crate::engine::fuel::HostFuel;
 use crate::engine::limiter::MemoryLimiter;
+use crate::wasi::capabilities::Capabilities;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Printer;
-use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::files::{Files, FilesView};
 use crate::wasi::http::{self, HttpHooks};
 use crate::wasi::keyvalue::{self, KeyvalueView};
 use crate::wasi::net::{CallNet, Gate, NetGuard, NetLimits};
-use crate::wasi::reach::Reach;
 
 /// The data of one store. Built for one call and dropped with it.
 pub(crate) struct CallState {
@@ -34,7 +36,7 @@ pub(crate) struct CallState {
     pub(crate) denials: Denials,
     pub(crate) keyvalue: keyvalue::Session,
     pub(crate) asking: AskBudget,
-    reach: Arc<Reach>,
+    capabilities: Arc<Capabilities>,
     /// Fuel of the host functions that were called.
     pub(crate) fuel: HostFuel,
     /// Random bytes of one request.
@@ -48,23 +50,23 @@ pub(crate) struct CallState {
     net: Option<NetGuard>,
     http: Option<HttpHooks>,
     http_context: WasiHttpCtx,
-    /// What the program prints that runs, where one does.
+    /// The output of the program that runs, where one does.
     last_words: Option<Printed>,
 }
 
 impl CallState {
-    /// What the grants do not name is not there: no arguments, environment, preopens, sockets or name look-ups; closed
-    /// standard input. Standard output and error go to the call's log.
-    pub(crate) fn new(limits: &Limits, reach: Arc<Reach>, caller: Arc<dyn Caller>) -> Self {
+    /// Anything that the grants do not name is absent: arguments, environment, preopens, sockets,
+    /// name look-ups. Standard input is closed. Standard output and error go to the call's log.
+    pub(crate) fn new(limits: &Limits, capabilities: Arc<Capabilities>, caller: Arc<dyn Caller>) -> Self {
         let log = LogBudget::new(limits.log_bytes());
-        let (wasi, gate) = wasi_context(limits, &reach, &log);
+        let (wasi, gate) = wasi_context(limits, &capabilities, &log);
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles());
         let limiter = MemoryLimiter::new(limits.memory_bytes());
         let denials = Denials::new(Arc::clone(&caller));
         let keyvalue = keyvalue::Session::default();
         let asking = AskBudget::of(limits);
-        let files = Files::new(Arc::clone(reach.files()));
+        let files = Files::new(Arc::clone(capabilities.files()));
         let net_limits = NetLimits::from(limits);
         let http_context = http::context(&net_limits);
         Self {
@@ -77,7 +79,7 @@ impl CallState {
             denials,
             keyvalue,
             asking,
-            reach,
+            capabilities,
             fuel: HostFuel::new(limits.fuel()),
             random_bytes: limits.random_bytes(),
             starting: false,
@@ -90,13 +92,13 @@ impl CallState {
         }
     }
 
-    /// Every host function comes by here for its state, once for each call of it.
+    /// The state for a host function; each call of one comes here once.
     pub(crate) fn called(&mut self) -> &mut Self {
         self.fuel.count_call();
         self.reached()
     }
 
-    /// The same for functions that are counted further down.
+    /// The state for functions that are counted further down.
     pub(crate) fn reached(&mut self) -> &mut Self {
         if self.starting {
             self.seal();
@@ -104,13 +106,14 @@ impl CallState {
         self
     }
 
-    /// From now on, and until [`CallState::started`], code runs that no call was recorded or approved for.
+    /// From now on, and until [`CallState::started`], code runs that no call was recorded or
+    /// approved for.
     pub(crate) fn starting(&mut self) {
         self.starting = true;
     }
 
-    /// That code has ended. False where it called a host function: nothing came of that, and what the guest made of it must not
-    /// serve a call.
+    /// The start code has ended. False where it called a host function: it got nothing, and its
+    /// instance must not serve a call.
     pub(crate) fn started(&mut self) -> bool {
         self.starting = false;
         self.fuel.calls() == 0
@@ -122,12 +125,12 @@ impl CallState {
         if self.fuel.calls() == 0 {
             self.fuel.count_call();
         }
-        let (limits, sealed) = (Limits::default(), Reach::sealed(""));
+        let (limits, sealed) = (Limits::default(), Capabilities::sealed(""));
         self.files = Files::new(Arc::clone(sealed.files()));
         (self.wasi, self.gate) = wasi_context(&limits, &sealed, &self.log);
         (self.net_limits, self.net, self.http) = (NetLimits::from(&limits), None, None);
         self.keyvalue = keyvalue::Session::default();
-        self.reach = sealed;
+        self.capabilities = sealed;
     }
 
     /// Takes fuel for the work that a host function is about to do.
@@ -139,17 +142,18 @@ impl CallState {
     }
 
     /// A program begins to run, with streams, arguments and variables of this run alone.
-    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: Standard) {
+    pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
-        (self.wasi, self.gate) = program_context(limits, &self.reach, standard);
+        (self.wasi, self.gate) = program_context(limits, &self.capabilities, standard);
     }
 
-    /// What a program that is stopped said last; nothing of any other guest.
+    /// The last words of a program that was stopped; nothing of any other guest.
     pub(crate) fn last_words(&self) -> String {
         self.last_words.as_ref().map(Printed::last_words).unwrap_or_default()
     }
 
-    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on why there are none.
+    /// The bytes of a file in scratch space of this call, at most `bytes_max`; else a sentence on
+    /// the reason.
     pub(crate) fn read_own_file(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         self.files.read_own(path, bytes_max)
     }
@@ -159,12 +163,12 @@ impl CallState {
         self.files.write_own(path, bytes)
     }
 
-    /// From now on, this is whom the guest's progress, log and denials reach.
+    /// From now on, the guest's progress, log and denials go to this caller.
     pub(crate) fn hand_to(&mut self, caller: Arc<dyn Caller>) {
         self.files.end_call();
         self.denials.hand_to(Arc::clone(&caller));
         self.caller = caller;
-        // What the last call left open on the network ends here.
+        // Connections that the last call left open end here.
         self.http = None;
         self.net = None;
     }
@@ -174,7 +178,7 @@ impl CallState {
         self.net.get_or_insert_with(|| NetGuard::new(self.net_limits)).net()
     }
 
-    /// What stands before the sockets.
+    /// The check before the sockets.
     pub(crate) fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
     }
@@ -184,7 +188,7 @@ impl CallState {
         self.random_bytes
     }
 
-    /// What the guest has handles of. For host functions of this crate, which have been counted.
+    /// The guest's handles. For host functions of this crate, which have been counted.
     pub(crate) fn table(&mut self) -> &mut ResourceTable {
         &mut self.table
     }
@@ -200,13 +204,13 @@ impl CallState {
     }
 
     /// A call of another tool begins, which reaches the same.
-    pub(crate) fn set_reach(&mut self, reach: &Arc<Reach>) {
-        self.files.set_prepared(reach.files());
-        self.reach = Arc::clone(reach);
+    pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<Capabilities>) {
+        self.files.set_prepared(capabilities.files());
+        self.capabilities = Arc::clone(capabilities);
         self.http = None;
     }
 
-    /// What it may use of the network is another tool's.
+    /// Sets the network limits of another tool.
     pub(crate) fn set_net_limits(&mut self, limits: &Limits) {
         self.net_limits = NetLimits::from(limits);
         self.http_context = http::context(&self.net_limits);
@@ -225,26 +229,26 @@ impl CallState {
             session: &mut self.keyvalue,
             table: &mut self.table,
             fuel: &mut self.fuel,
-            grants: self.reach.grants(),
-            granted: self.reach.keyvalue(),
+            grants: self.capabilities.grants(),
+            granted: self.capabilities.keyvalue(),
             denials: &self.denials,
             caller: self.caller.as_ref(),
         }
     }
 
-    /// What the tool can reach.
-    pub(crate) fn reach(&self) -> &Arc<Reach> {
-        &self.reach
+    /// The capabilities of the tool.
+    pub(crate) fn capabilities(&self) -> &Arc<Capabilities> {
+        &self.capabilities
     }
 }
 
-fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
-    let (mut builder, gate) = context_of(limits, reach);
+fn wasi_context(limits: &Limits, capabilities: &Capabilities, log: &LogBudget) -> (WasiCtx, Option<Arc<Gate>>) {
+    let (mut builder, gate) = context_of(limits, capabilities);
     builder.stdout(Printer(log.clone())).stderr(Printer(log.clone()));
-    for (name, value) in reach.environment() {
+    for (name, value) in capabilities.environment() {
         builder.env(name, value);
     }
-    let grants = reach.grants();
+    let grants = capabilities.grants();
     if !grants.args().is_empty() {
         builder.args(grants.args());
     }
@@ -254,16 +258,17 @@ fn wasi_context(limits: &Limits, reach: &Reach, log: &LogBudget) -> (WasiCtx, Op
     (builder.build(), gate)
 }
 
-/// The context of one run of a program: the component's fixed arguments and variables, and the run's own.
-fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiCtx, Option<Arc<Gate>>) {
-    let Standard { invocation, printed } = standard;
-    let (mut builder, gate) = context_of(limits, reach);
+/// The context of one run of a program: the component's fixed arguments and variables, and the
+/// run's own.
+fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunStreams) -> (WasiCtx, Option<Arc<Gate>>) {
+    let RunStreams { invocation, printed } = standard;
+    let (mut builder, gate) = context_of(limits, capabilities);
     builder.stdout(Printer(printed.out())).stderr(Printer(printed.error()));
     let own = |name: &str| invocation.env.iter().any(|(other, _)| other == name);
-    for (name, value) in reach.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
+    for (name, value) in capabilities.environment().iter().filter(|(name, _)| !own(name)).chain(&invocation.env) {
         builder.env(name, value);
     }
-    let grants = reach.grants();
+    let grants = capabilities.grants();
     // By custom a program's first argument is its name.
     builder.arg(grants.subject().component()).args(grants.args()).args(&invocation.args);
     if let Some(text) = invocation.stdin.or_else(|| grants.stdin().map(str::to_owned)) {
@@ -272,11 +277,11 @@ fn program_context(limits: &Limits, reach: &Reach, standard: Standard) -> (WasiC
     (builder.build(), gate)
 }
 
-/// What every guest's context has: bounds, and the rules on sockets.
-fn context_of(limits: &Limits, reach: &Reach) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
+/// The common part of every guest's context: bounds, and the rules on sockets.
+fn context_of(limits: &Limits, capabilities: &Capabilities) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());
-    let gate = Gate::before(&mut builder, reach.grants());
+    let gate = Gate::before(&mut builder, capabilities.grants());
     (builder, gate)
 }
 
@@ -291,8 +296,8 @@ impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.called();
         let net = Arc::clone(self.net());
-        let Self { http, table, http_context, reach, denials, .. } = self;
-        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(reach.http()), net, denials.clone()));
+        let Self { http, table, http_context, capabilities, denials, .. } = self;
+        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(capabilities.http()), net, denials.clone()));
         WasiHttpCtxView { hooks, table, ctx: http_context }
     }
 }

@@ -62,9 +62,9 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         arguments_json: arguments.get(),
         program: target.program.as_deref(),
         limits: &target.limits,
-        reach: &target.reach,
+        capabilities: &target.reach,
         caller: Arc::<McpCaller>::clone(&caller),
-        supply: source.supply(),
+        source: source.supply(),
     };
     let report = target.component.component.call_tool(input).await;
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
@@ -80,8 +80,8 @@ impl EndedCall {
     }
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
-        let CallReport { outcome, mut usage, captured, denials, remains } = report;
-        crate::workers::leave(Box::new(remains));
+        let CallReport { outcome, mut usage, captured, denials, spent } = report;
+        crate::workers::leave(Box::new(spent));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),

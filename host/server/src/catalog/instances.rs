@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
-use toolcell_sandbox::{Ahead, Kept, Reach, Spawn, StartCall, Supply, ToolComponent, Warm, WarmBudget};
+use toolcell_sandbox::{
+    Capabilities as Reach, InstanceSource, ReusedInstance as Kept, Spawn, StartCall, ToolComponent, WarmBudget,
+    WarmInstances as Warm, WarmSetup, WarmTool,
+};
 
 use crate::workers::GuestExecutor;
 
@@ -16,14 +19,14 @@ const CALLERS_MAX: usize = 64;
 /// What instances are made ahead with.
 #[derive(Clone)]
 pub struct Warming {
-    ahead: Ahead,
+    ahead: WarmSetup,
 }
 
 impl Warming {
     /// `bytes_max` for all tools together, made on the threads of guests when these have nothing else to do.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
         let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
-        Self { ahead: Ahead { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
+        Self { ahead: WarmSetup { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
     }
 }
 
@@ -113,8 +116,9 @@ impl Instances {
         match policy.prewarm() {
             0 => Self::Fresh,
             count => {
-                let made_for = (*limits, Arc::clone(reach));
-                Self::Warm(Warm::new(Arc::clone(component), made_for, count, warming.ahead.clone()))
+                let (component, capabilities) = (Arc::clone(component), Arc::clone(reach));
+                let tool = WarmTool { component, limits: *limits, capabilities, count };
+                Self::Warm(Warm::new(tool, warming.ahead.clone()))
             }
         }
     }
@@ -131,11 +135,11 @@ impl Instances {
 
 impl Source<'_> {
     /// As the sandbox has it.
-    pub fn supply(&self) -> Supply<'_> {
+    pub fn supply(&self) -> InstanceSource<'_> {
         match self {
-            Self::Fresh => Supply::Fresh,
-            Self::Warm(warm) => Supply::Warm(warm),
-            Self::Kept(kept) => Supply::Kept(kept),
+            Self::Fresh => InstanceSource::Fresh,
+            Self::Warm(warm) => InstanceSource::Warm(warm),
+            Self::Kept(kept) => InstanceSource::Reused(kept),
         }
     }
 }

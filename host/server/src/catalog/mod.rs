@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{CodeOrigin, Inspection, Reach, ShapeName, ToolComponent};
+use toolcell_sandbox::{Capabilities as Reach, CodeOrigin, Inspection, ShapeName, ToolComponent};
 
 use crate::observation::Observation;
 use crate::stamp::Stamps;

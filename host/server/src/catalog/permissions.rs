@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
-use toolcell_sandbox::{Note, Reach, ReachProblem, Setting};
+use toolcell_sandbox::{Capabilities as Reach, GrantNote, GrantProblem, GrantSources};
 
 use crate::{aside, file, secrets};
 
@@ -35,7 +35,7 @@ impl<'a> Reaches<'a> {
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
         let grants = self.policy.tool_grants(tool);
         let Site { folder, server } = self.site;
-        let setting = Setting {
+        let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
             secret: &|source| secrets::read(source, folder),
@@ -87,12 +87,12 @@ impl<'a> Reaches<'a> {
         silent.map(problem).collect()
     }
 
-    fn note(&self, note: &Note) -> Diagnostic {
+    fn note(&self, note: &GrantNote) -> Diagnostic {
         let message = format!("component \"{}\": {}", self.policy.name(), note.message);
         Diagnostic::warning("grants::note", message).at(note.span.clone())
     }
 
-    fn problem(&self, problem: &ReachProblem) -> Diagnostic {
+    fn problem(&self, problem: &GrantProblem) -> Diagnostic {
         let message = format!("component \"{}\": {}", self.policy.name(), problem.message);
         Diagnostic::error("grants::host", message).at(problem.span.clone()).hint(&problem.hint)
     }

@@ -11,7 +11,7 @@ use crate::file::read_bounded;
 const PEM_BYTES_MAX: u64 = 256 * 1024;
 
 /// Reads both files, and again whenever one changes. `Err` is one sentence.
-pub fn open(files: &TlsFiles, folder: &Path, watching: &mut Watching) -> Result<Certificate, String> {
+pub fn open(files: &TlsFiles<'_>, folder: &Path, watching: &mut Watching) -> Result<Certificate, String> {
     let (chain, key) = (folder.join(files.certificate()), folder.join(files.key()));
     let (chain_pem, key_pem) = read(&chain, &key)?;
     let certificate = Certificate::new(&chain_pem, &key_pem).map_err(|error| error.to_string())?;

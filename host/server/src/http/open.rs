@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use toolcell_mcp::http::{
     AdmitEveryone, CallerLimits, Certificate, Gatekeeper, HttpLimits, HttpOptions, Listener, OriginPolicy,
 };
-use toolcell_policy::{Callers, HttpLimit, HttpPolicy, ListenAddress, Manifest};
+use toolcell_policy::{Callers, HttpPolicy, ListenAddress, Manifest};
 
 use super::certificate;
 use super::doorkeeper::Doorkeeper;
@@ -104,7 +104,7 @@ pub fn open(
     refuse_open_doors(&addresses, policy, insecure_public)?;
     let mut watching = Watching::new(runtime);
     let certificate = match policy.tls() {
-        Some(files) => Some(certificate::open(files, folder, &mut watching).map_err(Problem::new)?),
+        Some(files) => Some(certificate::open(&files, folder, &mut watching).map_err(Problem::new)?),
         None => None,
     };
     let gatekeeper = gatekeeper(policy, manifest.callers(), (folder, &mut watching))?;
@@ -209,30 +209,31 @@ fn origin_policy(policy: &HttpPolicy) -> Result<OriginPolicy, toolcell_mcp::http
 }
 
 fn limits(policy: &HttpPolicy) -> HttpLimits {
+    let limits = policy.limits();
     HttpLimits {
-        body_bytes_max: policy.count(HttpLimit::Body),
-        bodies_bytes_max: policy.count(HttpLimit::Bodies),
-        head_bytes_max: policy.count(HttpLimit::Head),
-        connections_max: policy.count(HttpLimit::Connections),
-        requests_max: policy.count(HttpLimit::Requests),
-        streams_max: policy.count(HttpLimit::Streams),
-        sessions_max: policy.count(HttpLimit::Sessions),
+        body_bytes_max: limits.body_bytes(),
+        bodies_bytes_max: limits.bodies_bytes(),
+        head_bytes_max: limits.head_bytes(),
+        connections_max: limits.connections(),
+        requests_max: limits.requests(),
+        streams_max: limits.streams(),
+        sessions_max: limits.sessions(),
         per_caller: CallerLimits {
-            connections_max: policy.count(HttpLimit::ConnectionsPerCaller),
-            requests_max: policy.count(HttpLimit::RequestsPerCaller),
-            streams_max: policy.count(HttpLimit::StreamsPerCaller),
-            sessions_max: policy.count(HttpLimit::SessionsPerCaller),
-            bodies_bytes_max: policy.count(HttpLimit::BodiesPerCaller),
+            connections_max: limits.connections_per_caller(),
+            requests_max: limits.requests_per_caller(),
+            streams_max: limits.streams_per_caller(),
+            sessions_max: limits.sessions_per_caller(),
+            bodies_bytes_max: limits.bodies_per_caller_bytes(),
         },
-        head_time: policy.time(HttpLimit::HeadTime),
-        body_time: policy.time(HttpLimit::BodyTime),
-        write_time: policy.time(HttpLimit::WriteTime),
-        idle_time: policy.time(HttpLimit::Idle),
-        beat: policy.time(HttpLimit::KeepAlive),
-        stream_time: policy.time(HttpLimit::StreamTime),
-        session_idle: policy.time(HttpLimit::SessionIdle),
-        session_time: policy.time(HttpLimit::SessionTime),
-        drain: policy.time(HttpLimit::Drain),
+        head_time: limits.head_time(),
+        body_time: limits.body_time(),
+        write_time: limits.write_time(),
+        idle_time: limits.idle(),
+        beat: limits.keep_alive(),
+        stream_time: limits.stream_time(),
+        session_idle: limits.session_idle(),
+        session_time: limits.session_time(),
+        drain: limits.drain(),
         ..HttpLimits::default()
     }
 }

@@ -1,15 +1,19 @@
-//! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as `wasi:cli/exit` once knew no
-//! more. A module's import of `proc_exit` becomes one of `exit-with-code`, so that a 2 stays a 2. Must not hold: adapting.
+//! Exit codes of programs for WASI preview 1: the adapter makes success or failure of each, as
+//! `wasi:cli/exit` once knew no more. A module's import of `proc_exit` becomes one of
+//! `exit-with-code`, so that a 2 stays a 2. Must not hold: adapting.
+use std::ops::Range;
+
 use wasmparser::{BinaryReaderError, Parser, Payload};
 use wit_component::{StringEncoding, embed_component_metadata, metadata};
 
 use super::sections::{self, leb};
 use super::{ADAPTER, PREVIEW1};
 
-/// What the adapter would make success or failure of.
+/// The import of preview 1, whose code the adapter turns into success or failure.
 const PROC_EXIT: &str = "proc_exit";
 
-/// What it becomes. Takes a `u8`, of which a core module sees an `i32`, as of the exit code before.
+/// The import that replaces it. Takes a `u8`, which a core module sees as an `i32`, like the exit
+/// code before.
 const EXIT_WITH_CODE: &str = "exit-with-code";
 
 /// The interface that has it, as the adapter knows it: both must mean the same one.
@@ -36,7 +40,7 @@ pub(super) fn with_codes(module: &[u8]) -> Result<Option<Vec<u8>>, String> {
     embedded.map(|()| Some(renamed)).map_err(|error| format!("{error:#}"))
 }
 
-/// The module with the import renamed; everything else stays as it is, byte for byte.
+/// The module with the import renamed; every other byte is kept.
 fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     for payload in Parser::new(0).parse_all(module) {
         let Payload::ImportSection(section) = payload? else { continue };
@@ -53,28 +57,28 @@ fn rename(module: &[u8]) -> Result<Option<Vec<u8>>, BinaryReaderError> {
         }
         let Some(found) = found else { return Ok(None) };
         starts.push(end);
-        return Ok(replace(module, (start, end), &starts, found));
+        return Ok(replace(module, start..end, &starts, found));
     }
     Ok(None)
 }
 
 /// Puts the section together again. `starts` are those of its imports, and its end.
-fn replace(module: &[u8], (start, end): (usize, usize), starts: &[usize], found: usize) -> Option<Vec<u8>> {
+fn replace(module: &[u8], section: Range<usize>, starts: &[usize], found: usize) -> Option<Vec<u8>> {
     let (from, to) = (*starts.get(found)?, *starts.get(found + 1)?);
     // A name is its length and its bytes; the type follows both.
     let (_, rest) = name(module.get(from..to)?)?;
     let (_, ty) = name(rest)?;
-    let mut body = module.get(start..from)?.to_vec();
+    let mut body = module.get(section.start..from)?.to_vec();
     for name in [INTERFACE, EXIT_WITH_CODE] {
         body.extend(leb(name.len()));
         body.extend(name.as_bytes());
     }
     body.extend(ty);
-    body.extend(module.get(to..end)?);
-    sections::replace(module, (start, end), IMPORT_SECTION, &body)
+    body.extend(module.get(to..section.end)?);
+    sections::replace(module, section, IMPORT_SECTION, &body)
 }
 
-/// A name and what follows it.
+/// A name and the bytes after it.
 fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut length, mut read) = (0_usize, 0_u32);
     let mut rest = bytes;

@@ -1,6 +1,7 @@
-//! Programs built for WASI preview 1: core modules, made into components by the official adapter. Must not hold: running.
+//! Programs built for WASI preview 1: core modules, made into components by the official adapter.
+//! Must not hold: running.
 mod exit;
-mod room;
+mod memory;
 mod sections;
 
 use wasi_preview1_component_adapter_provider::{
@@ -12,16 +13,17 @@ use wit_component::ComponentEncoder;
 /// The first eight bytes of a core module: magic, version 1.
 const MODULE_PREAMBLE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
-/// Where a program begins.
+/// The entry point of a program.
 const START: &str = "_start";
 
-/// Modules that a refusal names: enough to tell what the module was built for.
+/// Modules that a refusal names: enough to show the host that the module was built for.
 const MODULES_SHOWN_MAX: usize = 5;
 
 /// Why a core module is no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAProgram {
-    /// It imports from elsewhere than WASI preview 1: no host but the one it was built for has that.
+    /// It imports from elsewhere than WASI preview 1: no host but the one it was built for has
+    /// that.
     #[error("it imports from {}", .0.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", "))]
     Imports(Vec<String>),
     /// It has no entry point.
@@ -33,7 +35,7 @@ pub enum NotAProgram {
 }
 
 impl NotAProgram {
-    /// What to do about it.
+    /// A hint on how to fix it.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         let from = |wanted: &[&str]| match self {
@@ -54,15 +56,15 @@ impl NotAProgram {
     }
 }
 
-/// Whether these bytes are a core module.
+/// True if these bytes are a core module.
 pub(crate) fn is_module(bytes: &[u8]) -> bool {
     bytes.starts_with(&MODULE_PREAMBLE)
 }
 
-/// Bump when what is made of a module changes otherwise than with the adapter.
+/// Bump when adapted components change in a way that the adapter's own bytes do not show.
 const FORMAT: u8 = 2;
 
-/// What code of adapted modules depends on beside the module.
+/// The inputs that adapted code depends on beside the module.
 pub(crate) const fn adapter() -> (u8, &'static [u8]) {
     (FORMAT, ADAPTER)
 }
@@ -70,7 +72,7 @@ pub(crate) const fn adapter() -> (u8, &'static [u8]) {
 /// Checks that a core module is a program, without making a component of it.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why it is no program.
 pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
     let invalid = |error: wasmparser::BinaryReaderError| NotAProgram::Invalid(error.message().to_owned());
     let mut foreign: Vec<String> = Vec::new();
@@ -91,7 +93,7 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
                     starts |= export.name == START && export.kind == ExternalKind::Func;
                 }
             }
-            // What follows is code and data, which nobody has to look at here.
+            // Code and data follow, which are not needed here.
             Payload::CodeSectionStart { .. } => break,
             _ => {}
         }
@@ -108,7 +110,7 @@ pub(crate) fn check(module: &[u8]) -> Result<(), NotAProgram> {
 /// # Errors
 /// Why the module does not fit the adapter.
 pub(crate) fn component(module: &[u8]) -> wasmtime::Result<Vec<u8>> {
-    let widened = room::with_room(module);
+    let widened = memory::with_room(module);
     let module = widened.as_deref().unwrap_or(module);
     let with_codes = exit::with_codes(module).map_err(wasmtime::Error::msg)?;
     let module = with_codes.as_deref().unwrap_or(module);

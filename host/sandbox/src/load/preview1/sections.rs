@@ -1,8 +1,12 @@
-//! Replacing one section of a module; everything else stays as it is, byte for byte. Must not hold: what sections say.
+//! Replacing one section of a module; every other byte is kept. Must not hold: the content of
+//! sections.
+use std::ops::Range;
 
 /// The module with another body for this section, whose old one lies between `start` and `end`.
-pub(super) fn replace(module: &[u8], (start, end): (usize, usize), number: u8, body: &[u8]) -> Option<Vec<u8>> {
-    // Before the body stand the section's number and its size, which is as long as its writer made it.
+pub(super) fn replace(module: &[u8], section: Range<usize>, number: u8, body: &[u8]) -> Option<Vec<u8>> {
+    // Before the body stand the section's number and its size, which is as long as its writer made
+    // it.
+    let Range { start, end } = section;
     let mut before = start.checked_sub(1)?;
     while before > 0 && module.get(before - 1)? & 0x80 != 0 && start - before < 5 {
         before -= 1;

@@ -1,8 +1,9 @@
 //! Code of functions: the work that each gives the compiler, which is more than its bytes show.
 //!
-//! The compiler follows each value through each block that it lives in, and each loop through those around it. So a function
-//! costs its operators, and its blocks times what lives in them: operands that wait, and locals that are written. A local that
-//! lives through a loop costs most: it is another value in each turn.
+//! The compiler follows each value through each block that it lives in, and each loop through those
+//! around it. So a function costs its operators, and its blocks times the values that live in them:
+//! operands that wait, and locals that are written. A local that lives through a loop costs most:
+//! it is another value in each turn.
 use wasmparser::{
     BlockType, ContType, FrameKind, FuncType, FunctionBody, ModuleArity, Operator, Parser, Payload, RefType, SubType,
     TypeRef,
@@ -10,8 +11,8 @@ use wasmparser::{
 
 use super::ledger::{Ledger, LoadBound, Refusal, missing};
 
-/// Units of work of an operator, where one is a local that lives in a block (50 bytes and 0.2 µs of the compiler): an operator
-/// takes it a microsecond or two.
+/// Units of work of an operator. One unit is a local that lives in a block: 50 bytes and 0.2 µs of
+/// the compiler. An operator takes it a microsecond or two.
 const OPERATOR_WORK: u64 = 8;
 /// Units of work more of a local for each loop that it lives through.
 const LOOP_WORK: u64 = 2;
@@ -120,7 +121,7 @@ struct Block {
     kind: FrameKind,
     /// Operands that wait below it.
     base: u64,
-    /// True if what follows in it is never reached, and never compiled.
+    /// True if the rest of it is never reached, and never compiled.
     dead: bool,
 }
 
@@ -164,7 +165,7 @@ impl Function<'_> {
             | Operator::Return
             | Operator::ReturnCall { .. }
             | Operator::ReturnCallIndirect { .. } => self.dies(),
-            // What follows a branch that may not be taken is a block of its own.
+            // A block of its own follows a branch that may not be taken.
             Operator::BrIf { .. } => self.block(ledger)?,
             _ => {}
         }
@@ -217,7 +218,7 @@ impl Function<'_> {
         Ok(())
     }
 
-    /// A block is opened, with this many operands of those that wait.
+    /// A block is opened, with this many of the waiting operands.
     fn enter(&mut self, ty: BlockType, kind: FrameKind, params: u64, ledger: &Ledger) -> Result<(), Refusal> {
         self.control.push(Block { ty, kind, base: self.height.saturating_sub(params), dead: false });
         ledger.holds(LoadBound::BlockDepth, self.control.len() as u64)?;
@@ -230,7 +231,8 @@ impl Function<'_> {
         self.block(ledger)
     }
 
-    /// Another stretch of code begins: everything that waits lives in it, and it lies in everything that is open.
+    /// Another stretch of code begins: everything that waits lives in it, and it lies in everything
+    /// that is open.
     fn block(&mut self, ledger: &Ledger) -> Result<(), Refusal> {
         self.blocks += 1;
         let lives = OPERATOR_WORK + self.height / OPERANDS_PER_UNIT + self.open / BRANCHES_PER_UNIT;
@@ -239,7 +241,7 @@ impl Function<'_> {
         Ok(ledger.holds(LoadBound::FunctionWork, self.work)?)
     }
 
-    /// The work of locals, each of which lives everywhere at the most.
+    /// The work of locals, each of which lives in every block at the most.
     fn locals_work(&self) -> u64 {
         let places = self.blocks.saturating_add(self.loops.saturating_mul(LOOP_WORK));
         places.saturating_mul(self.written_count)
@@ -253,7 +255,7 @@ impl Function<'_> {
         }
     }
 
-    /// What follows in the innermost block is never reached.
+    /// The rest of the innermost block is never reached.
     fn dies(&mut self) {
         if let Some(block) = self.control.last_mut() {
             block.dead = true;

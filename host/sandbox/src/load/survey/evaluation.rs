@@ -1,8 +1,10 @@
-//! Instantiation, played through without building anything: each step as often as the engine would take it.
+//! Instantiation, played through without building anything: each step as often as the engine would
+//! take it.
 //!
-//! A component is followed twice. While it is read, each definition is followed once, with what its imports' types say: that
-//! is what validating it costs. Then the outermost is instantiated, with everything that it instantiates in turn: that is
-//! what the engine writes out, and what every call makes.
+//! A component is followed twice. While it is read, each definition is followed once, with the
+//! types of its imports: that is the cost of validating it. Then the outermost is instantiated,
+//! with everything that it instantiates in turn: the engine writes that out, and every call makes
+//! it.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -16,9 +18,10 @@ use super::module::Parts;
 pub(crate) enum Step<'a> {
     /// Something that is the same in each instance: a type, a module, a function of its own.
     Push(Kind, Item<'a>),
-    /// A function that the engine compiles between a component and what it calls, or is called by.
+    /// A function that the engine compiles between a component and a function that it calls, or
+    /// that calls it.
     Trampoline(Option<Size>),
-    /// An import, and what its type says of it.
+    /// An import, and its type.
     Import(Kind, &'a str, Item<'a>),
     /// A component inside.
     Define(Rc<Definition<'a>>),
@@ -30,23 +33,23 @@ pub(crate) enum Step<'a> {
     Captured(Kind, usize),
     /// A component is instantiated.
     Instantiate(u32, Box<[ComponentInstantiationArg<'a>]>),
-    /// An instance is made of what is there.
+    /// An instance made of existing items.
     Bundle(Box<[ComponentExport<'a>]>),
     /// A core module is instantiated.
     Core(u32),
     /// An entry of an index space that is not followed.
     CoreAlias,
-    /// An export, and what its type says of it, where it has one.
+    /// An export, and its type where it has one.
     Export(Kind, &'a str, u32, Option<Item<'a>>),
 }
 
-/// A component as it is defined.
+/// The definition of a component.
 #[derive(Default)]
 pub(crate) struct Definition<'a> {
     pub(crate) steps: Vec<Placed<'a>>,
-    /// What it takes from around itself.
+    /// The items that it takes from around itself.
     pub(crate) upvalues: Vec<Upvalue>,
-    /// What it exports, as far as its imports' types say.
+    /// Its exports, as far as its imports' types say.
     pub(crate) exports: Option<Rc<Bag<'a>>>,
 }
 
@@ -56,12 +59,12 @@ pub(crate) struct Placed<'a> {
     pub(crate) offset: usize,
 }
 
-/// Where a component inside finds what it takes from around itself.
+/// The place where a component inside finds an item of its surroundings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upvalue {
     /// In the index spaces of the component it is defined in.
     Own(Kind, u32),
-    /// Among what that component took.
+    /// In the list of items that the component captured.
     Captured(usize),
 }
 
@@ -74,7 +77,7 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// What is at this index.
+    /// The item at this index.
     pub(crate) fn get(&self, kind: Kind, index: u32, ledger: &Ledger) -> Result<&Item<'a>, Refusal> {
         let space = self.spaces.get(kind as usize);
         let item = space.and_then(|space| space.get(usize::try_from(index).ok()?));
@@ -109,7 +112,7 @@ impl<'a> Frame<'a> {
         Ok(Rc::new(Bag::of(self.exports, ledger)?))
     }
 
-    /// Where a component of this definition is, with what it takes from here.
+    /// A component of this definition, with the items that it takes from here.
     fn blueprint(&self, definition: &Rc<Definition<'a>>, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
         let take = |upvalue: &Upvalue| match *upvalue {
             Upvalue::Own(kind, index) => self.get(kind, index, ledger).cloned(),
@@ -132,14 +135,14 @@ impl<'a> Frame<'a> {
         self.captured.len() - 1
     }
 
-    /// What it took from around itself.
+    /// The item that it took from around itself.
     pub(crate) fn captured(&self, place: usize, ledger: &Ledger) -> Result<Item<'a>, Refusal> {
         let none = || missing("what lies outside is not there", ledger.offset);
         self.captured.get(place).cloned().ok_or_else(none)
     }
 }
 
-/// What a component is instantiated with.
+/// The arguments of an instantiation.
 pub(crate) type Arguments<'a> = HashMap<&'a str, Item<'a>>;
 
 /// Follows the steps of instantiation.
@@ -148,7 +151,7 @@ pub(crate) struct Evaluation<'l> {
     /// True if components inside are instantiated as well, or only known by their exports.
     expands: bool,
     depth: u64,
-    /// What was made of core instances.
+    /// The parts made of core instances.
     pub(crate) parts: Parts,
 }
 
@@ -160,7 +163,7 @@ impl<'l> Evaluation<'l> {
 
     /// Instantiates a component whose imports are the host's.
     pub(crate) fn instantiate(definition: &Definition<'_>, ledger: &'l mut Ledger) -> Result<Parts, Refusal> {
-        // What is written out of instances comes beside what is written out of definitions.
+        // Instances that are written out count beside definitions that are written out.
         ledger.begin(LoadBound::Expansion);
         let mut evaluation = Self { ledger, expands: true, depth: 0, parts: Parts::default() };
         evaluation.run(definition, Frame::default(), &HashMap::new())?;
@@ -225,7 +228,7 @@ impl<'l> Evaluation<'l> {
             Step::CoreAlias => Ok(self.ledger.add(LoadBound::Expansion, 1)?),
             Step::Export(kind, name, index, typed) => {
                 let own = frame.get(*kind, *index, self.ledger)?;
-                // Who only knows the type sees what the type says.
+                // A user that only knows the type sees only the type.
                 let item = typed.as_ref().filter(|_| !self.expands).unwrap_or(own).clone();
                 frame.export(name, item.clone());
                 frame.push(*kind, item, self.ledger)
@@ -259,7 +262,7 @@ impl<'l> Evaluation<'l> {
             self.ledger.add(LoadBound::Expansion, item.size().parts)?;
             arguments.insert(argument.name, item);
         }
-        // What it took is copied for each instance of it.
+        // The captured items are copied for each instance of it.
         self.ledger.add(LoadBound::Expansion, blueprint.size.parts)?;
         let bag = match &blueprint.definition {
             Some(definition) if self.expands => {

@@ -1,4 +1,4 @@
-//! The things that a component's index spaces hold, as far as it matters how large they are.
+//! The items of a component's index spaces, as far as their size matters.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -8,7 +8,8 @@ use super::evaluation::Definition;
 use super::ledger::{Excess, Ledger, LoadBound};
 use super::module::Parts;
 
-/// The index spaces of the component model that are followed. What is in the others has no size of its own.
+/// The index spaces of the component model that are followed. Items in the others have no size of
+/// their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Module,
@@ -19,7 +20,7 @@ pub(crate) enum Kind {
     Instance,
 }
 
-/// How many index spaces are followed.
+/// The number of index spaces that are followed.
 pub(crate) const KINDS: usize = 6;
 
 impl From<ComponentExternalKind> for Kind {
@@ -36,7 +37,7 @@ impl From<ComponentExternalKind> for Kind {
 }
 
 impl Kind {
-    /// The kind of an alias of what lies outside; `None` of core types, which are not followed.
+    /// The kind of an alias to an outer item; `None` of core types, which are not followed.
     pub(crate) fn of_outer(kind: ComponentOuterAliasKind) -> Option<Self> {
         match kind {
             ComponentOuterAliasKind::CoreModule => Some(Self::Module),
@@ -47,7 +48,7 @@ impl Kind {
     }
 }
 
-/// How large something is once everything that it refers to is written out.
+/// The size of something once everything that it refers to is written out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Its parts, itself included.
@@ -74,7 +75,7 @@ impl Size {
     }
 }
 
-/// An entry of an index space. A type stands for what is of it.
+/// An entry of an index space. A type stands for the items of that type.
 #[derive(Clone)]
 pub(crate) enum Item<'a> {
     /// A function, a value, a resource, or a type of them.
@@ -123,12 +124,12 @@ impl<'a> Bag<'a> {
 
 /// A component that can be instantiated.
 pub(crate) struct Blueprint<'a> {
-    /// Its steps; none of one that is imported and of which only the type is known.
+    /// Its steps; none for an imported component, of which only the type is known.
     pub(crate) definition: Option<Rc<Definition<'a>>>,
-    /// What it took from around itself, in the order of its definition.
+    /// The items that it took from around itself, in the order of its definition.
     pub(crate) captured: Vec<Item<'a>>,
     /// The exports that its type says.
     pub(crate) exports: Rc<Bag<'a>>,
-    /// Itself with what it took.
+    /// Its size with its captured items.
     pub(crate) size: Size,
 }

@@ -1,19 +1,20 @@
-//! The bounds of what a component may be made of, and the sums that are held to them.
+//! The bounds on the parts of a component, and the sums that are held to them.
 use toolcell_policy::{INSTANCES_MAX, MEMORIES_MAX, TABLES_MAX};
 use wasmparser::BinaryReaderError;
 
 use crate::engine::INSTANCE_BYTES_MAX;
 
-/// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes memory and time in
-/// proportion.
+/// Bytes of a component file. The largest language runtime measured is 18 MB; compiling takes
+/// memory and time in proportion.
 pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 
-/// A bound on what a component is made of. None can be set: each is far above what language runtimes come to, and what is
-/// past it costs the host memory or time that its bytes do not show.
+/// A bound on the parts of a component. No setting changes it: each is far above the needs of
+/// language runtimes. A component past it costs the host memory or time that its bytes do not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LoadBound {
-    /// Components, and types of components and instances, inside each other. The parser recurses for each.
+    /// Components, and types of components and instances, inside each other. The parser recurses
+    /// for each.
     Nesting,
     /// Types that hold one another. The engine recurses for each.
     TypeDepth,
@@ -67,10 +68,10 @@ pub enum LoadBound {
 
 /// Units of work that a component of any size may give the compiler: some four seconds.
 const WORK_MAX: u64 = 20_000_000;
-/// Units more for each byte. Tools in Rust come to five.
+/// Additional units for each byte. Tools in Rust need five.
 const WORK_PER_BYTE: u64 = 64;
 
-/// How many bounds there are.
+/// The number of bounds.
 const BOUNDS: usize = LoadBound::Work as usize + 1;
 
 impl LoadBound {
@@ -82,7 +83,8 @@ impl LoadBound {
             Self::Nesting => 32,
             // The engine's own bound, which it comes to after it has recursed.
             Self::TypeDepth => 100,
-            // Tools in Rust have some 700; runtimes that are linked of many modules name each symbol.
+            // Tools in Rust have some 700; runtimes that are linked of many modules name each
+            // symbol.
             Self::Items => 300_000,
             // Tools in Rust have some 10,000. Each takes the engine some 200 bytes.
             Self::Expansion => 1_000_000,
@@ -96,8 +98,8 @@ impl LoadBound {
             Self::Tables => TABLES_MAX as u64,
             // All of WASI has some 300. Compiling one takes about 0.1 ms.
             Self::Trampolines => 10_000,
-            // The pool holds an instance to half of it, by the byte; what is counted here is rounded up. The same holds
-            // outside of the pool.
+            // The pool holds an instance to half of it, by the byte; the count here is rounded up.
+            // The bound is the same outside of the pool.
             Self::HostBytes => 2 * INSTANCE_BYTES_MAX as u64,
             // As much as a file may hold once: some 50 ms.
             Self::CopiedBytes => COMPONENT_BYTES_MAX,
@@ -106,7 +108,8 @@ impl LoadBound {
             // The largest runtimes have some thousand.
             Self::CoreTypes => 100_000,
             Self::CoreImports => 200_000,
-            // CPython has 15,000, Clang made WebAssembly some 120,000. Each takes memory until all are compiled.
+            // CPython has 15,000, Clang made WebAssembly some 120,000. Each takes memory until all
+            // are compiled.
             Self::Functions => 200_000,
             // More than a slot of the pool has room for.
             Self::Globals => 100_000,
@@ -115,15 +118,17 @@ impl LoadBound {
             Self::Elements => 2_000_000,
             // The engine's own bound in one module; this is in all of them.
             Self::DataSegments => 100_000,
-            // Compilers of C make one block for each case of a `switch`, that of Go one for each place to go on from.
+            // Compilers of C make one block for each case of a `switch`, that of Go one for each
+            // place to go on from.
             Self::BlockDepth => 20_000,
-            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler some 50 bytes and 0.2 µs.
+            // The largest function of tools in Rust comes to 130,000. A unit takes the compiler
+            // some 50 bytes and 0.2 µs.
             Self::FunctionWork => 8_000_000,
             Self::Work => WORK_MAX,
         }
     }
 
-    /// What is counted, in the plural.
+    /// The counted things, in the plural.
     #[must_use]
     pub const fn counted(self) -> &'static str {
         match self {
@@ -167,13 +172,13 @@ impl LoadBound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at least {found} {}, and {max} may be (found at byte {offset})", .bound.counted())]
 pub struct Excess {
-    /// Which.
+    /// The bound.
     pub bound: LoadBound,
-    /// How many were counted until it was clear: there may be more.
+    /// The number counted until it was clear; there may be more.
     pub found: u64,
-    /// How many there may be.
+    /// The most there may be.
     pub max: u64,
-    /// Where in the file that was.
+    /// The place in the file.
     pub offset: usize,
 }
 
@@ -182,7 +187,7 @@ pub struct Excess {
 pub(crate) enum Refusal {
     /// It is made of too much.
     Excess(Excess),
-    /// Its bytes are none of a component.
+    /// Its bytes are not those of a component.
     Broken(String),
 }
 
@@ -198,7 +203,7 @@ impl From<BinaryReaderError> for Refusal {
     }
 }
 
-/// What is referred to is not there.
+/// Refuses a reference to something that is not there.
 pub(crate) fn missing(what: &str, offset: usize) -> Refusal {
     Refusal::Broken(format!("{what} (at offset {offset:#x})"))
 }
@@ -206,7 +211,7 @@ pub(crate) fn missing(what: &str, offset: usize) -> Refusal {
 /// Sums, one for each bound.
 pub(crate) struct Ledger {
     sums: [u64; BOUNDS],
-    /// Where in the file the reading is.
+    /// The place in the file that is being read.
     pub(crate) offset: usize,
 }
 

@@ -1,8 +1,10 @@
-//! A look at a component's bytes before the engine sees them: everything in them is counted, in the unit that it costs.
+//! A look at a component's bytes before the engine sees them: everything in them is counted, in the
+//! unit of its cost.
 //!
-//! The engine's parser recurses, its types are expanded, and each instance is made as often as it is named: a few bytes can
-//! stand for gigabytes. So nesting, counts, sizes, and what instantiation comes to are bounded here first, by a pass that
-//! builds nothing. Must not hold: how anything is compiled, or judgement on what is merely invalid (that is the engine's).
+//! The engine's parser recurses, its types are expanded, and each instance is made as often as it
+//! is named: a few bytes can stand for gigabytes. So nesting, counts, sizes and the cost of
+//! instantiation are bounded here first, by a pass that builds nothing. Must not hold: compiling,
+//! or judgement on merely invalid components (that is the engine's).
 mod code;
 mod evaluation;
 mod item;
@@ -19,36 +21,37 @@ use module::Parts;
 
 use crate::engine::TABLE_ELEMENTS;
 
-/// Bytes of the host's own records up to which an instance is made anywhere, also on a thread with other duties: most
-/// components have less than a tenth of it.
+/// Bytes of the host's own records up to which an instance is made anywhere, also on a thread with
+/// other duties. Most components have less than a tenth of it.
 const LIGHT_HOST_BYTES: u64 = 64 << 10;
 /// Bytes that instantiation copies, up to which it is light: about 100 µs at most.
 const LIGHT_COPIED_BYTES: u64 = 1 << 20;
 /// Core instances up to which instantiation is light: each takes a few microseconds.
 const LIGHT_INSTANCES: u64 = 16;
 
-/// Records that the adapter for WASI preview 1 brings with it: three core instances and their trampolines. An estimate, rounded up.
+/// Records that the adapter for WASI preview 1 brings with it: three core instances and their
+/// trampolines. An estimate, rounded up.
 const ADAPTER_HOST_BYTES: u64 = 16 << 10;
 
-/// What one instance of a component takes of the host.
+/// The host's cost of one instance of a component.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Survey {
     parts: Parts,
 }
 
 impl Survey {
-    /// Counts everything but the code of functions. Linear in the bytes, but that what is instantiated again is counted again,
-    /// up to the bounds.
+    /// Counts everything but the code of functions. The time is linear in the bytes. Only an
+    /// instance that is made again is counted again, up to the bounds.
     ///
     /// # Errors
-    /// The first bound that does not hold, or where the bytes are broken.
+    /// The first bound that does not hold, or the place where the bytes are broken.
     pub(crate) fn of(bytes: &[u8]) -> Result<Self, Refusal> {
         let mut ledger = Ledger::default();
         let parts = reading::survey(bytes, &mut ledger)?;
         Ok(Self { parts })
     }
 
-    /// The same of a module that is a program, which the adapter makes a component of.
+    /// Counts a module that is a program, which the adapter makes a component of.
     ///
     /// # Errors
     /// As [`Survey::of`].
@@ -58,7 +61,8 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Counts what compiling each function costs. Reads all code: only where it is compiled next.
+    /// Counts the cost of compiling each function. It reads all code, so it runs only before
+    /// compiling.
     ///
     /// # Errors
     /// As [`Survey::of`].

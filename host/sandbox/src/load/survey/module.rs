@@ -1,11 +1,11 @@
-//! Core modules: how much each has of everything, and what an instance of it takes of the host.
+//! Core modules: the number of each kind of part, and the host's cost of an instance.
 use std::collections::HashSet;
 
 use wasmparser::{ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload};
 
 use super::ledger::{Ledger, LoadBound, Refusal};
 
-/// Bytes of an instance's record that do not depend on its module, with what the store keeps of it.
+/// Bytes of an instance's record that do not depend on its module, with the store's own part.
 const INSTANCE_BYTES: u64 = 1_024;
 /// Bytes of the record of a component instance: its handles and flags.
 const COMPONENT_INSTANCE_BYTES: u64 = 512;
@@ -17,14 +17,14 @@ const IMPORT_BYTES: u64 = 32;
 const GLOBAL_BYTES: u64 = 16;
 /// Bytes of a function reference, which each function has that is exported or lies in a table.
 const FUNCTION_BYTES: u64 = 40;
-/// Bytes of a memory's or a table's record; what it holds is counted when it grows.
+/// Bytes of a memory's or a table's record; its content is counted when it grows.
 const MEMORY_BYTES: u64 = 256;
 /// Bytes of a data or element segment's record.
 const SEGMENT_BYTES: u64 = 16;
 /// Bytes of one element of a segment, once it is a value.
 const ELEMENT_BYTES: u64 = 16;
 
-/// What a module, or everything that one component instantiates, is made of.
+/// The parts of a module, or of everything that one component instantiates.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) instances: u64,
@@ -88,7 +88,7 @@ impl ModuleCount {
         Ok(Self::default())
     }
 
-    /// What an instance of it takes.
+    /// The cost of an instance of it.
     pub(crate) fn finish(self) -> Parts {
         let mut parts = self.parts;
         let references = (self.referred.len() as u64).saturating_mul(FUNCTION_BYTES);
@@ -189,7 +189,7 @@ impl ModuleCount {
             }
             self.copied(count.saturating_mul(ELEMENT_BYTES));
             self.host(1, SEGMENT_BYTES);
-            // What is not put into a table at once is kept as values.
+            // Elements that are not put into a table at once are kept as values.
             if matches!(segment.kind, ElementKind::Passive) {
                 self.host(count, ELEMENT_BYTES);
             }
@@ -197,7 +197,7 @@ impl ModuleCount {
         Ok(())
     }
 
-    /// An expression that says what something begins as: a reference of a function stands by itself.
+    /// An initial value: a function's reference stands by itself.
     fn expression(&mut self, expression: &ConstExpr<'_>) -> Result<(), Refusal> {
         if let Operator::RefFunc { function_index } = expression.get_operators_reader().read()? {
             self.referred.insert(function_index);

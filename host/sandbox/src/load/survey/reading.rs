@@ -1,4 +1,4 @@
-//! The pass over the bytes: section by section, each handed to who counts it.
+//! The pass over the bytes: each section goes to its counter.
 use std::rc::Rc;
 
 use wasmparser::{BinaryReader, CanonicalFunction, ComponentInstance, Encoding, Instance, Parser, Payload};
@@ -10,7 +10,7 @@ use super::module::{ModuleCount, Parts};
 use super::scope::Scopes;
 use super::types;
 
-/// Counts everything in these bytes, and what instantiating them comes to.
+/// Counts everything in these bytes, and the cost of instantiating them.
 pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal> {
     let mut scopes = Scopes::new(ledger);
     let mut module: Option<ModuleCount> = None;
@@ -24,7 +24,8 @@ pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal
             (Payload::Version { encoding: Encoding::Component, .. }, _) => scopes.begin_component()?,
             (Payload::End(_), Some(_)) => {
                 let parts = module.take().unwrap_or_default().finish();
-                // What cannot be instantiated is said so here already, whether or not it is.
+                // A module that cannot be instantiated is refused here already, even if nothing
+                // instantiates it.
                 scopes.ledger.holds(LoadBound::HostBytes, parts.host_bytes)?;
                 scopes.ledger.holds(LoadBound::CopiedBytes, parts.copied_bytes)?;
                 if scopes.is_empty() {
@@ -46,7 +47,7 @@ pub(super) fn survey(bytes: &[u8], ledger: &mut Ledger) -> Result<Parts, Refusal
     Err(missing("the file ends before what it holds", bytes.len()))
 }
 
-/// Where a section is. Sections of a module are as exact as the module.
+/// The place of a section. Sections of a module are as exact as the module.
 fn offset_of(payload: &Payload<'_>) -> Option<usize> {
     Some(match payload {
         Payload::Version { range, .. } => range.start,
@@ -85,7 +86,7 @@ fn section<'a>(bytes: &'a [u8], payload: Payload<'a>, scopes: &mut Scopes<'a, '_
         }),
         Payload::ComponentExportSection(section) => section.into_iter().try_for_each(|export| {
             let export = export?;
-            scopes.export(export.name.name, (export.kind, export.index), export.ty)
+            scopes.export(export.name.name, export.kind, export.index, export.ty)
         }),
         Payload::ComponentAliasSection(section) => section.into_iter().try_for_each(|alias| scopes.alias(&alias?)),
         Payload::ComponentInstanceSection(section) => {

@@ -1,4 +1,5 @@
-//! What is being read, from the outside in: components, and types of components and instances.
+//! The nesting of a component while it is read, from the outside in: components, and types of
+//! components and instances.
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ struct Scope<'a> {
     frame: Frame<'a>,
     /// Of a component; a type is nothing to instantiate.
     definition: Option<Definition<'a>>,
-    /// What a component's type imports.
+    /// The imports of a component's type.
     imported: Vec<Size>,
 }
 
@@ -49,7 +50,8 @@ impl<'a, 'l> Scopes<'a, 'l> {
         self.stack.pop().ok_or_else(|| missing("something ends that did not begin", self.ledger.offset))
     }
 
-    /// The innermost component ends. The outermost one is given back, any other is an item of the one around it.
+    /// The innermost component ends. The outermost one is given back, any other is an item of the
+    /// one around it.
     pub(crate) fn end_component(&mut self) -> Result<Option<Definition<'a>>, Refusal> {
         let Scope { frame, definition, .. } = self.end()?;
         let mut definition = definition.ok_or_else(|| missing("a type ends as a component", self.ledger.offset))?;
@@ -97,7 +99,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(())
     }
 
-    /// What is at this index of the innermost.
+    /// The item at this index of the innermost.
     pub(crate) fn get(&self, kind: Kind, index: u32) -> Result<&Item<'a>, Refusal> {
         let scope = self.stack.last().ok_or_else(|| missing("there is no component", self.ledger.offset))?;
         scope.frame.get(kind, index, self.ledger)
@@ -111,7 +113,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         }
     }
 
-    /// Whatever is of this type.
+    /// The item that a value of this type stands for.
     pub(crate) fn typed(&self, ty: ComponentTypeRef) -> Result<Item<'a>, Refusal> {
         Ok(match ty {
             ComponentTypeRef::Module(_) => Item::Module(Rc::new(Parts::default())),
@@ -138,7 +140,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         Ok(())
     }
 
-    /// Adds what a type imports or exports to its index spaces.
+    /// Adds a type's imports or exports to its index spaces.
     fn declared(&mut self, ty: ComponentTypeRef) -> Result<Item<'a>, Refusal> {
         let item = self.typed(ty)?;
         self.step(Step::Push(ty.kind().into(), item.clone()))?;
@@ -167,7 +169,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         if count == 0 {
             self.step(Step::Again(kind, index))
         } else if is_component && kind != Kind::Type {
-            let place = self.capture(self.stack.len() - 1, level, (kind, index))?;
+            let place = self.capture(self.stack.len() - 1, level, kind, index)?;
             self.step(Step::Captured(kind, place))
         } else {
             // Types are the same in each instance, and types have no instances.
@@ -177,9 +179,9 @@ impl<'a, 'l> Scopes<'a, 'l> {
         }
     }
 
-    /// Has the component at one level, and each between, take something from another one outside of it. Gives its place among
-    /// what the inner one takes.
-    fn capture(&mut self, inner: usize, outer: usize, (kind, index): (Kind, u32)) -> Result<usize, Refusal> {
+    /// Captures an outer item for the component at one level, and for each level between. Returns
+    /// its place among the captured items of the inner one.
+    fn capture(&mut self, inner: usize, outer: usize, kind: Kind, index: u32) -> Result<usize, Refusal> {
         let offset = self.ledger.offset;
         let none = || missing("what lies outside is not there", offset);
         self.ledger.add(LoadBound::Items, 1)?;
@@ -188,7 +190,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
             let scope = self.stack.get(outer).ok_or_else(none)?;
             (Upvalue::Own(kind, index), scope.frame.get(kind, index, self.ledger)?.clone())
         } else {
-            let place = self.capture(around, outer, (kind, index))?;
+            let place = self.capture(around, outer, kind, index)?;
             let scope = self.stack.get(around).ok_or_else(none)?;
             (Upvalue::Captured(place), scope.frame.captured(place, self.ledger)?)
         };
@@ -208,7 +210,8 @@ impl<'a, 'l> Scopes<'a, 'l> {
     pub(crate) fn export(
         &mut self,
         name: &'a str,
-        (kind, index): (ComponentExternalKind, u32),
+        kind: ComponentExternalKind,
+        index: u32,
         ty: Option<ComponentTypeRef>,
     ) -> Result<(), Refusal> {
         let typed = ty.map(|ty| self.typed(ty)).transpose()?;

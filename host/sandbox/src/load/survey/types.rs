@@ -1,5 +1,5 @@
-//! Types of the component model, read one declaration at a time: the engine's parser recurses into each that is inside
-//! another, and this one only as deep as they may be.
+//! Types of the component model, read one declaration at a time. The engine's parser recurses into
+//! each nested one; this reader goes only as deep as they may be.
 use wasmparser::{
     BinaryReader, ComponentAlias, ComponentDefinedType, ComponentExternName, ComponentImport, ComponentType,
     ComponentTypeRef, CoreType,
@@ -10,9 +10,9 @@ use super::item::{Item, Kind, Size};
 use super::ledger::{LoadBound, Refusal, missing};
 use super::scope::Scopes;
 
-/// How a component's type begins.
+/// The first byte of a component's type.
 const COMPONENT: u8 = 0x41;
-/// How an instance's type begins.
+/// The first byte of an instance's type.
 const INSTANCE: u8 = 0x42;
 
 /// Reads a section of types.

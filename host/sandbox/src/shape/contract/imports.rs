@@ -1,6 +1,7 @@
-//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No WASI, no policy.
+//! The host's side of the contract's imports: progress, log, cancellation, request, asking. No
+//! WASI, no policy.
 use crate::bindings::toolcell::mcp::{asking, cancellation, log, progress, request, types};
-use crate::caller::asking::{Answer, Asked, Ended, Inquiry, Kind, Refusal};
+use crate::caller::asking::{Answer, Asked, EndedByAsking, Inquiry, Kind, Refusal};
 use crate::engine::duties;
 use crate::wasi::state::CallState;
 
@@ -27,7 +28,7 @@ impl CallState {
 impl progress::Host for CallState {
     async fn report(&mut self, progress: f64, total: Option<f64>, message: Option<String>) -> wasmtime::Result<()> {
         self.spend_message(message.as_deref().unwrap_or_default()).await?;
-        let message = message.as_deref().map(|message| self.reach().redactor().text(message));
+        let message = message.as_deref().map(|message| self.capabilities().redactor().text(message));
         self.caller.progress(progress, total, message.as_deref());
         Ok(())
     }
@@ -37,7 +38,7 @@ impl log::Host for CallState {
     async fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
         if self.log.charge(message.len()) {
             self.spend_message(&message).await?;
-            self.caller.log(level, &self.reach().redactor().text(&message));
+            self.caller.log(level, &self.capabilities().redactor().text(&message));
         }
         Ok(())
     }
@@ -76,14 +77,14 @@ impl asking::Host for CallState {
         if let Err(refusal) = self.asking.charge(&asks) {
             return Ok(Err(refusal));
         }
-        let redactor = self.reach().redactor();
+        let redactor = self.capabilities().redactor();
         let asks: Vec<Inquiry> =
             asks.into_iter().map(|ask| Inquiry { key: ask.key, question: ask.question.redacted(redactor) }).collect();
         let Self { asking, caller, .. } = self;
         match asking.wait_for(async { caller.ask(asks).await }).await {
             None => Ok(Err(Refusal::TimedOut)),
             Some(Asked::Answered(answers)) => Ok(answers),
-            Some(Asked::Ended(refused)) => Err(wasmtime::Error::new(Ended { refused })),
+            Some(Asked::Ended(refused)) => Err(wasmtime::Error::new(EndedByAsking { refused })),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Components that keep the tool contract. Must not hold: what the contract's values are.
+//! Components that keep the tool contract. Must not hold: the contract's values.
 mod imports;
 
 use wasmtime::Store;
 use wasmtime::component::InstancePre;
 
 use super::error::ShapeError;
-use super::tool_call::{Answer, Ask};
+use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::{ToolComponent as Bindings, ToolComponentIndices, contract};
 use crate::failure::{Failure, one_line};
 use crate::wasi::state::CallState;
@@ -13,10 +13,11 @@ use crate::wasi::state::CallState;
 /// The contract's export, up to its version.
 pub(crate) const EXPORT: &str = "toolcell:mcp/tools@";
 
-/// Where the contract's functions are in a component that exports it.
+/// Finds the contract's functions in a component that exports it.
 ///
 /// # Errors
-/// It is a version of the contract that this host does not speak, or has other types than the contract.
+/// It is a version of the contract that this host does not speak, or has other types than the
+/// contract.
 pub(super) fn detect(
     pre: &InstancePre<CallState>,
     exports: &[String],
@@ -29,7 +30,11 @@ pub(super) fn detect(
     indices.map(Some).map_err(|error| ShapeError::Mismatch { reason: one_line(&error) })
 }
 
-pub(super) async fn call(store: &mut Store<CallState>, bindings: &Bindings, ask: Ask<'_>) -> wasmtime::Result<Answer> {
+pub(super) async fn call(
+    store: &mut Store<CallState>,
+    bindings: &Bindings,
+    ask: ToolCall<'_>,
+) -> wasmtime::Result<ToolAnswer> {
     bindings.toolcell_mcp_tools().call_call_tool(store, ask.tool, ask.arguments_json).await
 }
 

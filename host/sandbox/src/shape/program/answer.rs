@@ -1,11 +1,11 @@
-//! A run that ended → what the caller gets. Must not hold: running, or limits on what is printed.
+//! From a finished run to the caller's answer. Must not hold: running, or limits on output.
 use toolcell_policy::{Output, Program};
 
-use super::Ended;
+use super::FinishedRun;
 use crate::bindings::contract::{
     CallResult, Content, EmbeddedResource, Failure, MediaContent, ResourceBody, TextContent,
 };
-use crate::shape::tool_call::Answer;
+use crate::shape::tool_call::ToolAnswer;
 
 /// Bytes of standard output that are shown of a run that failed, from its start.
 const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;
@@ -13,11 +13,11 @@ const OUTPUT_OF_FAILURE_BYTES: usize = 16 << 10;
 /// The key of a result's `_meta` that holds the exit code, where that is not 0.
 const EXIT_CODE_KEY: &str = "toolcell/exit_code";
 
-/// Where standard output is, as far as a resource has to be somewhere.
+/// The address of standard output where it becomes a resource.
 const STDOUT_URI: &str = "file:///dev/stdout";
 
 /// The answer of a run.
-pub(super) fn of(program: &Program, ended: Ended) -> Answer {
+pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
     if !program.is_fine(ended.exit_code) {
         return Ok(failed(&ended));
     }
@@ -34,8 +34,8 @@ pub(super) fn of(program: &Program, ended: Ended) -> Answer {
     Ok(CallResult { content, structured_json, is_error: false, meta_json: meta(exit_code) })
 }
 
-/// What a model can make something of: how it ended, why, and what there was.
-fn failed(ended: &Ended) -> CallResult {
+/// The result of a run that failed, for a model: exit code, standard error, and the output so far.
+fn failed(ended: &FinishedRun) -> CallResult {
     let mut shown = format!("the program ended with exit code {}", ended.exit_code);
     let mut section = |title: &str, body: &str| {
         if !body.trim().is_empty() {

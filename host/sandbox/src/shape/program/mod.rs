@@ -1,9 +1,9 @@
-//! One run of a command-line program: what it is run with, what it prints, how it ends, and what of that is the tool's
-//! answer. Must not hold: templates (that is policy).
+//! Components that are command-line programs: one run, its input and output, and its end. Must not
+//! hold: templates (those are the policy's).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `answer.rs` | a run that ended → what the caller gets |
+//! | `answer.rs` | from a finished run to the caller's answer |
 mod answer;
 
 use toolcell_policy::{Invocation, Limits, Output, Program};
@@ -13,34 +13,35 @@ use wasmtime::component::{Component, ComponentExportIndex, TypedFunc};
 use wasmtime_wasi::I32Exit;
 
 use super::error::ShapeError;
-use super::tool_call::{Answer, Ask};
+use super::tool_call::{ToolAnswer, ToolCall};
 use crate::bindings::contract;
-use crate::wasi::cli::{Printed, Standard};
+use crate::wasi::cli::{Printed, RunStreams};
 use crate::wasi::state::CallState;
 pub(crate) use answer::plain;
 
 /// The export of a program, up to its version; every minor of 0.2 has the same.
 const EXPORT: &str = "wasi:cli/run@0.2.";
 
-/// What `wasi:cli/run` exports: ends in success or in failure, or the guest exits before.
+/// The function that `wasi:cli/run` exports. It ends in success or in failure, or the guest exits
+/// before.
 pub(crate) type Run = TypedFunc<(), (Result<(), ()>,)>;
 
-/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as well: the longest argument or variable,
-/// and a pair of pointers for each.
+/// Bytes that the adapter has room for at once, in a page of 64 KiB that holds its own state as
+/// well. They hold the longest argument or variable, and a pair of pointers for each.
 const AT_ONCE_BYTES_MAX: usize = 48 << 10;
 
-/// What a call is told whose arguments the adapter has no room for.
+/// The answer to a call whose arguments the adapter has no room for.
 const TOO_MUCH: &str =
     "the arguments are larger than the program can be given: 48 KiB for the longest and eight bytes for each";
 
 /// A run that ended by itself.
-pub(crate) struct Ended {
+pub(crate) struct FinishedRun {
     exit_code: u8,
     /// Standard output, where that is the answer; else nothing.
     stdout: Vec<u8>,
     /// The end of standard error; of standard output as well, where that is not the answer.
     last_words: String,
-    /// The bytes of the file that is the answer, or why there are none.
+    /// The bytes of the file that is the answer, or a sentence on the reason why there are none.
     file: Option<Result<Vec<u8>, String>>,
 }
 
@@ -52,8 +53,8 @@ pub(crate) async fn run(
     store: &mut Store<CallState>,
     run: &Run,
     program: &Program,
-    Ask { arguments_json, adapted, limits, .. }: Ask<'_>,
-) -> wasmtime::Result<Answer> {
+    ToolCall { arguments_json, adapted, limits, .. }: ToolCall<'_>,
+) -> wasmtime::Result<ToolAnswer> {
     let invocation = match program.expand(arguments_json) {
         Ok(invocation) if adapted && is_too_much(&invocation) => {
             return Ok(Err(contract::Failure::InvalidInput(TOO_MUCH.to_owned())));
@@ -82,18 +83,18 @@ pub(crate) async fn run(
         }
         _ => None,
     };
-    let ended = Ended { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
+    let ended = FinishedRun { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
     Ok(answer::of(program, ended))
 }
 
 fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limits: &Limits) -> Printed {
     let answers = !matches!(program.output(), Output::Media { file: Some(_), .. });
     let printed = Printed::new(state.log.clone(), answers.then(|| limits.output_bytes()));
-    state.begin_run(limits, Standard { invocation, printed: printed.clone() });
+    state.begin_run(limits, RunStreams { invocation, printed: printed.clone() });
     printed
 }
 
-/// Where a program begins, in a component that is one.
+/// Finds the entry point of a component that is a program.
 ///
 /// # Errors
 /// It exports something else under that name.
@@ -117,7 +118,7 @@ fn is_run(item: &ComponentItem) -> bool {
     run.params().len() == 0 && results.next().is_some_and(|ty| plain(&ty)) && results.next().is_none()
 }
 
-/// Whether a run is given more than the adapter can hand over. It would trap.
+/// True if a run is given more than the adapter can hand over. It would trap.
 fn is_too_much(invocation: &Invocation) -> bool {
     let args = invocation.args.iter().map(String::len).max().unwrap_or_default() + 8 * invocation.args.len();
     let env = invocation.env.iter().map(|(name, value)| name.len() + value.len()).max().unwrap_or_default();

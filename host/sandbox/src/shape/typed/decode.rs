@@ -1,4 +1,5 @@
-//! JSON → component values, driven by the types: no JSON tree in between. Must not hold: the other way.
+//! JSON → component values, driven by the types: no JSON tree in between. Must not hold: the other
+//! way.
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -10,7 +11,7 @@ use super::fields::Fields;
 use super::path::Path;
 use super::ty::{Case, Field, Int, Ty, TyId, Types};
 
-/// JSON that is no value of its type: where, and what was expected there.
+/// JSON that is no value of its type: the place, and the expected value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct ConvertError {
@@ -22,8 +23,8 @@ pub struct ConvertError {
 
 /// Reads the arguments of a function, in the order of its parameters, from a JSON object.
 ///
-/// `bytes_max` bounds what the values take in the host's memory: `{}` may stand for a record with a thousand optional
-/// fields, each a value.
+/// `bytes_max` bounds the values' size in the host's memory: `{}` may stand for a record with a
+/// thousand optional fields, each a value.
 ///
 /// # Errors
 /// The first thing that does not fit, by its path.
@@ -62,10 +63,10 @@ fn finish<'j, T>(
     })
 }
 
-/// What one reading shares.
+/// The state that one reading shares.
 pub(super) struct Reading<'a> {
     pub(super) types: &'a Types,
-    /// What went wrong, where our own texts say it better than the parser's.
+    /// The problem, where our own texts say it better than the parser's.
     problem: RefCell<Option<ConvertError>>,
     bytes_left: Cell<u64>,
 }
@@ -76,7 +77,7 @@ impl Reading<'_> {
         Err(E::custom("does not convert"))
     }
 
-    /// Counts what a value, or part of one, takes.
+    /// Counts the size of a value, or of a part of one.
     pub(super) fn charge<E: serde::de::Error>(&self, path: &Path<'_>, bytes: usize) -> Result<(), E> {
         match self.bytes_left.get().checked_sub(bytes as u64) {
             Some(left) => {
@@ -122,7 +123,7 @@ impl Seed<'_, '_> {
         self.fail(format!("expected {}", self.wanted()))
     }
 
-    /// What is read here, in words.
+    /// The expected value, in words.
     fn wanted(&self) -> String {
         match self.kind() {
             Ty::Bool => "true or false".to_owned(),
@@ -160,7 +161,7 @@ impl Seed<'_, '_> {
         converted.map_or_else(|| self.expected(), Ok)
     }
 
-    /// The option around what it holds, which is a value of its own.
+    /// The option around its payload, which is a value of its own.
     fn some<E: serde::de::Error>(&self, value: Result<Val, E>) -> Result<Val, E> {
         self.reading.charge(&self.path, size_of::<Val>())?;
         value.map(|value| Val::Option(Some(Box::new(value))))
@@ -172,7 +173,7 @@ impl Seed<'_, '_> {
         Ok(name.to_owned())
     }
 
-    /// The seed of what an option holds, where it stands without a wrapper.
+    /// The seed of an option's payload, where it stands without a wrapper.
     fn bare(&self) -> Option<Self> {
         let Ty::Option(inner) = self.kind() else { return None };
         let bare = Seed { ty: *inner, ..*self };
@@ -382,7 +383,8 @@ impl<'de> Visitor<'de> for Seed<'_, '_> {
                 let payload = payload.map(Box::new);
                 Ok(Val::Result(if key == "ok" { Ok(payload) } else { Err(payload) }))
             }
-            // An option of an option: what is there stands in an object, so that `null` within it is not the outer one.
+            // An option of an option: the payload stands in an object, so that `null` within it is
+            // not the outer one.
             Ty::Option(inner) => {
                 let (_, value) = self.tagged(map, |key| (key == "some").then_some(Some(*inner)))?;
                 Ok(Val::Option(value.map(Box::new)))
@@ -452,7 +454,8 @@ pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// A whole number in decimal digits, without leading zeros, plus sign or `-0`: the one way to write it.
+/// A whole number in decimal digits, without leading zeros, plus sign or `-0`: the one way to write
+/// it.
 fn digits(text: &str) -> Option<i128> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let canonical = match unsigned.as_bytes() {
@@ -463,7 +466,7 @@ fn digits(text: &str) -> Option<i128> {
     if canonical { text.parse().ok() } else { None }
 }
 
-/// What a float is that no JSON number stands for.
+/// The float of a text that no JSON number stands for.
 fn special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
@@ -473,7 +476,8 @@ fn special(text: &str) -> Option<f64> {
     }
 }
 
-/// Standard alphabet, padding required; bits after the last byte are ignored, as the schema cannot forbid them.
+/// Standard alphabet, padding required; bits after the last byte are ignored, as the schema cannot
+/// forbid them.
 const BASE64: base64::engine::GeneralPurpose = base64::engine::GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     base64::engine::GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),

@@ -1,5 +1,5 @@
-//! Which text describes what: the first that there is of what the server's manifest says, what `.wit` files say, and what
-//! the component carries. Must not hold: where these come from.
+//! Descriptions of tools and types. The first text wins: the manifest's, then those of `.wit`
+//! files, then the component's own. Must not hold: the sources of these texts.
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::ty::{Ty, TyId, Types};
 pub struct Descriptions {
     /// By names as in WIT: `get-forecast`, `get-forecast.city`, `place`, `place.lat`. They win.
     pub given: BTreeMap<String, String>,
-    /// What `.wit` files say.
+    /// The texts of `.wit` files.
     pub wit: Option<Arc<WitTexts>>,
 }
 
@@ -33,7 +33,7 @@ struct Known {
     parts: Vec<Option<String>>,
 }
 
-/// All sources, the first of which wins.
+/// All sources; the first one wins.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'a> {
     given: &'a BTreeMap<String, String>,
@@ -62,8 +62,8 @@ impl<'a> Sources<'a> {
                 all.push(self.named(&name.name, names, part_names));
             }
         }
-        // Types of one structure are one type in a component. What is written about one of them may be wrong of the other,
-        // so only what is written about all of them is said.
+        // Types of one structure are one type in a component. A text about one of them may be wrong
+        // for the other, so only texts about all of them are used.
         all.into_iter().reduce(|one, other| Known {
             name: None,
             text: one.text.filter(|text| other.text.as_ref() == Some(text)),
@@ -76,7 +76,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// What is written about a type of this name, in any interface that has it.
+    /// The texts about a type of this name, in any interface that has it.
     fn named(&self, name: &str, names: &[TypeName], part_names: &[&str]) -> Known {
         let written: Vec<&TypeText> = self
             .wits
@@ -111,7 +111,7 @@ impl Docs for Described {
     }
 }
 
-/// What a type is made of by name, as in WIT and in its order.
+/// The names of a type's parts, as in WIT and in its order.
 pub(super) fn part_names(ty: &Ty) -> Vec<&str> {
     match ty {
         Ty::Record(fields) => fields.iter().map(|field| field.wit_name.as_str()).collect(),

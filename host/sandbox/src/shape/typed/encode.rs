@@ -20,7 +20,7 @@ pub(crate) enum EncodeError {
     Mismatch,
 }
 
-/// The JSON of a function's result, as an object: a record itself, else whatever it is as `result`.
+/// The JSON of a function's result, as an object: a record itself, any other value as `result`.
 pub(crate) fn result(
     types: &Types,
     ty: Option<TyId>,
@@ -63,7 +63,8 @@ pub(crate) fn value(types: &Types, ty: TyId, value: &Val, bytes_max: usize) -> R
 /// Bytes looked at together: as many as a cache line has.
 const STRIDE: usize = 64;
 
-/// Whether a text stands in JSON as it is. Without an early end within a stride, it is looked at many bytes at a time.
+/// True if a text needs no escapes in JSON. Without an early end within a stride, it is looked at
+/// many bytes at a time.
 fn is_plain(text: &str) -> bool {
     let escaped = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
     text.as_bytes().chunks(STRIDE).all(|bytes| !bytes.iter().fold(false, |found, byte| found | escaped(byte)))
@@ -90,7 +91,7 @@ impl Writer<'_> {
             return Err(EncodeError::TooLong);
         }
         if is_plain(text) {
-            // At once, as a long text would else be moved where there is room for what follows.
+            // Reserved at once: a long text would else be moved when more text follows.
             self.text.reserve(text.len() + 2);
             self.push("\"")?;
             self.push(text)?;
@@ -164,7 +165,8 @@ impl Writer<'_> {
     }
 
     fn integer(&mut self, int: Int, value: &Val) -> Result<(), EncodeError> {
-        // Most are small and signed or not: one type takes them, which is written in a fraction of a wider one's time.
+        // Most are small and signed or not: one type takes them, which is written in a fraction of
+        // a wider one's time.
         let (small, magnitude) = match value {
             Val::S8(value) => (i64::from(*value), 0),
             Val::U8(value) => (i64::from(*value), 0),
@@ -229,7 +231,7 @@ impl Writer<'_> {
         self.push("{")?;
         let mut is_first = true;
         for (field, (_, value)) in fields.iter().zip(values) {
-            // What an option does not hold is left out.
+            // An empty option is left out.
             if matches!(value, Val::Option(None)) {
                 continue;
             }

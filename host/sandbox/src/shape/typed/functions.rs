@@ -1,5 +1,5 @@
-//! The functions of a component that become tools: found in its exports, and called. Must not hold: how values and JSON
-//! convert, or how tools are described.
+//! The functions of a component that become tools: found in its exports, and called. Must not hold:
+//! conversion between values and JSON, or descriptions.
 use std::collections::HashMap;
 use std::fmt;
 
@@ -15,17 +15,18 @@ use super::{decode, encode, section};
 use crate::bindings::contract;
 use crate::failure::LimitReached;
 use crate::shape::error::ShapeError;
-use crate::shape::tool_call::{Answer, Ask};
+use crate::shape::tool_call::{ToolAnswer, ToolCall};
 use crate::wasi::state::CallState;
 
 /// Names of one type that are noted: each interface that uses it has one.
 const NAMES_PER_TYPE_MAX: usize = 64;
 
-/// All names that are kept of a component's functions, in bytes: a name that many functions have counts for each. A thousand
-/// functions of five parameters with ordinary names have a twentieth of it.
+/// All names that are kept of a component's functions, in bytes: a name that many functions have
+/// counts for each. A thousand functions of five parameters with ordinary names have a twentieth of
+/// it.
 const NAMES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// What stands between the name of an interface and that of a function where both are needed.
+/// The separator between the name of an interface and that of a function where both are needed.
 const SEPARATOR: char = '_';
 
 /// The functions of one component, ready to be called.
@@ -33,11 +34,11 @@ pub(crate) struct Functions {
     pub(super) types: Types,
     pub(super) functions: Vec<Function>,
     left_out: Vec<LeftOut>,
-    /// What the component calls its types.
+    /// The component's names for its types.
     pub(super) type_names: HashMap<TyId, Vec<TypeName>>,
-    /// What it carries of its WIT's comments.
+    /// The WIT comments that it carries.
     pub(super) texts: WitTexts,
-    /// What is left of [`NAMES_BYTES_MAX`].
+    /// Bytes left of [`NAMES_BYTES_MAX`].
     names_left: usize,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Function {
     pub(super) returns: Returns,
 }
 
-/// What a function gives back.
+/// The result of a function.
 #[derive(Clone, Copy)]
 pub(super) enum Returns {
     Value(Option<TyId>),
@@ -94,7 +95,8 @@ impl Function {
 }
 
 impl Functions {
-    /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot serve are listed, not lost.
+    /// Finds the functions among the exports of a component of these bytes. Those that JSON cannot
+    /// serve are listed, not lost.
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Result<Self, ShapeError> {
         let mut found = Self {
             types: Types::default(),
@@ -131,7 +133,8 @@ impl Functions {
         Ok(found)
     }
 
-    /// Notes what the component calls the types that its functions use. A world's types are imports of its component.
+    /// Notes the component's names of the types that its functions use. A world's types are imports
+    /// of its component.
     fn name_types(&mut self, component: &Component) -> Result<(), TooLong> {
         let (ty, engine) = (component.component_type(), component.engine());
         let exports = ty.exports(engine).map(|(name, export)| (name, export.ty));
@@ -183,7 +186,8 @@ impl Functions {
         export: ComponentExportIndex,
     ) -> Result<(), TooLong> {
         let interface = interface.map(unversioned);
-        // A parameter's name is kept as in WIT and as in JSON, and described behind that of its function.
+        // A parameter's name is kept as in WIT and as in JSON, and described behind that of its
+        // function.
         let parameters: usize = function.params().map(|(part, _)| name.len() + 3 * part.len()).sum();
         let own = size_of::<Function>() + 2 * name.len() + interface.map_or(0, str::len);
         self.count(own + parameters)?;
@@ -248,12 +252,12 @@ impl Functions {
         Ok(())
     }
 
-    /// How many there are.
+    /// The number of functions.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Whether there is nothing to serve.
+    /// True if there is nothing to serve.
     pub(crate) fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
@@ -266,13 +270,13 @@ impl Functions {
     /// Calls the function that is this tool.
     ///
     /// # Errors
-    /// The engine's: a trap, or a limit. What the guest itself reports is a result.
+    /// The engine's: a trap, or a limit. A failure that the guest itself reports is a result.
     pub(crate) async fn call(
         &self,
         store: &mut Store<CallState>,
         instance: &Instance,
-        ask: Ask<'_>,
-    ) -> wasmtime::Result<Answer> {
+        ask: ToolCall<'_>,
+    ) -> wasmtime::Result<ToolAnswer> {
         let Some(function) = self.functions.iter().find(|function| function.tool == ask.tool) else {
             return Ok(Err(contract::Failure::InvalidInput(format!("there is no tool {:?}", ask.tool))));
         };
@@ -297,7 +301,7 @@ impl Functions {
         self.answer(function, results.first(), output_bytes_max)
     }
 
-    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<Answer> {
+    fn answer(&self, function: &Function, value: Option<&Val>, bytes_max: usize) -> wasmtime::Result<ToolAnswer> {
         let (json, is_error) = match (function.returns, value) {
             (Returns::Value(ty), value) => (encode::result(&self.types, ty, value, bytes_max), false),
             (Returns::Result(ok, _), Some(Val::Result(Ok(value)))) => {
@@ -327,8 +331,9 @@ pub(crate) fn detect(component: &Component, bytes: &[u8]) -> Result<Option<Funct
     Ok((!functions.is_empty() || !functions.left_out().is_empty()).then_some(functions))
 }
 
-/// Interfaces that runtimes call, not models: those of WASI (`wasi:cli/run`, `wasi:http/incoming-handler`), and the one by
-/// which componentize-py makes ready what its components are built of.
+/// True for interfaces that runtimes call, not models: those of WASI (`wasi:cli/run`,
+/// `wasi:http/incoming-handler`), and the one through which componentize-py prepares its
+/// components.
 fn is_of_runtime(interface: &str) -> bool {
     interface.starts_with("wasi:") || interface == "exports"
 }

@@ -1,16 +1,18 @@
-//! Functions as tools are listed: names, descriptions and schemas. Must not hold: how they are called.
+//! Functions as listed tools: names, descriptions and schemas. Must not hold: calls.
 use super::describe::{Described, Descriptions, Sources, part_names};
 use super::functions::{Function, Functions, Returns};
 use super::schema::{self, Docs};
 use super::weight::Weights;
 use crate::bindings::contract;
 
-/// All definitions of one component, as text, in bytes: what a contract's list may have by default. No model reads a tenth of it.
+/// Bytes of all definitions of one component as text: the default limit of a contract's list. No
+/// model reads a tenth of it.
 const LISTED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl Functions {
-    /// The tools, as a component that keeps the contract would list them; `None` where they would come to more than
-    /// `bytes_max`, which is counted before any is made: names of a type count for each function that has it.
+    /// The tools, as a component that keeps the contract would list them. `None` where they would
+    /// take more than `bytes_max`, which is counted before any is made. Names of a type count for
+    /// each function that has it.
     pub(crate) fn tools(&self, descriptions: &Descriptions, bytes_max: u64) -> Option<Vec<contract::Tool>> {
         let sources = Sources::new(descriptions, &self.texts);
         let types = Described::new(&self.types, &self.type_names, &sources);
@@ -22,7 +24,7 @@ impl Functions {
         Some(self.functions.iter().map(|function| self.tool(function, &sources, &types)).collect())
     }
 
-    /// What a tool's definition takes as text, in bytes, roughly.
+    /// The size of a tool's definition as text, in bytes, roughly.
     fn weigh(&self, function: &Function, sources: &Sources<'_>, weights: &mut Weights<'_>) -> usize {
         let name = &function.name;
         let (Returns::Value(result) | Returns::Result(result, _)) = function.returns;

@@ -1,4 +1,5 @@
-//! Functions over WIT values as tools: their types, JSON Schemas, descriptions and the conversion both ways.
+//! Functions over WIT values as tools: their types, JSON Schemas, descriptions and the conversion
+//! both ways.
 mod decode;
 mod describe;
 mod encode;

@@ -1,4 +1,4 @@
-//! Where in a JSON value something is. Must not hold: what is there.
+//! A place in a JSON value. Must not hold: the value there.
 use std::fmt;
 
 /// A place, linked to the one that holds it: nothing is allocated while all goes well.

@@ -1,24 +1,25 @@
-//! Types → JSON Schema (2020-12) that accepts exactly the JSON that converts. Must not hold: the conversion.
+//! Types → JSON Schema (2020-12) that accepts exactly the JSON that converts. Must not hold: the
+//! conversion.
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::ty::{Field, Int, Ty, TyId, Types};
 
-/// Where texts about types come from: WIT's own comments, a manifest.
+/// The source of texts about types: WIT's own comments, a manifest.
 pub(crate) trait Docs {
-    /// What a type is called and what it is, where anything is known.
+    /// The name and text of a type, where anything is known.
     fn of_type(&self, ty: TyId) -> Option<TypeDocs<'_>>;
 }
 
-/// What is known of a type beside its structure.
+/// The texts of a type beside its structure.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TypeDocs<'a> {
     /// Such as `wind-speed`.
     pub(crate) name: Option<&'a str>,
-    /// What it is, in sentences.
+    /// Its description, in sentences.
     pub(crate) text: Option<&'a str>,
-    /// What its fields, cases or labels are, in the type's order.
+    /// Descriptions of its fields, cases or labels, in the type's order.
     pub(crate) members: &'a [Option<String>],
 }
 
@@ -40,7 +41,8 @@ pub(crate) fn of_fields(types: &Types, docs: &dyn Docs, fields: &[Field], texts:
     writer.finish(object)
 }
 
-/// The schema of an object that is the result of a function: the record itself, else whatever it is as `result`.
+/// The schema of an object that is the result of a function: the record itself, any other value as
+/// `result`.
 pub(crate) fn of_result(types: &Types, docs: &dyn Docs, result: Option<TyId>) -> Value {
     let Some(ty) = result else {
         return json!({"type": "object", "properties": {}, "additionalProperties": false});
@@ -118,7 +120,8 @@ impl<'a> Writer<'a> {
         name
     }
 
-    /// Types worth a name where they repeat: those that have one in WIT, and those much longer than a reference.
+    /// Types worth a name where they repeat: those that have one in WIT, and those much longer than
+    /// a reference.
     fn is_definition(&mut self, ty: TyId) -> bool {
         self.is_named(ty) || self.weight(ty) > PLAIN_WEIGHT_MAX
     }
@@ -127,7 +130,7 @@ impl<'a> Writer<'a> {
         self.types.get(ty).has_parts()
     }
 
-    /// How many types a type is made of, written out; what stands for itself as a reference is one.
+    /// The number of types that a type is made of, written out; a reference counts as one.
     fn weight(&mut self, ty: TyId) -> u64 {
         if let Some(weight) = self.weights.get(&ty) {
             return *weight;
@@ -243,7 +246,7 @@ fn closed_object(properties: Map<String, Value>, required: Vec<Value>) -> Value 
     object
 }
 
-/// What the labels of a type mean, as lines of its description.
+/// The meanings of a type's labels, as lines of its description.
 fn member_texts(labels: &[String], texts: &[Option<String>]) -> Option<String> {
     let lines: Vec<String> = labels
         .iter()
@@ -298,7 +301,8 @@ fn special() -> Value {
 /// Base64 of the standard alphabet, with padding.
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 
-/// Decimal digits of a whole number from `-negative_max` to `positive_max`, without leading zeros or `-0`.
+/// Decimal digits of a whole number from `-negative_max` to `positive_max`, without leading zeros
+/// or `-0`.
 fn digits_pattern(negative_max: u128, positive_max: u128) -> String {
     let positive = up_to(positive_max);
     match negative_max {
@@ -319,7 +323,7 @@ fn up_to(max: u128) -> String {
     let mut prefix = String::new();
     for (at, digit) in digits.iter().enumerate() {
         let least = u32::from(at == 0);
-        // The same up to here, then a lower digit, then any.
+        // Equal up to here, then a lower digit, then any.
         if *digit > least {
             ways.push(format!("{prefix}[{least}-{}][0-9]{{{}}}", digit - 1, length - at - 1));
         }

@@ -1,8 +1,9 @@
-//! The `package-docs` section of a component, in which WIT's comments survive its build: found, read, put in. Must not hold:
-//! what the texts are for.
+//! The `package-docs` section of a component, in which WIT's comments survive its build: found,
+//! read, put in. Must not hold: the use of these texts.
 //!
-//! Its bytes are a version (0 or 1) and JSON. Component tools write it into packages of WIT; nothing of the format says that
-//! a component may not have it, so it is read as far as it can be, and what cannot be read says nothing.
+//! Its bytes are a version (0 or 1) and JSON. Component tools write it into packages of WIT. The
+//! format does not forbid it in a component, so it is read as far as it can be, and an unreadable
+//! part is ignored.
 use super::texts::WitTexts;
 
 /// The section's name.
@@ -20,7 +21,7 @@ const PREAMBLE_BYTES: usize = 8;
 /// The number of custom sections among all kinds.
 const CUSTOM: u8 = 0;
 
-/// What the component carries of its WIT's comments.
+/// The WIT comments that the component carries.
 pub(super) fn texts(component: &[u8]) -> WitTexts {
     let section = Sections::of(component).find_map(|section| section.custom(NAME));
     let Some((version, json)) = section.and_then(<[u8]>::split_first) else { return WitTexts::default() };
@@ -30,7 +31,7 @@ pub(super) fn texts(component: &[u8]) -> WitTexts {
     serde_json::from_slice(json).map(|docs| WitTexts::from_json(&docs)).unwrap_or_default()
 }
 
-/// The component with these texts in it, in place of those it has.
+/// The component with these texts in place of its own.
 #[must_use]
 pub fn annotate(component: &[u8], texts: &WitTexts) -> Vec<u8> {
     let mut annotated: Vec<u8> = component.iter().take(PREAMBLE_BYTES).copied().collect();
@@ -49,7 +50,7 @@ pub fn annotate(component: &[u8], texts: &WitTexts) -> Vec<u8> {
     annotated
 }
 
-/// The sections of a binary at its top, up to where it is none.
+/// The sections of a binary at its top level, up to the first unreadable one.
 struct Sections<'b> {
     rest: &'b [u8],
 }
@@ -81,7 +82,7 @@ impl<'b> Iterator for Sections<'b> {
 }
 
 impl<'b> Section<'b> {
-    /// What is in it, where it is a custom section of this name.
+    /// Its content, where it is a custom section of this name.
     fn custom(&self, name: &str) -> Option<&'b [u8]> {
         let (length, rest) = length(self.content).filter(|_| self.kind == CUSTOM)?;
         let (found, content) = rest.split_at_checked(length)?;
@@ -89,7 +90,7 @@ impl<'b> Section<'b> {
     }
 }
 
-/// An unsigned LEB128 number of 32 bits, and what follows it.
+/// An unsigned LEB128 number of 32 bits, and the bytes after it.
 fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_u64;
     for (at, byte) in bytes.iter().enumerate().take(5) {

@@ -1,31 +1,33 @@
-//! What is written about functions and types, by their names in WIT: taken from WIT's comments, from a `package-docs`
-//! section, or given by whoever serves the component. Must not hold: which functions and types a component has.
+//! Texts about functions and types, by their names in WIT. They come from WIT's comments, from a
+//! `package-docs` section, or from the operator. Must not hold: the functions and types of a
+//! component.
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// What a world is called whose name is not known: as component tools call the world of a component.
+/// The name of a world whose name is not known: component tools call a component's world so.
 const WORLD: &str = "root";
 
 /// Texts of WIT packages, by interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WitTexts {
-    /// By the name of the interface: `acme:weather/forecasts`, or `forecasts` where the package is not known.
+    /// By the name of the interface: `acme:weather/forecasts`, or `forecasts` where the package is
+    /// not known.
     pub(super) interfaces: BTreeMap<String, Scope>,
-    /// What worlds export themselves, all worlds together.
+    /// Texts about the exports of worlds themselves, all worlds together.
     pub(super) world: Scope,
     /// The first of these worlds.
     pub(super) world_name: Option<String>,
 }
 
-/// What is written in one interface, or in worlds.
+/// Texts about one interface, or about worlds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Scope {
     pub(super) functions: BTreeMap<String, String>,
     pub(super) types: BTreeMap<String, TypeText>,
 }
 
-/// What is written about a type.
+/// Texts about a type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TypeText {
     pub(super) text: Option<String>,
@@ -34,14 +36,14 @@ pub(super) struct TypeText {
 }
 
 impl WitTexts {
-    /// What is written about the functions and types of an interface; of the world where there is none.
+    /// Texts about the functions and types of an interface; those of the world for `None`.
     pub(super) fn scope(&self, interface: Option<&str>) -> Option<&Scope> {
         let Some(interface) = interface else { return Some(&self.world) };
         let short = interface.rsplit_once('/').map_or(interface, |(_, short)| short);
         self.interfaces.get(interface).or_else(|| self.interfaces.get(short))
     }
 
-    /// How many functions, types and parts of types are described.
+    /// The number of described functions, types and parts of types.
     #[must_use]
     pub fn count(&self) -> usize {
         let of_type = |ty: &TypeText| usize::from(ty.text.is_some()) + ty.parts.len();
@@ -49,7 +51,7 @@ impl WitTexts {
         of(&self.world) + self.interfaces.values().map(of).sum::<usize>()
     }
 
-    /// Reads the JSON of a `package-docs` section; what is not as expected there says nothing.
+    /// Reads the JSON of a `package-docs` section; unexpected parts are ignored.
     pub(super) fn from_json(docs: &Value) -> Self {
         let mut texts = Self::default();
         for (name, interface) in entries(docs, "interfaces") {
@@ -88,7 +90,7 @@ impl WitTexts {
 }
 
 impl Scope {
-    /// Takes in what is not there yet.
+    /// Adds the texts that are missing so far.
     fn read(&mut self, docs: &Value) {
         for kind in ["funcs", "func_exports"] {
             for (name, function) in entries(docs, kind) {

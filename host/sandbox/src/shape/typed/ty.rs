@@ -1,16 +1,19 @@
-//! The types of a component's functions, as far as JSON can carry them. Must not hold: JSON, or how values convert.
+//! The types of a component's functions, as far as JSON can carry them. Must not hold: JSON, or
+//! conversion.
 use std::collections::HashMap;
 use std::fmt;
 
 use wasmtime::component::Type;
 
-/// Types of one function, nested ones included. The largest interface looked at (a database's) has some 200.
+/// Types of one function, nested ones included. The largest interface looked at (a database's) has
+/// some 200.
 const NODES_MAX: usize = 4_096;
 
-/// How deep types may nest: a value's JSON must stay within what JSON parsers take.
+/// Levels to which types may nest: a value's JSON must stay within the depth that JSON parsers
+/// take.
 const DEPTH_MAX: usize = 48;
 
-/// Which of the types a [`Types`] holds.
+/// The number of a type that a [`Types`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TyId(usize);
 
@@ -18,10 +21,11 @@ pub(crate) struct TyId(usize);
 #[derive(Debug, Default)]
 pub(crate) struct Types {
     nodes: Vec<Ty>,
-    /// How many types of each node stand within one another.
+    /// The height of each type: the types that stand within one another.
     heights: Vec<usize>,
-    /// The engine's own type of each node, to find it again by: under its debug text, which has the number that it goes by in its
-    /// component. Comparing types in any other way takes them apart, which takes as long as a component likes.
+    /// The engine's own type of each node, to find it again, by its debug text. That text has the
+    /// type's number in its component. Any other comparison takes types apart, which takes as long
+    /// as a component likes.
     known: HashMap<String, (Type, TyId)>,
 }
 
@@ -103,13 +107,14 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// A WIT name as JSON has it: `wind-speed` is `wind_speed`. Words of WIT names have no `_`, so no two names meet.
+/// A WIT name as JSON has it: `wind-speed` is `wind_speed`. Words of WIT names have no `_`, so no
+/// two names meet.
 pub(crate) fn json_name(wit_name: &str) -> String {
     wit_name.replace('-', "_")
 }
 
 impl Ty {
-    /// Whether it is one that WIT names, with parts that have names.
+    /// True if it is a type that WIT names, with parts that have names.
     pub(crate) const fn has_parts(&self) -> bool {
         matches!(self, Self::Record(_) | Self::Variant(_) | Self::Enum(_) | Self::Flags(_))
     }
@@ -130,7 +135,8 @@ impl Int {
         }
     }
 
-    /// Whether some of its values are beyond what a JSON number carries everywhere (2^53).
+    /// True if some of its values are beyond the range that a JSON number carries everywhere
+    /// (2^53).
     pub(crate) const fn is_wide(self) -> bool {
         matches!(self, Self::S64 | Self::U64)
     }
@@ -145,12 +151,13 @@ impl TyId {
 }
 
 impl Types {
-    /// The type of a handle. Handles come from this very collection; one of another is taken for a boolean.
+    /// The type of a handle. Handles come from this very collection; one of another is taken for a
+    /// boolean.
     pub(crate) fn get(&self, id: TyId) -> &Ty {
         self.nodes.get(id.0).unwrap_or(&Ty::Bool)
     }
 
-    /// Takes in a type of the engine's, and whatever it is made of.
+    /// Adds a type of the engine's, with all its parts.
     ///
     /// # Errors
     /// [`Unsupported`] names the part that JSON cannot carry.
@@ -173,7 +180,7 @@ impl Types {
 
     /// The type of the engine's, if it is among these.
     pub(crate) fn find(&self, ty: &Type) -> Option<TyId> {
-        // The same number in the same component, so this compares nothing else.
+        // Equal numbers in the same component, so this compares nothing else.
         self.known.get(&format!("{ty:?}")).filter(|(known, _)| known == ty).map(|(_, id)| *id)
     }
 
@@ -245,7 +252,7 @@ impl Types {
         self.field(wit_name, ty, 0)
     }
 
-    /// What a type is made of, one level down.
+    /// The types that a type is made of, one level down.
     pub(crate) fn parts(&self, id: TyId) -> Vec<TyId> {
         match self.get(id) {
             Ty::List(item) | Ty::FixedList(item, _) | Ty::Option(item) => vec![*item],
@@ -257,7 +264,7 @@ impl Types {
         }
     }
 
-    /// Whether a field of this type may be left out, and whether `null` stands for one of its values.
+    /// True if a field of this type may be left out, and `null` stands for one of its values.
     pub(crate) fn is_optional(&self, id: TyId) -> bool {
         matches!(self.get(id), Ty::Option(_))
     }

@@ -1,7 +1,9 @@
-//! What the schema of some types takes as text, counted without writing it. Must not hold: what is in a schema.
+//! The size of the schema of some types as text, counted without writing it. Must not hold: the
+//! content of a schema.
 //!
-//! It mirrors [`super::schema`]: a type with a name stands under `$defs` once, and a reference wherever it is used; what is
-//! short stands wherever it is used. Counted is rather too much than too little.
+//! It mirrors [`super::schema`]. A type with a name stands under `$defs` once, with a reference
+//! wherever it is used; a short type stands wherever it is used. The count is rather too high than
+//! too low.
 use std::collections::{HashMap, HashSet};
 
 use super::schema::Docs;
@@ -23,7 +25,7 @@ const REFERENCE_BYTES: usize = 40;
 pub(super) struct Weights<'a> {
     types: &'a Types,
     docs: &'a dyn Docs,
-    /// How many types each is made of, written out.
+    /// The number of types that each type is made of, written out.
     plain: HashMap<TyId, usize>,
 }
 
@@ -47,7 +49,8 @@ impl<'a> Weights<'a> {
         bytes
     }
 
-    /// A type where it is used: a reference, or all of it. What a reference stands for is noted.
+    /// The size of a type where it is used: a reference, or all of it. The reference's target is
+    /// noted.
     fn stands(&mut self, ty: TyId, ahead: &mut Vec<TyId>) -> usize {
         if !self.types.get(ty).has_parts() && self.weight(ty) <= PLAIN_WEIGHT_MAX {
             return self.written(ty, ahead);
@@ -83,7 +86,8 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// The names that a type has of its own. Those of fields stand among the properties and again among what is required.
+/// The names of a type's own parts. Those of fields stand among the properties and again in the
+/// list of required ones.
 fn names(ty: &Ty) -> usize {
     let listed = |names: &[String]| names.iter().map(|name| name.len() + 8).fold(0, usize::saturating_add);
     match ty {

@@ -1,5 +1,5 @@
-//! `.wit` files → what their comments say. Nothing is resolved: packages that are used from elsewhere may be missing. Must
-//! not hold: where the files are.
+//! Comments of `.wit` files. Nothing is resolved: packages that are used from elsewhere may be
+//! missing. Must not hold: the places of the files.
 use wit_parser::{Interface, SourceMap, Type, TypeDef, TypeDefKind, UnresolvedPackage, World, WorldItem, WorldKey};
 
 use super::texts::{Scope, TypeText, WitTexts};
@@ -7,9 +7,9 @@ use super::texts::{Scope, TypeText, WitTexts};
 /// One `.wit` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitFile {
-    /// What problems call it.
+    /// Its name in problems.
     pub name: String,
-    /// What it holds.
+    /// Its text.
     pub text: String,
 }
 
@@ -19,15 +19,15 @@ pub struct WitFile {
 pub struct WitError {
     /// File, line and column.
     pub place: String,
-    /// What is wrong there.
+    /// The problem there.
     pub message: String,
 }
 
 impl WitTexts {
-    /// Reads packages, each of some files. What an earlier one says wins.
+    /// Reads packages, each of some files. The text of an earlier one wins.
     ///
     /// # Errors
-    /// [`WitError`] for the first thing that is no WIT.
+    /// [`WitError`] for the first text that is not WIT.
     pub fn parse(packages: &[Vec<WitFile>]) -> Result<Self, WitError> {
         let mut texts = Self::default();
         for files in packages {
@@ -104,7 +104,7 @@ impl Scope {
     }
 }
 
-/// What is written about a type; where it is another name for one (`use`, `type a = b`), what is written about that one.
+/// The text about a type. Another name for a type (`use`, `type a = b`) has the text of that type.
 fn text_of(package: &UnresolvedPackage, ty: &TypeDef) -> TypeText {
     let mut parts = TypeText { text: said(ty.docs.contents.as_deref()), ..TypeText::default() };
     let mut part = |name: &str, docs: Option<&str>| {

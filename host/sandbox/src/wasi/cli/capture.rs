@@ -1,9 +1,10 @@
-//! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a terminal or the wire.
+//! A guest's standard output and error, kept up to the call's log limit. Nothing here reaches a
+//! terminal or the wire.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::wasi::cli::printing::Print;
 
-/// What a guest printed and logged during one call.
+/// The guest's prints and log lines of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// Standard output and standard error in the order written, as far as the limit reached.
@@ -31,7 +32,8 @@ impl LogBudget {
         Self { log: Arc::new(Mutex::new(Log { limit_bytes, ..Log::default() })) }
     }
 
-    /// Charges one log line that goes elsewhere; false where the budget is used up and the line must be dropped.
+    /// Charges one log line that goes elsewhere; false where the budget is used up and the line
+    /// must be dropped.
     pub(crate) fn charge(&self, bytes: usize) -> bool {
         let bytes = bytes as u64;
         let mut log = self.lock();
@@ -53,7 +55,7 @@ impl LogBudget {
         self.lock().charged_bytes
     }
 
-    /// Takes what was printed.
+    /// Takes the captured text.
     pub(crate) fn take(&self) -> Captured {
         let mut log = self.lock();
         let kept = std::mem::take(&mut log.kept);
@@ -69,13 +71,14 @@ impl LogBudget {
         log.dropped_bytes = log.dropped_bytes.saturating_add(dropped.len() as u64);
     }
 
-    /// A panic while printing leaves the log as it was: what is kept is still text.
+    /// A panic while printing leaves the log usable: its bytes are still text.
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps what fits and lets the guest go on: a tool that prints too much is noisy, not broken.
+/// Keeps as much as fits and lets the guest go on: a tool that prints too much is noisy, not
+/// broken.
 impl Print for LogBudget {
     fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
         self.keep(bytes);

@@ -1,4 +1,4 @@
-//! Whatever takes what a guest prints, as the streams that WASI asks for. Must not hold: what is kept of it.
+//! Takers of a guest's prints, as the streams that WASI asks for. Must not hold: the kept text.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -7,11 +7,11 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-/// Bytes a guest may hand over in one write: the size WASI hosts commonly permit. Bounds what one
-/// `write-zeroes` makes the host allocate.
+/// Bytes that a guest may hand over in one write: the size that WASI hosts commonly permit. It
+/// bounds the host's allocation for one `write-zeroes`.
 const WRITE_BYTES_MAX: usize = 64 * 1024;
 
-/// Takes what is printed, at once.
+/// Takes printed bytes, at once.
 pub(crate) trait Print: Clone + Send + Sync + Unpin + 'static {
     /// An error ends the call.
     fn print(&self, bytes: &[u8]) -> wasmtime::Result<()>;

@@ -1,4 +1,5 @@
-//! The files of one call: its mounts, its scratch space, and what it has open. Made with the call's store and dropped with it.
+//! The files of one call: its mounts, its scratch space, and its open handles. Made with the call's
+//! store and dropped with it.
 use std::io::Read as _;
 use std::sync::Arc;
 
@@ -8,14 +9,14 @@ use toolcell_policy::{FileAccess, FilePermit};
 use super::bindings::types::ErrorCode;
 use super::handle::{Handle, Position, single};
 use super::ledger::Account;
-use super::mount::{Mount, Place, Source, Spot, What, names, well_formed};
-use super::open::{Asked, open_seen};
+use super::mount::{InnerKind, Mount, MountTarget, MountedPath, Source, names, well_formed};
+use super::open::{OpenRequest, open_seen};
 use super::permits::{Permit, Permits};
 use super::prepared::Prepared;
 use super::refused::{Refused, code};
 use super::scratch::Scratch;
 
-/// What one call can do with files.
+/// The files of one call.
 pub(crate) struct Files {
     prepared: Arc<Prepared>,
     /// Scratch space by the number of its mount, made when first used.
@@ -23,7 +24,7 @@ pub(crate) struct Files {
     permits: Permits,
 }
 
-/// What a guest holds of a file or folder.
+/// A guest's handle of a file or folder.
 pub enum Descriptor {
     /// A folder.
     Folder(Folder),
@@ -56,7 +57,7 @@ impl Files {
         Self { prepared, scratch: Vec::new(), permits: Permits::default() }
     }
 
-    /// The call ended though its store stays: what is private to it goes now.
+    /// The call ended though its store stays: its private files go now.
     pub(crate) fn end_call(&mut self) {
         self.scratch.clear();
     }
@@ -74,7 +75,8 @@ impl Files {
         &self.permits
     }
 
-    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on why there are none.
+    /// The bytes of a regular file in scratch space, once the guest has ended; else a sentence on
+    /// the reason.
     pub(crate) fn read_own(&mut self, path: &str, bytes_max: u64) -> Result<Vec<u8>, String> {
         let bytes = self.open_own(path).and_then(|file| {
             let mut bytes = Vec::new();
@@ -91,12 +93,14 @@ impl Files {
         }
     }
 
-    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on why it cannot be.
+    /// Makes a file of the call's own in scratch space, before the guest begins; else a sentence on
+    /// why it cannot be.
     pub(crate) fn write_own(&mut self, path: &str, bytes: &[u8]) -> Result<(), String> {
-        let written = self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, Asked::to_make())? {
-            Descriptor::File(made) => Ok(made.handle.write(bytes, Position::At(0))?),
-            Descriptor::Folder(_) => Err(ErrorCode::IsDirectory.into()),
-        });
+        let written =
+            self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, OpenRequest::to_make())? {
+                Descriptor::File(made) => Ok(made.handle.write(bytes, Position::At(0))?),
+                Descriptor::Folder(_) => Err(ErrorCode::IsDirectory.into()),
+            });
         match written {
             Ok(()) => Ok(()),
             Err(Refused::Code(ErrorCode::InsufficientSpace)) => {
@@ -110,8 +114,10 @@ impl Files {
     fn open_own(&mut self, path: &str) -> Result<std::fs::File, Refused> {
         let (folder, rest) = self.own(path)?;
         match self.place(&folder, &rest)? {
-            Place::Spot(spot) => Ok(open_seen(&spot, Asked::to_look(false), Some(&spot.facts(false)?))?.0),
-            Place::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
+            MountTarget::MountedPath(spot) => {
+                Ok(open_seen(&spot, OpenRequest::to_look(false), Some(&spot.facts(false)?))?.0)
+            }
+            MountTarget::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
         }
     }
 
@@ -130,12 +136,12 @@ impl Files {
         self.prepared.mounts().get(number).ok_or_else(|| ErrorCode::BadDescriptor.into())
     }
 
-    /// Whether the manifest allows it at this place.
+    /// Asks the manifest for this access at this place.
     pub(super) fn permit(&self, mount: usize, want: FileAccess, at: &[String]) -> Result<FilePermit, Refused> {
         self.mount(mount)?.permit(want, at)
     }
 
-    /// Whether a folder may be listed; what is on no disk may.
+    /// Asks the manifest for listing a folder; a folder on no disk may always be listed.
     pub(super) fn permit_to_look(&self, mount: usize, at: &[String]) -> Result<(), Refused> {
         let mount = self.mount(mount)?;
         if mount.grant.is_some() {
@@ -144,10 +150,11 @@ impl Files {
         Ok(())
     }
 
-    /// Sets times of a file or folder. Those of links are not set: that takes a way around what opens things.
+    /// Sets times of a file or folder. Times of links are not set: that would go around the checks
+    /// of opening.
     pub(super) fn set_times(
         &self,
-        spot: &Spot,
+        spot: &MountedPath,
         follow: bool,
         times: std::fs::FileTimes,
         _permit: FilePermit,
@@ -159,20 +166,21 @@ impl Files {
         if facts.is_link() {
             return Err(ErrorCode::Unsupported);
         }
-        let (file, _) = open_seen(spot, Asked::to_look(follow), Some(&facts))?;
+        let (file, _) = open_seen(spot, OpenRequest::to_look(follow), Some(&facts))?;
         single(&facts)?;
         file.set_times(times).map_err(|error| code(&error))
     }
 
     /// The place that a path leads to from a folder.
-    pub(super) fn place(&mut self, folder: &Folder, path: &str) -> Result<Place, Refused> {
+    pub(super) fn place(&mut self, folder: &Folder, path: &str) -> Result<MountTarget, Refused> {
         well_formed(path)?;
         let mount = self.mount(folder.mount)?;
         if mount.is_plain() {
             let names = names(&folder.at, path)?;
             return self.place_of_names(folder.mount, names, path.ends_with('/'));
         }
-        // For a denial and for the folders opened from here; nothing is decided by it, as links may lead elsewhere.
+        // For a denial and for the folders opened from here; nothing is decided by it, as links may
+        // lead elsewhere.
         let at = names(&folder.at, path).unwrap_or_default();
         let account = mount.account.clone();
         if let Some((dir, _)) = &folder.open {
@@ -181,7 +189,7 @@ impl Files {
                 _ => account,
             };
             let dir = Arc::clone(dir);
-            return Ok(Place::Spot(Spot {
+            return Ok(MountTarget::MountedPath(MountedPath {
                 mount: folder.mount,
                 dir,
                 path: path.to_owned(),
@@ -192,7 +200,7 @@ impl Files {
             }));
         }
         let (dir, account) = self.root(folder.mount)?;
-        Ok(Place::Spot(Spot {
+        Ok(MountTarget::MountedPath(MountedPath {
             mount: folder.mount,
             dir,
             path: path.to_owned(),
@@ -204,11 +212,11 @@ impl Files {
     }
 
     /// The place of names in a mount that has others inside it.
-    fn place_of_names(&mut self, number: usize, names: Vec<String>, slash: bool) -> Result<Place, Refused> {
+    fn place_of_names(&mut self, number: usize, names: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         match mount.inner_at(&names) {
-            Some((What::Hidden, _)) => return Err(ErrorCode::NoEntry.into()),
-            Some((What::Mount(inner), rest)) => {
+            Some((InnerKind::Hidden, _)) => return Err(ErrorCode::NoEntry.into()),
+            Some((InnerKind::Mount(inner), rest)) => {
                 let rest = rest.to_vec();
                 return self.place_in_inner(inner, rest, slash);
             }
@@ -216,15 +224,15 @@ impl Files {
         }
         let pinned = mount.holds_inner(&names);
         if matches!(mount.source, Source::Virtual) {
-            return if pinned { Ok(Place::Virtual(number, names)) } else { Err(ErrorCode::NoEntry.into()) };
+            return if pinned { Ok(MountTarget::Virtual(number, names)) } else { Err(ErrorCode::NoEntry.into()) };
         }
         let (dir, account) = self.root(number)?;
         let path = joined(&names, slash);
-        Ok(Place::Spot(Spot { mount: number, dir, path, account, at: names, plain: true, pinned }))
+        Ok(MountTarget::MountedPath(MountedPath { mount: number, dir, path, account, at: names, plain: true, pinned }))
     }
 
     /// `rest` leads to nothing mounted further inside: the longest path was taken.
-    fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<Place, Refused> {
+    fn place_in_inner(&mut self, number: usize, rest: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         let pinned = rest.is_empty() || mount.holds_inner(&rest);
         if let Source::File { folder, name } = &mount.source {
@@ -233,15 +241,23 @@ impl Files {
             }
             let path = name.to_str().ok_or(ErrorCode::IllegalByteSequence)?.to_owned();
             let (dir, account) = (Arc::clone(folder), mount.account.clone());
-            return Ok(Place::Spot(Spot { mount: number, dir, path, account, at: rest, plain: true, pinned }));
+            return Ok(MountTarget::MountedPath(MountedPath {
+                mount: number,
+                dir,
+                path,
+                account,
+                at: rest,
+                plain: true,
+                pinned,
+            }));
         }
         let plain = mount.is_plain();
         let (dir, account) = self.root(number)?;
         let path = joined(&rest, slash);
-        Ok(Place::Spot(Spot { mount: number, dir, path, account, at: rest, plain, pinned }))
+        Ok(MountTarget::MountedPath(MountedPath { mount: number, dir, path, account, at: rest, plain, pinned }))
     }
 
-    /// The folder of a mount, and what is written to it is charged to.
+    /// The folder of a mount, and the account that its writes are charged to.
     pub(super) fn root(&mut self, number: usize) -> Result<(Arc<Dir>, Option<Account>), Refused> {
         let mount = self.mount(number)?;
         match &mount.source {

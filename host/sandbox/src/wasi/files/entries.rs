@@ -1,19 +1,21 @@
-//! Names in folders: made, removed, renamed, linked. Each changes what the mount's quota counts, and does so in its turn.
+//! Names in folders: made, removed, renamed, linked. Each changes the count of the mount's quota,
+//! under the account's lock.
 use std::sync::PoisonError;
 
 use toolcell_policy::FilePermit;
 
 use super::bindings::types::ErrorCode;
 use super::ledger::Reservation;
-use super::mount::{PATH_BYTES_MAX, Spot};
+use super::mount::{MountedPath, PATH_BYTES_MAX};
 use super::refused::code;
 
-pub(super) fn create_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn create_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     made(spot, 0, || spot.dir.create_dir(&spot.path))
 }
 
-/// A link leads to where its folder is or below: whoever else follows it, before or after it is moved, stays in the mount.
-pub(super) fn create_link(spot: &Spot, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
+/// A link leads to its own folder or below: anyone who follows it, before or after it is moved,
+/// stays in the mount.
+pub(super) fn create_link(spot: &MountedPath, target: &str, _permit: FilePermit) -> Result<(), ErrorCode> {
     if target.is_empty() {
         return Err(ErrorCode::NoEntry);
     }
@@ -29,7 +31,7 @@ pub(super) fn create_link(spot: &Spot, target: &str, _permit: FilePermit) -> Res
     made(spot, target.len() as u64, || spot.dir.symlink(target, &spot.path))
 }
 
-fn made(spot: &Spot, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn made(spot: &MountedPath, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Result<(), ErrorCode> {
     let account = spot.account()?;
     account.with_room(|| {
         let _turn = account.names();
@@ -41,15 +43,15 @@ fn made(spot: &Spot, bytes: u64, make: impl Fn() -> std::io::Result<()>) -> Resu
     })
 }
 
-pub(super) fn remove_file(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_file(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     removed(spot, || spot.dir.remove_file(&spot.path))
 }
 
-pub(super) fn remove_folder(spot: &Spot, _permit: FilePermit) -> Result<(), ErrorCode> {
+pub(super) fn remove_folder(spot: &MountedPath, _permit: FilePermit) -> Result<(), ErrorCode> {
     removed(spot, || spot.dir.remove_dir(&spot.path))
 }
 
-fn removed(spot: &Spot, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
+fn removed(spot: &MountedPath, remove: impl FnOnce() -> std::io::Result<()>) -> Result<(), ErrorCode> {
     let account = spot.account()?;
     let turn = account.names();
     let facts = spot.facts_of_name()?;
@@ -62,7 +64,12 @@ fn removed(spot: &Spot, remove: impl FnOnce() -> std::io::Result<()>) -> Result<
 }
 
 /// Both are in the same mount.
-pub(super) fn rename(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+pub(super) fn rename(
+    old: &MountedPath,
+    new: &MountedPath,
+    _gone: FilePermit,
+    _made: FilePermit,
+) -> Result<(), ErrorCode> {
     let turn = old.account()?.names();
     let moved = old.facts_of_name()?;
     let replaced = match new.facts_of_name() {
@@ -82,7 +89,12 @@ pub(super) fn rename(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit))
 }
 
 /// A further name for a file of the same mount. The quota counts a file with each of its names.
-pub(super) fn link(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -> Result<(), ErrorCode> {
+pub(super) fn link(
+    old: &MountedPath,
+    new: &MountedPath,
+    _source: FilePermit,
+    _made: FilePermit,
+) -> Result<(), ErrorCode> {
     let account = old.account()?;
     account.with_room(|| {
         let turn = account.names();
@@ -91,7 +103,7 @@ pub(super) fn link(old: &Spot, new: &Spot, _permits: (FilePermit, FilePermit)) -
         if !seen.is_file() {
             return Err(ErrorCode::NotPermitted);
         }
-        // Its size stays as it is from here on: a file of two names is not written.
+        // Its size stays the same from here on: a file of two names is not written.
         let writing = turn.writing(seen.identity).unwrap_or_default();
         let _alone = writing.lock().unwrap_or_else(PoisonError::into_inner);
         let facts = old.facts_of_name()?;

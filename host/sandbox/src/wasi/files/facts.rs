@@ -1,4 +1,5 @@
-//! What can be said of a file or folder without opening it for more: kind, size, links, times, identity.
+//! The facts about a file or folder that need no opening for more: kind, size, links, times,
+//! identity.
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ use super::bindings::types::{DescriptorStat, DescriptorType, ErrorCode, Metadata
 /// A device and a number on it: two names are of one file where these are equal.
 pub type Identity = (u64, u64);
 
-/// What the operating system says of a file or folder.
+/// The operating system's facts about a file or folder.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     pub(crate) kind: FileType,
@@ -93,8 +94,9 @@ pub(crate) fn stat_of_virtual() -> DescriptorStat {
     }
 }
 
-/// A number for an identity that tells nothing of it. Language runtimes take it for the number of the inode and compare it
-/// to see whether two names are one file, so times and size are no part of it. The key is the process's own.
+/// A number for an identity that reveals nothing of it. Language runtimes take it for the number of
+/// the inode and compare it to see if two names are one file. So times and size are no part of it.
+/// The key is the process's own.
 pub(crate) fn hash(identity: &impl std::hash::Hash) -> MetadataHashValue {
     static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(Default::default);
     MetadataHashValue { lower: KEYS.0.hash_one(identity), upper: KEYS.1.hash_one(identity) }
@@ -119,7 +121,7 @@ fn datetime((seconds, nanoseconds): (i64, i64)) -> Option<wasmtime_wasi::p2::bin
     Some(wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime { seconds, nanoseconds })
 }
 
-/// The times that a guest sets; what it leaves alone stays.
+/// The times that a guest sets; unset ones stay.
 pub(crate) fn times(accessed: NewTimestamp, modified: NewTimestamp) -> Result<std::fs::FileTimes, ErrorCode> {
     let mut times = std::fs::FileTimes::new();
     if let Some(time) = time(accessed)? {

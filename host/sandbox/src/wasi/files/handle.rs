@@ -1,4 +1,5 @@
-//! An open regular file: reads and writes in bounded pieces, each write against the quota of its mount.
+//! An open regular file: reads and writes in bounded pieces, each write against the quota of its
+//! mount.
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,14 +9,14 @@ use super::ledger::Account;
 use super::permits::Permit;
 use super::refused::code;
 
-/// Bytes that one host call moves: what WASI hosts commonly permit. A guest that moves more asks again, and in between
-/// its deadline and its caller are heard.
+/// Bytes that one host call moves: the size that WASI hosts commonly permit. A guest that moves
+/// more asks again, and in between its deadline and its caller are heard.
 pub(crate) const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// The longest file that the operating system can name positions in.
 const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// Where a write goes.
+/// The position of a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Position {
     At(u64),
@@ -30,7 +31,7 @@ pub(crate) struct Handle {
     _permit: Permit,
 }
 
-/// What a file of a writable mount has besides.
+/// The additional parts of a file in a writable mount.
 #[derive(Debug)]
 struct Held {
     account: Account,
@@ -49,7 +50,7 @@ impl Handle {
         HandleSeed { file, identity: facts.identity, account: account.clone(), permit }
     }
 
-    /// What is written to it is charged to this.
+    /// The account that its writes are charged to.
     pub(super) fn account(&self) -> Option<&Account> {
         self.held.as_ref().map(|held| &held.account)
     }
@@ -67,7 +68,8 @@ impl Handle {
         Facts::of(&self.file).map_or(0, |facts| if facts.links == 0 { facts.size } else { 0 })
     }
 
-    /// Up to `bytes_max` bytes, fewer where the file ends or that is more than a piece; none at the end.
+    /// Up to `bytes_max` bytes, fewer where the file ends or that is more than a piece; none at the
+    /// end.
     pub(crate) fn read(&self, bytes_max: u64, offset: u64) -> Result<Vec<u8>, ErrorCode> {
         let length = usize::try_from(bytes_max).unwrap_or(usize::MAX).min(PIECE_BYTES_MAX);
         let mut bytes = vec![0; length];
@@ -98,7 +100,8 @@ impl Handle {
         if growth == 0 {
             return written;
         }
-        // What is there counts, not what was meant: the disk may have been full before the quota was.
+        // The actual size counts, not the intended one: the disk may have been full before the
+        // quota was.
         let after = self.facts()?;
         room.keep_bytes(after.size.saturating_sub(before.size));
         written
@@ -164,7 +167,7 @@ pub(crate) struct HandleSeed {
 
 impl HandleSeed {
     /// Enters it; the caller has the turn of the same account.
-    pub(crate) fn enter(self, turn: &mut super::ledger::Turn<'_>) -> Arc<Handle> {
+    pub(crate) fn enter(self, turn: &mut super::ledger::NamesLock<'_>) -> Arc<Handle> {
         let Self { file, identity, account, permit } = self;
         turn.open(identity, |writing| Handle { file, held: Some(Held { account, identity, writing }), _permit: permit })
     }
@@ -175,7 +178,8 @@ pub(crate) fn single(facts: &Facts) -> Result<(), ErrorCode> {
     if facts.is_file() && facts.links > 1 { Err(ErrorCode::NotPermitted) } else { Ok(()) }
 }
 
-/// At the end of the file wherever that is by now, where the system can do so: other programs may append as well.
+/// At the end of the file wherever that is by now, where the system can do so: other programs may
+/// append as well.
 fn append(file: &std::fs::File, bytes: &[u8], end: u64) -> std::io::Result<usize> {
     #[cfg(target_os = "linux")]
     {

@@ -1,29 +1,33 @@
-//! The functions of `wasi:filesystem`, over what the rest of this folder does. Each does a bounded piece of work; on which thread,
-//! and what is done aside, `interface.rs` says.
+//! The functions of `wasi:filesystem`, over the other files of this folder. Each does a bounded
+//! piece of work. `interface.rs` decides on threads, and on work done aside.
 use std::sync::Arc;
 
 use toolcell_policy::FileAccess;
 use wasmtime::component::{HasData, Resource, ResourceTable};
 
 use super::bindings::preopens;
-use super::bindings::types::{
-    self, DescriptorFlags, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
-};
+use super::bindings::types::{self, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::entries;
 use super::facts::{self, Facts};
 use super::handle::{PIECE_BYTES_MAX, Position};
 use super::listing::{self, Listing, Step};
-use super::mount::{Place, Spot};
-use super::open::Asked;
+use super::mount::{MountTarget, MountedPath};
+use super::open::OpenRequest;
 use super::refused::{Refused, code};
 use crate::caller::denials::Denials;
 
-/// The files of a call with what else of its store the interface needs.
+/// The files of a call with the other parts of its store that the interface needs.
 pub(crate) struct FilesView<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) table: &'a mut ResourceTable,
     pub(crate) denials: &'a Denials,
+}
+
+/// The times that a guest sets.
+pub(super) struct NewTimes {
+    pub(super) accessed: NewTimestamp,
+    pub(super) modified: NewTimestamp,
 }
 
 /// Marks [`FilesView`] for the linker.
@@ -50,7 +54,7 @@ impl FilesView<'_> {
         }
     }
 
-    /// A file that may be written: by the manifest, and by how it was opened.
+    /// A file that may be written: by the manifest, and by its own opening.
     pub(super) fn file_to_write(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         let file = self.file(descriptor)?;
         self.files.permit(file.mount, FileAccess::Write, &file.at)?;
@@ -66,36 +70,36 @@ impl FilesView<'_> {
         if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Place> {
+    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountTarget> {
         let folder = self.folder(descriptor)?;
         self.files.place(&folder, path)
     }
 
-    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<Spot> {
+    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountedPath> {
         self.place(descriptor, path)?.spot()
     }
 
-    /// What a path leads to; nothing, for a folder on no disk.
-    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<Looked> {
+    /// The entry that a path leads to; a folder on no disk has no facts.
+    fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
         match self.place(descriptor, path)? {
-            Place::Virtual(mount, at) => Ok(Looked::Virtual(mount, at)),
-            Place::Spot(spot) => {
+            MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
+            MountTarget::MountedPath(spot) => {
                 self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
-                Ok(Looked::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
+                Ok(FoundEntry::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
             }
         }
     }
 
-    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<Looked> {
+    fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<FoundEntry> {
         if let Descriptor::File(file) = self.table.get(descriptor)? {
-            return Ok(Looked::Real(file.handle.facts()?));
+            return Ok(FoundEntry::Real(file.handle.facts()?));
         }
         self.facts_at(descriptor, PathFlags::empty(), ".")
     }
 
     pub(super) async fn synced(&mut self, descriptor: &Resource<Descriptor>, data_only: bool) -> Result<()> {
         let folder = match self.table.get(descriptor)? {
-            // What is not written needs no waiting for.
+            // A file that is not written needs no waiting for.
             Descriptor::File(file) if !file.writes => return Ok(()),
             Descriptor::File(file) => {
                 let handle = Arc::clone(&file.handle);
@@ -104,7 +108,7 @@ impl FilesView<'_> {
             }
             Descriptor::Folder(folder) => folder.clone(),
         };
-        let Place::Spot(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
+        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
         if spot.account.is_none() {
             return Ok(());
         }
@@ -117,13 +121,13 @@ impl FilesView<'_> {
     }
 }
 
-/// What was looked at.
-enum Looked {
+/// An entry that was looked at.
+enum FoundEntry {
     Real(Facts),
     Virtual(usize, Vec<String>),
 }
 
-impl Looked {
+impl FoundEntry {
     fn stat(&self) -> DescriptorStat {
         match self {
             Self::Real(facts) => facts.stat(),
@@ -139,7 +143,8 @@ impl Looked {
     }
 }
 
-/// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's deadline.
+/// Waiting for the disk must not hold up the other guests of the thread, nor outlast the call's
+/// deadline.
 pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T> {
     match tokio::task::spawn_blocking(wait).await {
         Ok(result) => Ok(result?),
@@ -192,7 +197,7 @@ impl FilesView<'_> {
             self.files.permit(file.mount, FileAccess::Write, &file.at)?;
             return Ok(file.handle.set_times(facts::times(accessed, modified)?)?);
         }
-        self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), accessed, modified)
+        self.set_times_at(fd, PathFlags::empty(), ".".to_owned(), NewTimes { accessed, modified })
     }
 
     pub(super) fn read(
@@ -219,8 +224,8 @@ impl FilesView<'_> {
         };
         self.files.permit_to_look(folder.mount, &folder.at)?;
         let entries = match self.files.place(&folder, ".")? {
-            Place::Virtual(..) => None,
-            Place::Spot(spot) => {
+            MountTarget::Virtual(..) => None,
+            MountTarget::MountedPath(spot) => {
                 spot.check()?;
                 let permit = self.files.permits().take(2)?;
                 Some((spot.dir.read_dir(&spot.path)?, permit))
@@ -255,54 +260,46 @@ impl FilesView<'_> {
         fd: Resource<Descriptor>,
         flags: PathFlags,
         path: String,
-        accessed: NewTimestamp,
-        modified: NewTimestamp,
+        new: NewTimes,
     ) -> Result<()> {
         let spot = self.spot(&fd, &path)?;
         let permit = self.files.permit(spot.mount, FileAccess::Write, &spot.at)?;
-        let times = facts::times(accessed, modified)?;
+        let times = facts::times(new.accessed, new.modified)?;
         Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
     }
 
     pub(super) fn link_at(
         &mut self,
         fd: &Resource<Descriptor>,
-        flags: PathFlags,
         old: &str,
         to: &Resource<Descriptor>,
         new: &str,
     ) -> Result<()> {
-        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
-            return Err(ErrorCode::Invalid.into());
-        }
         let (old, new) = (self.spot(fd, old)?, self.spot(to, new)?);
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
         let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {
             return Err(ErrorCode::CrossDevice.into());
         }
-        Ok(entries::link(&old, &new, (source, name))?)
+        Ok(entries::link(&old, &new, source, name)?)
     }
 
     pub(super) fn open_at(
         &mut self,
         fd: &Resource<Descriptor>,
-        path_flags: PathFlags,
         path: &str,
-        open_flags: OpenFlags,
-        flags: DescriptorFlags,
+        request: OpenRequest,
     ) -> Result<Resource<Descriptor>> {
-        let asked = Asked::new(path_flags, open_flags, flags)?;
         let folder = self.folder(fd)?;
-        let opened = self.files.open(&folder, path, asked)?;
+        let opened = self.files.open(&folder, path, request)?;
         Ok(self.table.push(opened)?)
     }
 
     pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
-        let Place::Spot(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
+        let MountTarget::MountedPath(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
-        // Refuses what leads to an absolute path: that is the host's own text.
+        // Refuses a link to an absolute path: that is the host's own text.
         let target = spot.dir.read_link(&spot.path)?;
         target.into_os_string().into_string().map_err(|_| ErrorCode::IllegalByteSequence.into())
     }
@@ -326,7 +323,7 @@ impl FilesView<'_> {
         if old.mount != new.mount {
             return Err(ErrorCode::CrossDevice.into());
         }
-        Ok(entries::rename(&old, &new, (gone, made))?)
+        Ok(entries::rename(&old, &new, gone, made)?)
     }
 
     pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
@@ -346,10 +343,12 @@ impl FilesView<'_> {
         one: Resource<Descriptor>,
         other: Resource<Descriptor>,
     ) -> wasmtime::Result<bool> {
-        // What cannot be looked at any more is nothing else's.
+        // An entry that cannot be looked at any more is the same as no other.
         Ok(match (self.facts(&one), self.facts(&other)) {
-            (Ok(Looked::Real(one)), Ok(Looked::Real(other))) => one.identity == other.identity,
-            (Ok(Looked::Virtual(one, at)), Ok(Looked::Virtual(other, other_at))) => (one, at) == (other, other_at),
+            (Ok(FoundEntry::Real(one)), Ok(FoundEntry::Real(other))) => one.identity == other.identity,
+            (Ok(FoundEntry::Virtual(one, at)), Ok(FoundEntry::Virtual(other, other_at))) => {
+                (one, at) == (other, other_at)
+            }
             (Err(Refused::Trap(error)), _) | (_, Err(Refused::Trap(error))) => return Err(error),
             _ => false,
         })

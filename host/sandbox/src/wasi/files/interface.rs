@@ -1,5 +1,5 @@
-//! `wasi:filesystem` itself: on which thread each of its functions runs. What asks the disk leaves the protocol's threads first;
-//! what waits for it, or counts a folder, is done aside.
+//! `wasi:filesystem` itself, with the thread of each function. Functions that ask the disk leave
+//! the protocol's threads first. Those that wait for the disk, or count a folder, run aside.
 use std::sync::Arc;
 
 use wasmtime::component::Resource;
@@ -11,10 +11,11 @@ use super::bindings::types::{
 };
 use super::call::Descriptor;
 use super::handle::Position;
-use super::host::{FilesView, aside};
+use super::host::{FilesView, NewTimes, aside};
 use super::ledger::Account;
 use super::listing::{Listing, Step};
 use super::mount::Source;
+use super::open::OpenRequest;
 use super::prepared::Prepared;
 use super::refused::Refused;
 use super::streams::{Reader, Writer};
@@ -24,7 +25,8 @@ type Result<T> = std::result::Result<T, Refused>;
 type Fd = Resource<Descriptor>;
 
 impl FilesView<'_> {
-    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being counted that it may ask about.
+    /// Does a bounded piece of work where nothing else waits for the thread, and no folder is being
+    /// counted that it may ask about.
     async fn away<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         duties::leave().await;
         let prepared = Arc::clone(self.files.prepared());
@@ -40,7 +42,8 @@ impl FilesView<'_> {
         work(self)
     }
 
-    /// Does something that may need room; where there is none, has what is there counted again, and tries once more.
+    /// Does something that may need room. Where there is none, it has the folder counted again, and
+    /// tries once more.
     async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let done = self.away(&mut attempt).await;
         let full = matches!(done, Err(Refused::Code(ErrorCode::InsufficientSpace)));
@@ -78,14 +81,15 @@ impl HostDescriptor for FilesView<'_> {
         Ok(self.table.push(writer)?)
     }
 
-    /// Advice is taken and not followed: what is read ahead or forgotten is other programs' memory too.
+    /// Advice is taken and not followed: reading ahead and forgetting also use other programs'
+    /// memory.
     fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
         self.file(&fd)?;
         Ok(())
     }
 
-    /// What can be done with a folder is what its mount allows, however it was opened: the C library opens folders to read
-    /// and then changes what is in them, as POSIX lets it.
+    /// A folder's mount decides what may be done with it, however it was opened. The C library
+    /// opens folders to read and then changes their entries, as POSIX lets it.
     fn get_flags(&mut self, fd: Resource<Descriptor>) -> Result<DescriptorFlags> {
         let given = |given, flag| if given { flag } else { DescriptorFlags::empty() };
         Ok(match self.table.get(&fd)? {
@@ -155,11 +159,14 @@ impl HostDescriptor for FilesView<'_> {
         accessed: NewTimestamp,
         modified: NewTimestamp,
     ) -> Result<()> {
-        self.away(|view| view.set_times_at(fd, flags, path, accessed, modified)).await
+        self.away(|view| view.set_times_at(fd, flags, path, NewTimes { accessed, modified })).await
     }
 
     async fn link_at(&mut self, fd: Fd, flags: PathFlags, old: String, to: Fd, new: String) -> Result<()> {
-        self.with_room(|view| view.link_at(&fd, flags, &old, &to, &new)).await
+        if flags.contains(PathFlags::SYMLINK_FOLLOW) {
+            return Err(ErrorCode::Invalid.into());
+        }
+        self.with_room(|view| view.link_at(&fd, &old, &to, &new)).await
     }
 
     async fn open_at(
@@ -170,7 +177,8 @@ impl HostDescriptor for FilesView<'_> {
         open_flags: OpenFlags,
         flags: DescriptorFlags,
     ) -> Result<Fd> {
-        self.with_room(|view| view.open_at(&fd, path_flags, &path, open_flags, flags)).await
+        let request = OpenRequest::new(path_flags, open_flags, flags)?;
+        self.with_room(|view| view.open_at(&fd, &path, request)).await
     }
 
     async fn readlink_at(&mut self, fd: Fd, path: String) -> Result<String> {
@@ -205,7 +213,8 @@ impl HostDescriptor for FilesView<'_> {
         self.away(|view| view.metadata_hash_at(fd, flags, path)).await
     }
 
-    /// Closing the last handle of a file without a name gives its room back, on the disk and in the book.
+    /// Closing the last handle of a file without a name gives its room back, on the disk and in the
+    /// book.
     async fn drop(&mut self, fd: Fd) -> wasmtime::Result<()> {
         self.away(|view| view.table.delete(fd).map(drop)).await?;
         Ok(())
@@ -213,7 +222,8 @@ impl HostDescriptor for FilesView<'_> {
 }
 
 impl HostDirectoryEntryStream for FilesView<'_> {
-    /// A folder may hold any number of names that no guest can see: others get their turn in between.
+    /// A folder may hold any number of names that no guest can see: others get their turn in
+    /// between.
     async fn read_directory_entry(&mut self, listing: Resource<Listing>) -> Result<Option<DirectoryEntry>> {
         loop {
             match self.away(|view| view.step(&listing)).await? {

@@ -1,5 +1,6 @@
-//! Quotas: what a writable folder holds, reserved before it is written and given back when it is removed. One ledger for
-//! a folder of the host, whoever mounts it; it opens and names nothing by itself.
+//! Quotas: the content of a writable folder, reserved before it is written and given back when it
+//! is removed. There is one ledger for a folder of the host, shared by all who mount it; it opens
+//! and names nothing by itself.
 //!
 //! Order of locks: `names`, then the `writing` of one file. A writer takes the second alone.
 use std::collections::HashMap;
@@ -17,22 +18,23 @@ use super::facts::{Facts, Identity};
 use super::handle::Handle;
 use super::measure::{self, Amount};
 
-/// Other programs may add and remove files as well. What they do is seen when a guest is refused room, but not more often
-/// than this: a guest that asks in a loop must not keep the host counting.
+/// Other programs may add and remove files as well. Their changes are seen when a guest is refused
+/// room, but not more often than this. A guest that asks in a loop must not keep the host counting.
 const RECOUNT_EVERY: Duration = Duration::from_secs(10);
 
-/// The tools of a component are loaded one after the other, and count a folder that they share once.
+/// The tools of a component are loaded one after the other, and count a folder that they share
+/// once.
 const LOAD_WITHIN: Duration = Duration::from_secs(1);
 
 /// A folder that holds more than was counted: nothing is added until it has been.
 const UNCOUNTED: u64 = u64::MAX;
 
-/// What one folder of the host holds, and which of its files are open.
+/// The content of one folder of the host, and its open files.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     bytes: AtomicU64,
     files: AtomicU64,
-    /// The largest number of files that any mount of the folder allows: how far a count goes.
+    /// The largest number of files that any mount of the folder allows: the bound of a count.
     files_max: AtomicU64,
     /// Counts under way. They hold `names`, for as long as the disk takes.
     counts: AtomicUsize,
@@ -43,17 +45,17 @@ pub(crate) struct Ledger {
 
 #[derive(Debug, Default)]
 struct Names {
-    open: HashMap<Identity, Open>,
+    open: HashMap<Identity, OpenFile>,
     counted: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenFile {
     writing: Arc<Mutex<()>>,
     handles: Vec<Weak<Handle>>,
 }
 
-/// Where a count begins.
+/// The beginning of a count.
 #[derive(Clone, Debug)]
 pub(crate) enum Counted {
     Folder(Arc<Dir>),
@@ -62,7 +64,7 @@ pub(crate) enum Counted {
     Never,
 }
 
-/// A ledger with what one mount allows.
+/// A ledger with the limits of one mount.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     ledger: Arc<Ledger>,
@@ -71,12 +73,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of something new and empty, which nobody else has.
+    /// The account of something new and empty, which is used once.
     pub(crate) fn private(quota: Quota) -> Self {
         Self { ledger: Arc::new(Ledger::new()), quota, counted: Counted::Never }
     }
 
-    /// The account of what is at `path`, already resolved: shared by all mounts of it in this process, and counted.
+    /// The account of the resolved `path`: shared by all mounts of it in this process, and counted.
     pub(crate) fn shared(path: &Path, quota: Quota, counted: Counted) -> std::io::Result<Self> {
         static LEDGERS: LazyLock<Mutex<HashMap<PathBuf, Weak<Ledger>>>> = LazyLock::new(Mutex::default);
         let ledger = {
@@ -96,7 +98,7 @@ impl Account {
         Ok(account)
     }
 
-    /// What is used, where it could be counted.
+    /// The used amount, where it could be counted.
     pub(crate) fn used(&self) -> Option<Amount> {
         let (bytes, files) = (self.ledger.bytes.load(Ordering::Acquire), self.ledger.files.load(Ordering::Acquire));
         (files != UNCOUNTED).then_some(Amount { bytes, files })
@@ -113,12 +115,13 @@ impl Account {
         Ok(reservation)
     }
 
-    /// Names change and files are opened one at a time: what is counted is then what happened.
-    pub(crate) fn names(&self) -> Turn<'_> {
-        Turn { account: self, names: self.ledger.names() }
+    /// Names change and files are opened one at a time, so the count matches the folder.
+    pub(crate) fn names(&self) -> NamesLock<'_> {
+        NamesLock { account: self, names: self.ledger.names() }
     }
 
-    /// Does something that may need room, and remembers where there was none: whoever asked may have it counted again.
+    /// Does something that may need room, and remembers a refusal: the folder may then be counted
+    /// again.
     pub(crate) fn with_room<T>(&self, attempt: impl FnOnce() -> Result<T, ErrorCode>) -> Result<T, ErrorCode> {
         let done = attempt();
         if matches!(done, Err(ErrorCode::InsufficientSpace)) {
@@ -143,7 +146,8 @@ impl Account {
         self.ledger.names().counted = None;
     }
 
-    /// True if it is being counted: who asks for a name, or closes a file, waits until that is done.
+    /// True while it is being counted: asking for a name and closing a file wait until that is
+    /// done.
     pub(crate) fn is_counted(&self) -> bool {
         self.ledger.counts.load(Ordering::Acquire) > 0
     }
@@ -158,10 +162,11 @@ impl Account {
         give_back(&self.ledger.bytes, bytes);
     }
 
-    /// Counts anew, if the last count is older than `age`. Whoever calls holds no lock of the ledger.
+    /// Counts anew, if the last count is older than `age`. The caller holds no lock of the ledger.
     pub(super) fn count(&self, age: Duration) -> std::io::Result<bool> {
         let _count = Count::begin(&self.ledger);
-        // Handles that are kept from closing in the meantime: closing takes the lock as well, so they outlive it.
+        // Handles that are kept from closing in the meantime: closing takes the lock as well, so
+        // they outlive it.
         let mut kept: Vec<Arc<Handle>> = Vec::new();
         let ledger = &self.ledger;
         let files_max = ledger.files_max.fetch_max(self.quota.files, Ordering::AcqRel).max(self.quota.files);
@@ -187,7 +192,8 @@ impl Account {
         Ok(true)
     }
 
-    /// The last of our handles on a file may have gone; if its last name went before, its bytes go now.
+    /// The last of our handles on a file may have gone; if its last name went before, its bytes go
+    /// now.
     pub(super) fn closed(&self, identity: Identity, file: &std::fs::File) {
         let mut names = self.ledger.names();
         let Some(open) = names.open.get_mut(&identity) else { return };
@@ -249,7 +255,7 @@ fn give_back(counter: &AtomicU64, amount: u64) {
     let _ = counter.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
 }
 
-/// Room that was set aside; what is not kept is given back.
+/// Room that was set aside; unused room is given back.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Reservation {
@@ -265,7 +271,7 @@ impl Reservation {
         self.keep_bytes(bytes);
     }
 
-    /// So many of the bytes are used, and all of the files.
+    /// This many of the bytes are used, and all of the files.
     pub(crate) fn keep_bytes(mut self, used: u64) {
         self.bytes = self.bytes.saturating_sub(used);
         self.files = 0;
@@ -279,13 +285,14 @@ impl Drop for Reservation {
     }
 }
 
-/// The one who may change names in a folder just now. A handle must not be dropped meanwhile: that takes the same lock.
-pub(crate) struct Turn<'a> {
+/// The right to change names in a folder, held by one at a time. A handle must not be dropped while
+/// it is held: that takes the same lock.
+pub(crate) struct NamesLock<'a> {
     account: &'a Account,
     names: MutexGuard<'a, Names>,
 }
 
-impl Turn<'_> {
+impl NamesLock<'_> {
     /// The lock under which this file, if it is open, changes its size.
     pub(crate) fn writing(&self, identity: Identity) -> Option<Arc<Mutex<()>>> {
         self.names.open.get(&identity).map(|open| Arc::clone(&open.writing))
@@ -299,7 +306,8 @@ impl Turn<'_> {
         handle
     }
 
-    /// A name is gone. Its bytes are as well, unless it was the last one of a file that is still open.
+    /// A name is gone. Its bytes are as well, unless it was the last one of a file that is still
+    /// open.
     pub(crate) fn removed(&self, facts: &Facts) {
         let ledger = &self.account.ledger;
         give_back(&ledger.files, 1);

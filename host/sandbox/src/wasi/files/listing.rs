@@ -1,21 +1,22 @@
-//! What is in a folder, one entry at a time: as many are in memory as the operating system hands over at once.
+//! The entries of a folder, one at a time: as many are in memory as the operating system hands over
+//! at once.
 use std::collections::BTreeMap;
 
 use cap_std::fs::{FileType, FileTypeExt, ReadDir};
 
 use super::bindings::types::{DescriptorType, DirectoryEntry, ErrorCode};
-use super::mount::{Mount, Source, What};
+use super::mount::{InnerKind, Mount, Source};
 use super::permits::Permit;
 use super::refused::code;
 
-/// Entries that one step looks at: what the operating system hands over at once is a few times as many.
+/// Entries that one step looks at; the operating system hands over a few times as many at once.
 const LOOKS_MAX: usize = 64;
 
 /// One step of a listing.
 pub(super) enum Step {
     /// An entry.
     Entry(DirectoryEntry),
-    /// None of those that were looked at is shown; there may be others.
+    /// No entry of this step is shown; there may be others.
     More,
     /// There are no more.
     End,
@@ -24,7 +25,8 @@ pub(super) enum Step {
 /// A folder that is being listed.
 pub struct Listing {
     entries: Option<ReadDir>,
-    /// What lies in the folder without being the disk's: shown in the place of what has the same name there.
+    /// Entries of the folder that are not the disk's: each is shown in the place of the disk's
+    /// entry of that name.
     inner: BTreeMap<String, Option<DescriptorType>>,
     /// Those of them that are still to be shown.
     rest: std::vec::IntoIter<DirectoryEntry>,
@@ -64,20 +66,23 @@ impl Listing {
     }
 }
 
-/// What lies directly in a folder of a mount without being the disk's: kinds by name, none for what is hidden.
+/// Entries directly in a folder of a mount that are not the disk's: kinds by name, none for hidden
+/// ones.
 pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<String, Option<DescriptorType>> {
     let mut inner = BTreeMap::new();
     for one in &mount.inner {
         let Some(rest) = one.at.strip_prefix(at) else { continue };
         match (rest, one.what) {
-            ([name], What::Hidden) => inner.insert(name.clone(), None),
-            ([name], What::Mount(number)) => {
+            ([name], InnerKind::Hidden) => inner.insert(name.clone(), None),
+            ([name], InnerKind::Mount(number)) => {
                 let is_file = mounts.get(number).is_some_and(|mount| matches!(mount.source, Source::File { .. }));
                 let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };
                 inner.insert(name.clone(), Some(kind))
             }
-            // On the way to something deeper. On a disk, there is such a folder or there is none.
-            ([name, ..], What::Mount(_)) if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) => {
+            // A folder on the way to a deeper mount. On a disk, it exists or not.
+            ([name, ..], InnerKind::Mount(_))
+                if matches!(mount.source, Source::Virtual) && !inner.contains_key(name) =>
+            {
                 inner.insert(name.clone(), Some(DescriptorType::Directory))
             }
             _ => None,

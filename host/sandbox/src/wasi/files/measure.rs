@@ -1,23 +1,27 @@
-//! How much a folder holds of what quotas count: a walk over names and sizes, bounded, that follows no link.
+//! The amount that a folder holds towards its quota: a bounded walk over names and sizes that
+//! follows no link.
 use std::ffi::OsStr;
 
 use cap_std::fs::{Dir, ReadDir};
 
 use super::facts::Facts;
 
-/// Folders inside one another. Each is open while the walk is in it; the deepest trees of package managers stay below.
+/// Folders inside one another. Each is open while the walk is in it; the deepest trees of package
+/// managers stay below.
 const DEPTH_MAX: usize = 64;
 
-/// What quotas count.
+/// The amounts that quotas count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
-    /// Bytes of regular files, as long as they are, and of the texts of links. A file of several names counts with each.
+    /// Bytes of regular files, as long as they are, and of the texts of links. A file of several
+    /// names counts with each.
     pub(crate) bytes: u64,
     /// Names: of files, folders and links.
     pub(crate) files: u64,
 }
 
-/// Counts what is in `root`; nothing, where there are more than `files_max` names or they lie too deep.
+/// Counts the content of `root`; nothing, where there are more than `files_max` names or they lie
+/// too deep.
 pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amount>> {
     let mut amount = Amount::default();
     let mut open: Vec<ReadDir> = vec![root.entries()?];
@@ -42,7 +46,7 @@ pub(crate) fn folder(root: &Dir, files_max: u64) -> std::io::Result<Option<Amoun
             match entry.open_dir().and_then(|folder| folder.entries()) {
                 Ok(inner) => open.push(inner),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                // What the host cannot look into, a guest cannot write to.
+                // A folder that the host cannot look into, a guest cannot write to.
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {}
                 Err(error) => return Err(error),
             }

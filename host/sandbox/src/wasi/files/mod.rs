@@ -1,18 +1,19 @@
-//! Files: an own `wasi:filesystem` over cap-std, which adds what WASI hosts commonly lack: quotas, mounts of single files,
-//! mounts within mounts, scratch space, and refusal of everything that is neither a regular file nor a folder.
+//! Files: an own `wasi:filesystem` over cap-std. It adds quotas, mounts of single files, mounts
+//! within mounts and scratch space, which WASI hosts commonly lack. It refuses everything but
+//! regular files and folders.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `prepared.rs` | mounts made ready at load |
-//! | `call.rs`, `mount.rs` | the files of one call, and which place a path of the guest is |
+//! | `call.rs`, `mount.rs` | the files of one call, and the places of a guest's paths |
 //! | `open.rs`, `entries.rs`, `listing.rs` | opening, changing names, listing |
 //! | `handle.rs`, `streams.rs` | reading and writing |
-//! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and how much is open at once |
+//! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and permits for open files |
 //! | `scratch.rs` | space of the call's own |
-//! | `host.rs`, `interface.rs` | the functions of the interface, and on which thread each runs |
+//! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
 //! | `bindings.rs`, `refused.rs`, `facts.rs` | its errors and its types |
 //!
-//! What may be done is the policy's decision (`toolcell_policy::Mount::open`); nothing here widens it.
+//! The policy decides what may be done (`toolcell_policy::Mount::open`); nothing here widens it.
 
 mod bindings;
 mod call;

@@ -1,9 +1,10 @@
-//! Mounts and paths: which place on the host a guest's path is, or that it is none. Nothing is opened here but what is
-//! needed to look.
+//! Mounts and paths: the place on the host that a guest's path leads to, if any. Nothing is opened
+//! here beyond the look itself.
 //!
-//! A mount without others inside it leaves the whole path to cap-std, which resolves it beneath the mount's folder. Where
-//! another mount, or something that no guest may see, lies inside, the path is resolved as text first, so that the longest
-//! guest path wins; links are not followed there, as a text cannot tell where they lead.
+//! A mount without others inside it leaves the whole path to cap-std, which resolves it beneath the
+//! mount's folder. Where another mount, or a folder that no guest may see, lies inside, the path is
+//! resolved as text first, so that the longest guest path wins. Links are not followed there, as a
+//! text cannot tell their targets.
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -15,22 +16,22 @@ use super::facts::Facts;
 use super::ledger::Account;
 use super::refused::{Refused, code};
 
-/// Bytes of one path: what Linux takes at once.
+/// Bytes of one path: the most that Linux takes at once.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
 /// Something at a path of the guest's tree.
 #[derive(Debug)]
 pub(crate) struct Mount {
-    /// What the manifest says of it; nothing, for a folder that is only there to hold a mounted file.
+    /// The manifest's grant; none for a folder that is only there to hold a mounted file.
     pub(crate) grant: Option<toolcell_policy::Mount>,
     pub(crate) source: Source,
-    /// Of what is written to a folder or file of the host.
+    /// The account of writes to a folder or file of the host.
     pub(crate) account: Option<Account>,
-    /// What lies inside, the longest paths first.
+    /// Other mounts and hidden folders inside, the longest paths first.
     pub(crate) inner: Vec<Inner>,
 }
 
-/// What is mounted.
+/// The mounted file or folder.
 #[derive(Debug)]
 pub(crate) enum Source {
     Folder(Arc<Dir>),
@@ -48,12 +49,12 @@ pub(crate) enum Source {
 pub(crate) struct Inner {
     /// Names that lead to it from the mount.
     pub(crate) at: Vec<String>,
-    pub(crate) what: What,
+    pub(crate) what: InnerKind,
 }
 
-/// What lies inside a mount.
+/// The kind of an entry inside a mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum InnerKind {
     /// The mount of that number.
     Mount(usize),
     /// The host's own: no guest sees it.
@@ -61,23 +62,23 @@ pub(crate) enum What {
 }
 
 impl Mount {
-    /// Whether the manifest allows it; `path` is for the denial.
+    /// Asks the manifest for this access; `path` is for the denial.
     pub(crate) fn permit(&self, want: FileAccess, path: &[String]) -> Result<FilePermit, Refused> {
         let grant = self.grant.as_ref().ok_or(ErrorCode::ReadOnly)?;
         grant.open(want, &path.join("/")).map_err(|denial| Refused::Denied(ErrorCode::ReadOnly, Box::new(denial)))
     }
 
-    /// Whether something inside makes paths a matter of text.
+    /// True if something inside makes paths a matter of text.
     pub(crate) fn is_plain(&self) -> bool {
         !self.inner.is_empty() || matches!(self.source, Source::Virtual)
     }
 
-    /// What lies at these names, and the names that lead on from there.
-    pub(crate) fn inner_at<'n>(&self, names: &'n [String]) -> Option<(What, &'n [String])> {
+    /// The entry at these names, and the names that lead on from there.
+    pub(crate) fn inner_at<'n>(&self, names: &'n [String]) -> Option<(InnerKind, &'n [String])> {
         self.inner.iter().find_map(|inner| Some((inner.what, names.strip_prefix(inner.at.as_slice())?)))
     }
 
-    /// Whether something lies below these names.
+    /// True if something lies below these names.
     pub(crate) fn holds_inner(&self, names: &[String]) -> bool {
         self.inner.iter().any(|inner| inner.at.starts_with(names))
     }
@@ -85,17 +86,17 @@ impl Mount {
 
 /// A path that a guest named, resolved as far as text goes.
 #[derive(Debug)]
-pub(crate) enum Place {
-    Spot(Spot),
+pub(crate) enum MountTarget {
+    MountedPath(MountedPath),
     /// A folder on no disk, by mount and names.
     Virtual(usize, Vec<String>),
 }
 
-impl Place {
-    /// The place on the disk; what is on none cannot be changed.
-    pub(crate) fn spot(self) -> Result<Spot, Refused> {
+impl MountTarget {
+    /// The place on the disk; a folder on no disk cannot be changed.
+    pub(crate) fn spot(self) -> Result<MountedPath, Refused> {
         match self {
-            Self::Spot(spot) => Ok(spot),
+            Self::MountedPath(spot) => Ok(spot),
             Self::Virtual(..) => Err(ErrorCode::ReadOnly.into()),
         }
     }
@@ -103,7 +104,7 @@ impl Place {
 
 /// A path beneath an open folder.
 #[derive(Debug)]
-pub(crate) struct Spot {
+pub(crate) struct MountedPath {
     pub(crate) mount: usize,
     pub(crate) dir: Arc<Dir>,
     /// Relative to `dir`; never empty.
@@ -117,13 +118,13 @@ pub(crate) struct Spot {
     pub(crate) pinned: bool,
 }
 
-impl Spot {
-    /// What quotas of the mount say; nothing may be written where there are none.
+impl MountedPath {
+    /// The account of the mount's quota; nothing may be written where there is none.
     pub(crate) fn account(&self) -> Result<&Account, ErrorCode> {
         self.account.as_ref().ok_or(ErrorCode::ReadOnly)
     }
 
-    /// Refuses links on the way, where they are not followed. Whoever changes something has its turn in the account, so
+    /// Refuses links on the way, where they are not followed. A change holds the account's lock, so
     /// that no guest puts a link there after this look.
     pub(crate) fn check(&self) -> Result<(), ErrorCode> {
         if !self.plain {
@@ -139,7 +140,7 @@ impl Spot {
         Ok(())
     }
 
-    /// What is there; of a link, what it leads to if `follow`.
+    /// The facts of the entry; of a link's target if `follow`.
     pub(crate) fn facts(&self, follow: bool) -> Result<Facts, ErrorCode> {
         self.check()?;
         let data =
@@ -148,7 +149,7 @@ impl Spot {
         if follow && self.plain && facts.is_link() { Err(ErrorCode::Loop) } else { Ok(facts) }
     }
 
-    /// What goes when this name goes: of a link with a slash behind it, the link.
+    /// The entry that goes when this name goes: of a link with a slash behind it, the link.
     pub(crate) fn facts_of_name(&self) -> Result<Facts, ErrorCode> {
         self.check()?;
         let name = self.path.trim_end_matches('/');
@@ -157,7 +158,8 @@ impl Spot {
     }
 }
 
-/// The names of a relative path, from `start` on. `..` is resolved as text, and does not lead above `start`.
+/// The names of a relative path, from `start` on. `..` is resolved as text, and does not lead above
+/// `start`.
 pub(crate) fn names(start: &[String], path: &str) -> Result<Vec<String>, ErrorCode> {
     let mut names = start.to_vec();
     for name in path.split('/') {
@@ -173,7 +175,7 @@ pub(crate) fn names(start: &[String], path: &str) -> Result<Vec<String>, ErrorCo
     Ok(names)
 }
 
-/// Refuses what is no relative path before anything looks at it.
+/// Refuses everything but a relative path, before anything looks at it.
 pub(crate) fn well_formed(path: &str) -> Result<(), ErrorCode> {
     if path.is_empty() {
         Err(ErrorCode::NoEntry)

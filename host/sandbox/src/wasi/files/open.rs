@@ -1,5 +1,5 @@
-//! Opening: what a guest may hold is a regular file or a folder, and nothing else is ever opened for longer than it takes
-//! to see what it is.
+//! Opening. A guest may hold a regular file or a folder. Anything else is open only as long as it
+//! takes to see its kind.
 use std::sync::Arc;
 
 use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
@@ -10,15 +10,15 @@ use super::bindings::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
 use super::facts::Facts;
 use super::handle::{Handle, single};
-use super::ledger::{Account, Turn};
-use super::mount::{Place, Spot};
+use super::ledger::{Account, NamesLock};
+use super::mount::{MountTarget, MountedPath};
 use super::permits::{Permit, Permits};
 use super::refused::{Refused, code};
 
-/// What a guest asks for when it opens.
+/// A guest's request to open a file or folder.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are the flags of the interface")]
-pub(super) struct Asked {
+pub(super) struct OpenRequest {
     follow: bool,
     create: bool,
     directory: bool,
@@ -29,7 +29,7 @@ pub(super) struct Asked {
     mutate: bool,
 }
 
-impl Asked {
+impl OpenRequest {
     pub(super) fn new(path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Result<Self, ErrorCode> {
         let synced = DescriptorFlags::FILE_INTEGRITY_SYNC
             | DescriptorFlags::DATA_INTEGRITY_SYNC
@@ -53,7 +53,7 @@ impl Asked {
         })
     }
 
-    /// To set something of what is there.
+    /// To set the facts of an existing entry.
     pub(super) fn to_look(follow: bool) -> Self {
         let read = true;
         let (create, directory, exclusive, truncate, write, mutate) = (false, false, false, false, false, false);
@@ -77,7 +77,7 @@ impl Asked {
         }
     }
 
-    /// Whether what is there is something that may be opened so.
+    /// Checks that this entry may be opened so.
     fn fits(self, facts: &Facts) -> Result<(), ErrorCode> {
         if facts.is_link() {
             return Err(ErrorCode::Loop);
@@ -112,17 +112,17 @@ impl Asked {
     }
 }
 
-/// What was opened: a folder, or a file that is in its account's book already where it has one.
-enum Found {
+/// An opened entry: a folder, or a file that is in its account's book already where it has one.
+enum OpenedEntry {
     Folder(std::fs::File, Permit),
     File(Arc<Handle>),
 }
 
 impl Files {
-    pub(super) fn open(&mut self, folder: &Folder, path: &str, asked: Asked) -> Result<Descriptor, Refused> {
+    pub(super) fn open(&mut self, folder: &Folder, path: &str, asked: OpenRequest) -> Result<Descriptor, Refused> {
         let spot = match self.place(folder, path)? {
-            Place::Spot(spot) => spot,
-            Place::Virtual(mount, at) => {
+            MountTarget::MountedPath(spot) => spot,
+            MountTarget::Virtual(mount, at) => {
                 if asked.access() != FileAccess::Read {
                     return Err(ErrorCode::ReadOnly.into());
                 }
@@ -131,14 +131,14 @@ impl Files {
         };
         let permit = self.permit(spot.mount, asked.access(), &spot.at)?;
         let found = open(&spot, asked, self.permits(), permit)?;
-        let Spot { mount, at, plain, .. } = spot;
+        let MountedPath { mount, at, plain, .. } = spot;
         Ok(match found {
-            Found::File(handle) => {
+            OpenedEntry::File(handle) => {
                 Descriptor::File(Opened { mount, at, handle, reads: asked.read, writes: asked.write })
             }
             // Paths are resolved from the mount again each time.
-            Found::Folder(..) if plain => Descriptor::Folder(Folder { mount, at, open: None }),
-            Found::Folder(file, permit) => {
+            OpenedEntry::Folder(..) if plain => Descriptor::Folder(Folder { mount, at, open: None }),
+            OpenedEntry::Folder(file, permit) => {
                 let open = Some((Arc::new(Dir::from_std_file(file)), Arc::new(permit)));
                 Descriptor::Folder(Folder { mount, at, open })
             }
@@ -146,21 +146,35 @@ impl Files {
     }
 }
 
-fn open(spot: &Spot, asked: Asked, permits: &Permits, _permit: FilePermit) -> Result<Found, ErrorCode> {
+fn open(
+    spot: &MountedPath,
+    asked: OpenRequest,
+    permits: &Permits,
+    _permit: FilePermit,
+) -> Result<OpenedEntry, ErrorCode> {
     match &spot.account {
         None => open_to_read(spot, asked, permits),
         Some(account) => account.with_room(|| open_held(spot, asked, account, permits)),
     }
 }
 
-fn open_to_read(spot: &Spot, asked: Asked, permits: &Permits) -> Result<Found, ErrorCode> {
+fn open_to_read(spot: &MountedPath, asked: OpenRequest, permits: &Permits) -> Result<OpenedEntry, ErrorCode> {
     let permit = permits.take(1)?;
     let seen = spot.facts(asked.follow)?;
     let (file, facts) = open_seen(spot, asked, Some(&seen))?;
-    if facts.is_folder() { Ok(Found::Folder(file, permit)) } else { Ok(Found::File(Handle::reading(file, permit))) }
+    if facts.is_folder() {
+        Ok(OpenedEntry::Folder(file, permit))
+    } else {
+        Ok(OpenedEntry::File(Handle::reading(file, permit)))
+    }
 }
 
-fn open_held(spot: &Spot, asked: Asked, account: &Account, permits: &Permits) -> Result<Found, ErrorCode> {
+fn open_held(
+    spot: &MountedPath,
+    asked: OpenRequest,
+    account: &Account,
+    permits: &Permits,
+) -> Result<OpenedEntry, ErrorCode> {
     let permit = permits.take(1)?;
     let mut turn = account.names();
     let seen = match spot.facts(asked.follow && !asked.exclusive) {
@@ -175,16 +189,20 @@ fn open_held(spot: &Spot, asked: Asked, account: &Account, permits: &Permits) ->
         room.keep();
     }
     if facts.is_folder() {
-        return Ok(Found::Folder(file, permit));
+        return Ok(OpenedEntry::Folder(file, permit));
     }
     if asked.truncate {
         truncate(&file, &facts, account, &turn)?;
     }
-    Ok(Found::File(Handle::held(file, &facts, account, permit).enter(&mut turn)))
+    Ok(OpenedEntry::File(Handle::held(file, &facts, account, permit).enter(&mut turn)))
 }
 
-/// Opens what was seen there, and looks again at what it is now that it is open.
-pub(super) fn open_seen(spot: &Spot, asked: Asked, seen: Option<&Facts>) -> Result<(std::fs::File, Facts), ErrorCode> {
+/// Opens the entry that was seen, and looks again at it once it is open.
+pub(super) fn open_seen(
+    spot: &MountedPath,
+    asked: OpenRequest,
+    seen: Option<&Facts>,
+) -> Result<(std::fs::File, Facts), ErrorCode> {
     if let Some(seen) = seen {
         asked.fits(seen)?;
     }
@@ -199,7 +217,7 @@ pub(super) fn open_seen(spot: &Spot, asked: Asked, seen: Option<&Facts>) -> Resu
     Ok((file, facts))
 }
 
-fn truncate(file: &std::fs::File, facts: &Facts, account: &Account, turn: &Turn<'_>) -> Result<(), ErrorCode> {
+fn truncate(file: &std::fs::File, facts: &Facts, account: &Account, turn: &NamesLock<'_>) -> Result<(), ErrorCode> {
     let writing = turn.writing(facts.identity).unwrap_or_default();
     let _alone = writing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let before = Facts::of(file).map_err(|error| code(&error))?;

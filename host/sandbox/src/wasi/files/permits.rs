@@ -1,4 +1,5 @@
-//! How many files and folders guests have open. Descriptors belong to the whole process, so one call must not use them up.
+//! Permits for open files and folders. Descriptors belong to the whole process, so one call must
+//! not use them up.
 use std::sync::Arc;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,21 +8,22 @@ use rustix::process::{Resource, getrlimit};
 
 use super::bindings::types::ErrorCode;
 
-/// Files, folders and listings that one call has open: several times what programs that walk trees need.
+/// Files, folders and listings that one call has open: several times the need of programs that walk
+/// trees.
 const OPEN_PER_CALL_MAX: u64 = 128;
 
-/// What is taken for the limit of the process where it has none.
+/// The limit that is assumed where the process has none.
 const OPEN_DEFAULT: u64 = 1 << 20;
 
 /// Open in the whole process, by all calls.
 static OPEN: AtomicU64 = AtomicU64::new(0);
 
-/// Half of what the process may have open, each listing counted for the two that it takes: the rest is for connections,
-/// the audit and the host itself.
+/// Half of the descriptors that the process may have open. Each listing counts for the two that it
+/// takes. The rest is for connections, the audit and the host itself.
 static OPEN_MAX: LazyLock<u64> =
     LazyLock::new(|| getrlimit(Resource::Nofile).current.unwrap_or(OPEN_DEFAULT).min(OPEN_DEFAULT) / 2);
 
-/// What one call has open.
+/// The open files and folders of one call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Permits(Arc<AtomicU64>);
 

@@ -1,4 +1,5 @@
-//! Mounts made ready at load: host paths resolved and opened, quotas counted, and who lies inside whom.
+//! Mounts made ready at load: host paths resolved and opened, quotas counted, and mounts inside
+//! others found.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,11 +10,11 @@ use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
 
 use super::facts::{Facts, Identity};
 use super::ledger::{Account, Counted};
-use super::mount::{Inner, Mount, Source, What};
-use super::scratch::{self, Home};
-use crate::wasi::problem::{Note, ReachProblem};
+use super::mount::{Inner, InnerKind, Mount, Source};
+use super::scratch::{self, ScratchHome};
+use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 
-/// What mounts are prepared beside.
+/// The host's folders that bear on mounts.
 pub(crate) struct Surroundings<'a> {
     /// The manifest's folder: paths are relative to it, and a tool must not write there.
     pub(crate) folder: &'a Path,
@@ -27,21 +28,21 @@ pub(crate) struct Prepared {
     mounts: Vec<Mount>,
     /// Folders that the guest starts with, by mount and path.
     preopens: Vec<(usize, String)>,
-    home: Option<Arc<Home>>,
-    notes: Vec<Note>,
+    home: Option<Arc<ScratchHome>>,
+    notes: Vec<GrantNote>,
 }
 
 impl Prepared {
-    /// What is written to the mounts is charged to these, scratch space apart.
+    /// The accounts that writes to the mounts are charged to, scratch space apart.
     pub(crate) fn accounts(&self) -> impl Iterator<Item = &Account> {
         self.mounts.iter().filter_map(|mount| mount.account.as_ref())
     }
 
-    /// Opens what the grants name.
+    /// Opens the files and folders that the grants name.
     ///
     /// # Errors
     /// Every mount that cannot be given.
-    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut prepared = Self::default();
         let mut problems = Vec::new();
         let mut hidden = Vec::new();
@@ -69,11 +70,11 @@ impl Prepared {
         &self.preopens
     }
 
-    pub(crate) fn home(&self) -> Option<&Arc<Home>> {
+    pub(crate) fn home(&self) -> Option<&Arc<ScratchHome>> {
         self.home.as_ref()
     }
 
-    /// Which file or folder each mount of the host is, as it was opened.
+    /// The file or folder of each mount of the host, as it was opened.
     pub(crate) fn mounted(&self) -> impl Iterator<Item = (&Grant, Identity)> {
         self.mounts.iter().filter_map(|mount| {
             let data = match &mount.source {
@@ -85,24 +86,24 @@ impl Prepared {
         })
     }
 
-    /// What the manifest's author may want to know.
-    pub(crate) fn notes(&self) -> &[Note] {
+    /// Notes for the manifest's author.
+    pub(crate) fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
 
-    fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<ReachProblem>> {
+    fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<GrantProblem>> {
         match grant.kind() {
             MountKind::Scratch { quota } => {
                 let failed = |error: std::io::Error| {
                     let hint = "set TMPDIR to a folder that the host may write to".to_owned();
                     problem(grant, format!("there is no room for scratch space: {}", plain(&error)), hint)
                 };
-                self.home = Some(Home::obtain().map_err(failed)?);
+                self.home = Some(ScratchHome::obtain().map_err(failed)?);
                 Ok((Source::Scratch(*quota), None, Vec::new()))
             }
             MountKind::Host { path, access, create, quota } => {
-                let site = Site { grant, shown: path, access: *access };
-                self.host(&site, &around.folder.join(path), *create, *quota, around)
+                let site = Site { grant, shown: path, access: *access, create: *create };
+                self.host(&site, &around.folder.join(path), *quota, around)
             }
         }
     }
@@ -111,15 +112,14 @@ impl Prepared {
         &mut self,
         site: &Site<'_>,
         path: &Path,
-        create: bool,
         quota: Option<Quota>,
         around: &Surroundings<'_>,
-    ) -> Result<Made, Box<ReachProblem>> {
-        let real = site.resolve(path, create)?;
+    ) -> Result<Made, Box<GrantProblem>> {
+        let real = site.resolve(path)?;
         if std::fs::symlink_metadata(path).is_ok_and(|data| data.is_symlink()) {
             let message =
                 format!("{:?} is a link; what is mounted is {:?}, as long as the host runs", site.shown, real);
-            self.notes.push(Note { span: site.grant.span(), message });
+            self.notes.push(GrantNote { span: site.grant.span(), message });
         }
         site.rights(&real)?;
         let data = std::fs::metadata(&real).map_err(|error| site.unusable(&error))?;
@@ -152,17 +152,17 @@ impl Prepared {
         real: &Path,
         quota: Quota,
         counted: Counted,
-    ) -> Result<Account, Box<ReachProblem>> {
+    ) -> Result<Account, Box<GrantProblem>> {
         let account = Account::shared(real, quota, counted).map_err(|error| site.unusable(&error))?;
         let full = account.used().is_none_or(|used| used.bytes > quota.bytes || used.files > quota.files);
         if full {
             let message = format!("{:?} already holds more than its quota, so nothing can be added to it", site.shown);
-            self.notes.push(Note { span: site.grant.span(), message });
+            self.notes.push(GrantNote { span: site.grant.span(), message });
         }
         Ok(account)
     }
 
-    /// Says who lies inside whom, and what the guest starts with.
+    /// Finds the mounts inside others, and the guest's preopens.
     fn arrange(&mut self, grants: &[Grant], hidden: Vec<Vec<Vec<String>>>) {
         let mut paths: Vec<Vec<String>> = grants.iter().map(|grant| names(grant.guest())).collect();
         let files: Vec<Vec<String>> = self
@@ -190,11 +190,11 @@ impl Prepared {
                 .filter(|(other, _)| *other != number)
                 .filter_map(|(other, inner)| {
                     let at = inner.strip_prefix(path.as_slice()).filter(|rest| !rest.is_empty())?;
-                    Some(Inner { at: at.to_vec(), what: What::Mount(other) })
+                    Some(Inner { at: at.to_vec(), what: InnerKind::Mount(other) })
                 })
                 .collect();
             let hidden = hidden.get(number).into_iter().flatten();
-            mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: What::Hidden }));
+            mount.inner.extend(hidden.map(|at| Inner { at: at.clone(), what: InnerKind::Hidden }));
             mount.inner.sort_by(|one, other| other.at.len().cmp(&one.at.len()).then_with(|| one.cmp(other)));
             if !matches!(mount.source, Source::File { .. }) {
                 self.preopens.push((number, format!("/{}", path.join("/"))));
@@ -203,7 +203,7 @@ impl Prepared {
     }
 }
 
-/// What is mounted, its account, and where below it the host's own lies.
+/// A mount's source, its account, and the places below it that are the host's own.
 type Made = (Source, Option<Account>, Vec<Vec<String>>);
 
 /// A mount of the host while it is looked at.
@@ -212,16 +212,18 @@ struct Site<'a> {
     /// The path as the manifest has it.
     shown: &'a str,
     access: Access,
+    /// The host makes the folder where it is missing.
+    create: bool,
 }
 
 impl Site<'_> {
-    fn resolve(&self, path: &Path, create: bool) -> Result<PathBuf, Box<ReachProblem>> {
+    fn resolve(&self, path: &Path) -> Result<PathBuf, Box<GrantProblem>> {
         match path.canonicalize() {
             Ok(real) => return Ok(real),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(self.unusable(&error)),
         }
-        if !create {
+        if !self.create {
             let hint = "make it, or let the host make it as a folder with `create = true`".to_owned();
             return Err(problem(self.grant, format!("there is no {:?}", self.shown), hint));
         }
@@ -231,7 +233,7 @@ impl Site<'_> {
         })
     }
 
-    fn rights(&self, real: &Path) -> Result<(), Box<ReachProblem>> {
+    fn rights(&self, real: &Path) -> Result<(), Box<GrantProblem>> {
         let mut rights = Rights::READ_OK;
         if self.access == Access::Write {
             rights |= Rights::WRITE_OK;
@@ -239,8 +241,8 @@ impl Site<'_> {
         rustix::fs::access(real, rights).map_err(|error| self.unusable(&error.into()))
     }
 
-    /// Keeps tools from what the host itself relies on.
-    fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<ReachProblem>> {
+    /// Keeps tools from files that the host itself relies on.
+    fn apart(&self, real: &Path, around: &Surroundings<'_>) -> Result<(), Box<GrantProblem>> {
         let manifest = around.folder.canonicalize().unwrap_or_else(|_| around.folder.to_owned());
         if self.access == Access::Write && manifest.starts_with(real) {
             let message =
@@ -254,7 +256,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    fn file(&self, real: &Path, data: &std::fs::Metadata) -> Result<Source, Box<ReachProblem>> {
+    fn file(&self, real: &Path, data: &std::fs::Metadata) -> Result<Source, Box<GrantProblem>> {
         use std::os::unix::fs::MetadataExt as _;
         if self.access == Access::Write && data.nlink() > 1 {
             let message = format!("{:?} has several names (hard links), so it would never be written", self.shown);
@@ -271,7 +273,7 @@ impl Site<'_> {
         Ok(Source::File { folder: Arc::new(dir), name: name.to_owned() })
     }
 
-    fn unusable(&self, error: &std::io::Error) -> Box<ReachProblem> {
+    fn unusable(&self, error: &std::io::Error) -> Box<GrantProblem> {
         let what = match self.access {
             Access::Read => "read",
             Access::Write => "written",
@@ -281,8 +283,8 @@ impl Site<'_> {
     }
 }
 
-fn problem(grant: &Grant, message: String, hint: String) -> Box<ReachProblem> {
-    Box::new(ReachProblem { span: grant.span(), message, hint })
+fn problem(grant: &Grant, message: String, hint: String) -> Box<GrantProblem> {
+    Box::new(GrantProblem { span: grant.span(), message, hint })
 }
 
 /// The operating system's words without its number.
@@ -301,7 +303,7 @@ fn hidden(around: &Surroundings<'_>) -> Vec<PathBuf> {
     .collect()
 }
 
-/// Where below a folder the host's own lies.
+/// The places below a folder that are the host's own.
 fn below(real: &Path, around: &Surroundings<'_>) -> Vec<Vec<String>> {
     let rest = |own: &PathBuf| {
         let rest = own.strip_prefix(real).ok()?;

@@ -1,5 +1,5 @@
-//! Why an operation on files does not happen: WASI's error codes, and which of them the operating system's errors are.
-//! No texts: what a guest reads of a failure is the code alone, so no path of the host can be in it.
+//! Refusals of operations on files: WASI's error codes, and their mapping from the operating
+//! system's errors. No texts: a guest reads the code alone, so no path of the host can be in it.
 use rustix::io::Errno;
 use toolcell_policy::Denial;
 use wasmtime::component::ResourceTableError;

@@ -1,9 +1,10 @@
-//! Scratch space: a folder of the call's own among the host's temporary files, made when the guest first uses it and removed
-//! with the call, however it ends.
+//! Scratch space: a folder of the call's own among the host's temporary files. It is made when the
+//! guest first uses it and removed with the call, even if the call fails.
 //!
-//! On the disk and not in memory, so that one implementation of files, quotas and refusals serves both it and the mounts.
-//! All of it lies in one folder per user, `toolcell-UID`, which only this user may enter and which no mount shows. In it,
-//! each process has a home that it keeps locked; homes whose process is gone are removed by the next one that makes its own.
+//! It lies on the disk and not in memory, so that one implementation of files, quotas and refusals
+//! serves both it and the mounts. All of it lies in one folder per user, `toolcell-UID`, which only
+//! this user may enter and which no mount shows. In it, each process has a home that it keeps
+//! locked. The next process that makes its own home removes those of processes that are gone.
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result};
@@ -32,9 +33,9 @@ pub(crate) fn place() -> PathBuf {
     folder.join(format!("toolcell-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Where this process has its scratch space.
+/// The scratch space of this process.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct ScratchHome {
     users: Dir,
     dir: Dir,
     name: String,
@@ -43,10 +44,10 @@ pub(crate) struct Home {
     next: AtomicU64,
 }
 
-impl Home {
-    /// The home of this process, made where there is none yet.
+impl ScratchHome {
+    /// The home of this process, made at first use.
     pub(crate) fn obtain() -> Result<Arc<Self>> {
-        static HOME: Mutex<Weak<Home>> = Mutex::new(Weak::new());
+        static HOME: Mutex<Weak<ScratchHome>> = Mutex::new(Weak::new());
         let mut home = HOME.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(home) = home.upgrade() {
             return Ok(home);
@@ -71,9 +72,9 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for ScratchHome {
     fn drop(&mut self) {
-        // Calls hold the home, so it is empty but for the lock. What cannot be removed is swept by a later process.
+        // Calls hold the home, so only the lock is left in it. A later process sweeps leftovers.
         let _ = self.dir.remove_file(LOCK);
         let _ = self.users.remove_dir(&self.name);
     }
@@ -84,13 +85,13 @@ impl Drop for Home {
 pub(crate) struct Scratch {
     pub(crate) dir: Arc<Dir>,
     pub(crate) account: Account,
-    home: Arc<Home>,
+    home: Arc<ScratchHome>,
     name: String,
 }
 
 impl Scratch {
     /// Empty space with this quota.
-    pub(crate) fn make(home: &Arc<Home>, quota: Quota) -> Result<Self> {
+    pub(crate) fn make(home: &Arc<ScratchHome>, quota: Quota) -> Result<Self> {
         let name = home.next.fetch_add(1, Ordering::Relaxed).to_string();
         home.dir.create_dir_with(&name, &private())?;
         let dir = Arc::new(home.dir.open_dir(&name)?);
@@ -101,7 +102,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let (home, name) = (Arc::clone(&self.home), std::mem::take(&mut self.name));
-        // What stays, such as on a disk that fails, is swept by a later process.
+        // Leftovers, such as on a disk that fails, are swept by a later process.
         let remove = move || drop(remove(&home.dir, name));
         match tokio::runtime::Handle::try_current() {
             // There may be thousands of files in it.
@@ -117,7 +118,8 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// Opens the folder of this user's scratch space. It lies where everybody may make one, so its owner and rights are looked at.
+/// Opens the folder of this user's scratch space. It lies where everybody may make one, so its
+/// owner and rights are looked at.
 fn users_folder(place: &Path) -> Result<Dir> {
     use std::os::unix::fs::DirBuilderExt as _;
     match std::fs::DirBuilder::new().mode(0o700).create(place) {
@@ -141,7 +143,7 @@ fn open_lock(dir: &Dir) -> Result<File> {
     Ok(dir.open_with(LOCK, &options)?.into_std())
 }
 
-/// Removes homes that nobody holds. Whatever fails is left for another time.
+/// Removes homes that no process holds. Failures are left for another time.
 fn sweep(users: &Dir) {
     let Ok(entries) = users.entries() else { return };
     for entry in
@@ -155,8 +157,8 @@ fn sweep(users: &Dir) {
     }
 }
 
-/// Removes a folder with all that is in it. Folders inside it are first moved out beside it, so that their depth, which
-/// guests choose, costs neither stack nor open files.
+/// Removes a folder with all that is in it. Folders inside it are first moved out beside it, so
+/// that their depth, which guests choose, costs neither stack nor open files.
 fn remove(home: &Dir, name: String) -> Result<()> {
     let mut moved = 0_u64;
     let mut left = vec![name.clone()];
@@ -195,7 +197,7 @@ mod tests {
     fn what_a_call_leaves_is_gone_with_it_however_deep() {
         let base = tempfile::tempdir().unwrap();
         let place = base.path().join("toolcell-test");
-        let home = Arc::new(Home::make(&place).unwrap());
+        let home = Arc::new(ScratchHome::make(&place).unwrap());
         let scratch = Scratch::make(&home, quota()).unwrap();
         let mut dir = scratch.dir.try_clone().unwrap();
         for depth in 0..2_000 {
@@ -216,12 +218,12 @@ mod tests {
     fn a_home_whose_process_is_gone_is_swept_and_one_in_use_is_not() {
         let base = tempfile::tempdir().unwrap();
         let place = base.path().join("toolcell-test");
-        let used = Home::make(&place).unwrap();
+        let used = ScratchHome::make(&place).unwrap();
         let users = users_folder(&place).unwrap();
         users.create_dir_with("stale", &private()).unwrap();
         users.create_dir("stale/7").unwrap();
         users.write("stale/7/data", b"left behind").unwrap();
-        let _next = Home::make(&place).unwrap();
+        let _next = ScratchHome::make(&place).unwrap();
         assert!(!users.exists("stale"));
         assert!(users.exists(&used.name));
     }
@@ -233,9 +235,9 @@ mod tests {
         let place = base.path().join("toolcell-test");
         std::fs::create_dir(&place).unwrap();
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(Home::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        assert_eq!(ScratchHome::make(&place).unwrap_err().kind(), ErrorKind::PermissionDenied);
         let link = base.path().join("toolcell-link");
         std::os::unix::fs::symlink(base.path(), &link).unwrap();
-        assert!(Home::make(&link).is_err());
+        assert!(ScratchHome::make(&link).is_err());
     }
 }

@@ -1,5 +1,6 @@
-//! A file as a stream of `wasi:io`: every piece is read or written by the time the call returns, so a stream is always
-//! ready and holds nothing back. Only a piece that found no room is held until what is there has been counted again.
+//! A file as a stream of `wasi:io`. Every piece is read or written by the time the call returns, so
+//! a stream is always ready and holds nothing back. Only a piece that found no room is held until
+//! the folder has been counted again.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,9 +66,9 @@ pub(crate) struct Writer {
 
 enum State {
     Open,
-    /// A piece of so many bytes waits for the count.
+    /// A piece of this many bytes waits for the count.
     Held(JoinHandle<Result<(), ErrorCode>>, u64),
-    /// That went wrong, and nobody was told.
+    /// An earlier write failed, and the guest was not told.
     Failed(ErrorCode),
     Closed,
 }
@@ -77,7 +78,7 @@ impl Writer {
         Self { handle, position, state: State::Open }
     }
 
-    /// How much may be written.
+    /// The number of bytes that may be written.
     fn permitted(&mut self) -> StreamResult<usize> {
         match self.state {
             State::Open => Ok(PIECE_BYTES_MAX),

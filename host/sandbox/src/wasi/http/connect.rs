@@ -1,9 +1,10 @@
-//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol. Must not hold: which requests are
-//! permitted, or what is sent.
+//! Making a connection for a permitted request: addresses, TCP, proxy, TLS, protocol. Must not
+//! hold: which requests are permitted, or their content.
 //!
-//! Of a name's addresses, those that policy refuses are left out, and the request is denied where none is left. One
-//! refused address among others is no reason to refuse the rest: networks with address translation (DNS64) and hosts with
-//! a private address beside the public one answer so, and nothing but a checked address is ever connected to.
+//! Refused addresses of a name are left out, and the request is denied where none is left. One
+//! refused address among others is no reason to refuse the rest. Networks with address translation
+//! (DNS64) and hosts with a private address beside the public one answer so. Only a checked address
+//! is ever connected to.
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,25 +17,27 @@ use tokio_rustls::client::TlsStream;
 use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
 use wasmtime_wasi_http::Error;
 
+use super::client::HttpClient;
 use super::framing::{Expected, Heads};
 use super::links::{Link, Sender};
-use super::reach::HttpReach;
 use super::{fault, fields, proxy, tls};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
 
-/// Bytes that a connection of HTTP/1.1 holds of what was received and not read yet. Headers must fit as well.
+/// Bytes that a connection of HTTP/1.1 has received and not read yet, at the most. Headers must fit
+/// as well.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Bytes of a status line, beside the headers.
 const STATUS_LINE_BYTES: usize = 1 << 10;
-/// The same of one response of HTTP/2: what a server sends ahead of the guest's reading.
+/// Window of one response of HTTP/2, in bytes: the most that a server sends ahead of the guest's
+/// reading.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// And of all responses on a connection.
 const CONNECTION_WINDOW_BYTES: u32 = 512 << 10;
 /// Header fields that hyper takes without being told.
 const FIELDS_DEFAULT: usize = 100;
 
-/// A connection below HTTP, whatever it is made of.
+/// A connection below HTTP, of any kind.
 pub(super) type Stream = Box<dyn Duplex>;
 
 /// Both directions in one.
@@ -45,12 +48,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 /// Makes the connections of one call.
 #[derive(Clone)]
 pub(super) struct Connector {
-    pub(super) reach: Arc<HttpReach>,
+    pub(super) client: Arc<HttpClient>,
     pub(super) net: Arc<CallNet>,
     pub(super) denials: Denials,
 }
 
-/// Runs what HTTP/2 does in the background as tasks of the call.
+/// Runs HTTP/2's background work as tasks of the call.
 #[derive(Clone)]
 struct CallTasks(Arc<CallNet>);
 
@@ -66,7 +69,7 @@ impl Connector {
     ///
     /// Dropping the future gives everything up that it began.
     pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Link, Error> {
-        let proxy = self.reach.grants().network().proxy();
+        let proxy = self.client.grants().network().proxy();
         let stream: Stream = match proxy {
             Some(proxy) => proxy::connect(proxy, permit, self).await?,
             None => Box::new(self.dial(self.addresses(permit).await?).await?),
@@ -105,7 +108,7 @@ impl Connector {
     }
 
     pub(super) async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Error> {
-        let found = self.reach.resolver().addresses(name, self.net.limits().connect).await;
+        let found = self.client.resolver().addresses(name, self.net.limits().connect).await;
         found.map_err(|error| fault::of_lookup(&error))
     }
 
@@ -113,7 +116,7 @@ impl Connector {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        self.reach.tls().connect(stream, host, protocols).await.map_err(|error| fault::of_tls(&error))
+        self.client.tls().connect(stream, host, protocols).await.map_err(|error| fault::of_tls(&error))
     }
 
     pub(super) async fn dial(&self, permits: Vec<AddressPermit>) -> Result<TcpStream, Error> {
@@ -159,7 +162,7 @@ impl Connector {
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
-        // How a connection ended shows in its requests.
+        // The end of a connection shows in its requests.
         let driver = self.net.spawn(async move { drop(connection.await) });
         driver.map(|driver| Link { sender, driver, proxied }).ok_or(Error::ConnectionTerminated)
     }

@@ -1,5 +1,5 @@
-//! One request and its response, from the permit to the response's body. Must not hold: what is permitted, or how
-//! connections are made.
+//! One request and its response, from the permit to the response's body. Must not hold: rules, or
+//! making connections.
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use toolcell_policy::{HttpAsk, HttpPermit};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::connect::Connector;
-use super::incoming::{self, Incoming, Terms};
+use super::incoming::{self, BodyTerms, Incoming};
 use super::links::{Lease, Link, Links, Sender, Server};
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields, framing};
@@ -23,9 +23,9 @@ use crate::caller::denials::Denials;
 use crate::secrets::Redactor;
 use crate::wasi::net::{CallNet, NetLimits};
 
-/// How long the parts of a request may take: the limits, or less where the guest wants less.
+/// Times that the parts of a request may take: the limits, or less where the guest wants less.
 #[derive(Clone, Copy)]
-pub(super) struct Waits {
+pub(super) struct PhaseLimits {
     connect: Duration,
     first_byte: Duration,
     between_bytes: Option<Duration>,
@@ -37,10 +37,10 @@ pub(super) struct Exchange {
     pub(super) connector: Connector,
     pub(super) links: Arc<Links>,
     pub(super) permit: HttpPermit,
-    pub(super) waits: Waits,
+    pub(super) waits: PhaseLimits,
 }
 
-/// What runs beside a response until its body is dropped.
+/// The task that runs beside a response until its body is dropped.
 pub(super) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 /// A request that the caller is told of.
@@ -53,23 +53,23 @@ struct Noted {
 impl Noted {
     fn tell(self, came: Result<StatusCode, &Error>) {
         let failed = came.err().map(|error| format!("{error:?}"));
-        // Without what an error holds: its kind is enough to count by.
+        // The kind of an error is enough to count by; its content is left out.
         let kind = failed.as_deref().and_then(|text| text.split(['(', ' ', '{']).next()).unwrap_or_default();
         let came = came.map(|status| status.as_u16()).map_err(|_| kind);
         self.denials.requested(&Requested { ask: &self.ask, began: self.began, came });
     }
 }
 
-/// A request as it goes out, but for how the connection wants it.
+/// A request as it goes out, before it is shaped for its connection.
 struct Head {
     method: Method,
     target: String,
     fields: HeaderMap,
-    /// Whether it carries a secret.
+    /// True if it carries a secret.
     confidential: bool,
 }
 
-impl Waits {
+impl PhaseLimits {
     pub(super) fn new(limits: &NetLimits, options: Option<RequestOptions>) -> Self {
         let options = options.unwrap_or_default();
         Self {
@@ -97,7 +97,7 @@ impl Exchange {
         answer
     }
 
-    /// What is told of the request, where somebody wants to know.
+    /// The request for its caller's records, where the caller wants to know.
     fn noted(&self) -> Option<Noted> {
         let denials = &self.connector.denials;
         let noted = || Noted { denials: denials.clone(), ask: self.permit.ask().clone(), began: SystemTime::now() };
@@ -109,7 +109,7 @@ impl Exchange {
         let limits = *net.limits();
         let (parts, body) = request.into_parts();
         let head = self.head(parts.method, parts.headers)?;
-        let body = Outgoing::new(body, declared_bytes(&head.fields), (limits.headers, limits.header_bytes));
+        let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;
         let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
         let turn = turn.ok_or(Error::ConnectionTerminated)?;
@@ -120,13 +120,13 @@ impl Exchange {
     /// The request's head, with the secrets that go with it.
     fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
         let mut target = self.permit.ask().target();
-        let confidential = self.connector.reach.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
+        let confidential = self.connector.client.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
         Ok(Head { method, target, fields, confidential })
     }
 
-    /// Sends the request over a waiting connection or a new one. A server may close a connection while it waits: a request
-    /// of which nothing went out is sent again over a new one, and so is one without a body that may be repeated (RFC 9110,
-    /// section 9.2.2).
+    /// Sends the request over a waiting connection or a new one. A server may close a connection
+    /// while it waits. A request of which nothing went out is sent again over a new one. So is one
+    /// without a body that may be repeated (RFC 9110, section 9.2.2).
     async fn send(
         &self,
         head: &Head,
@@ -169,7 +169,8 @@ impl Exchange {
         Server { scheme: ask.scheme(), host: ask.host().clone(), port: ask.port() }
     }
 
-    /// The request as this connection wants it. Host and path are those that were decided on, whatever the guest wrote.
+    /// The request as this connection wants it. Host and path are those that were decided on, not
+    /// those that the guest wrote.
     fn request(&self, head: &Head, body: Outgoing, link: &Link) -> Result<Request<Outgoing>, Error> {
         let ask = self.permit.ask();
         let many = matches!(link.sender, Sender::Many(_));
@@ -206,7 +207,7 @@ impl Exchange {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
         let lease = Lease { links: Arc::clone(&self.links), server: self.server(), link, sent };
-        let redactor = self.connector.reach.injector().redactor().clone();
+        let redactor = self.connector.client.injector().redactor().clone();
         let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
         if let Err(error) = checked {
             lease.close();
@@ -217,25 +218,26 @@ impl Exchange {
             // It may not be true any more.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
-        let Waits { deadline, between_bytes, .. } = self.waits;
+        let PhaseLimits { deadline, between_bytes, .. } = self.waits;
         let closes = worker(&lease.link, deadline);
-        let terms = Terms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
+        let terms = BodyTerms { net: Arc::clone(net), redactor, deadline, between_bytes, lease, turn };
         let body = Incoming::new(body, terms).with_ahead().await;
-        // What was received whole has given its connection back, which others may use by then.
+        // A response that was received whole has given its connection back, which others may use by
+        // then.
         let worker = if body.is_received() { Box::new(std::future::ready(Ok(()))) } else { closes };
         Ok((Response::from_parts(parts, body.boxed_unsync()), worker))
     }
 }
 
-/// What a request was sent with.
+/// A request that was sent, with its connection.
 struct Carried {
     link: Link,
     sent: Sent,
     turn: OwnedSemaphorePermit,
 }
 
-/// Closes a connection whose response the guest leaves lying until its time is over. A response of HTTP/2 that nobody
-/// reads holds no more than its window, and others may be on the same connection.
+/// Closes a connection whose response the guest leaves unread until its time is over. An unread
+/// response of HTTP/2 holds no more than its window, and others may be on the same connection.
 fn worker(link: &Link, deadline: Instant) -> Worker {
     match &link.sender {
         Sender::One(..) => {
@@ -250,7 +252,7 @@ fn worker(link: &Link, deadline: Instant) -> Worker {
     }
 }
 
-/// Whether a response may go to the guest.
+/// Checks that a response may go to the guest.
 fn check(parts: &Parts, net: &CallNet) -> Result<(), Error> {
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
         return Err(Error::HttpUpgradeFailed);
@@ -261,8 +263,8 @@ fn check(parts: &Parts, net: &CallNet) -> Result<(), Error> {
     framing::check(&parts.headers, parts.version, parts.status)
 }
 
-/// A secret within a compressed answer would not be found; the request asked for none. Each field says something of it, and
-/// each word in a field.
+/// A secret within a compressed answer would not be found; the request asked for none. Each field
+/// says something of it, and each word in a field.
 fn coding(fields: &HeaderMap, head: &Head, redactor: &Redactor) -> Result<(), Error> {
     if !head.confidential {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What went wrong with a request, in the words of wasi:http. Must not hold: what is done about it.
+//! Faults of requests, in the words of wasi:http. Must not hold: reactions to them.
 //!
 //! None of these texts names an address or a path of the host: the guest sees them.
 use std::error::Error as StdError;
@@ -6,7 +6,7 @@ use std::io;
 
 use wasmtime_wasi_http::Error;
 
-use crate::wasi::net::{CallNet, LookupError, Over};
+use crate::wasi::net::{CallNet, LookupError, OverDirection};
 
 /// Why sending a guest's body ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,7 +14,7 @@ pub(super) enum BodyFault {
     /// More or fewer bytes than its `Content-Length` says.
     #[error("the body has not the length that its header says")]
     Length {
-        /// How many there are, as far as it is known.
+        /// The number of bytes, as far as it is known.
         sent_bytes: u64,
     },
     /// Too many trailer fields, or too large.
@@ -40,15 +40,15 @@ fn cause<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Opti
     None
 }
 
-/// What a limit of the call's bytes says, where one was reached.
+/// The error for a limit on the call's bytes, where one was reached.
 pub(super) fn over(net: &CallNet) -> Option<Error> {
     Some(match net.over()? {
-        Over::Egress => Error::HttpRequestBodySize(Some(net.limits().egress_bytes)),
-        Over::Ingress => Error::HttpResponseBodySize(Some(net.limits().ingress_bytes)),
+        OverDirection::Egress => Error::HttpRequestBodySize(Some(net.limits().egress_bytes)),
+        OverDirection::Ingress => Error::HttpResponseBodySize(Some(net.limits().ingress_bytes)),
     })
 }
 
-/// What hyper says, while a call's request was sent or its response received.
+/// The error for a fault of hyper's, while a call's request was sent or its response received.
 pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> Error {
     if let Some(over) = over(net) {
         return over;
@@ -64,7 +64,7 @@ pub(super) fn of_hyper(error: &hyper::Error, net: &CallNet) -> Error {
     }
     match cause::<io::Error>(error).map(io::Error::kind) {
         Some(io::ErrorKind::UnexpectedEof) => Error::HttpResponseIncomplete,
-        // Chunks that are none, for instance.
+        // Malformed chunks, for instance.
         Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => Error::HttpProtocolError,
         Some(_) => Error::ConnectionTerminated,
         None if error.is_canceled() || error.is_closed() => Error::ConnectionTerminated,

@@ -1,12 +1,14 @@
-//! Header fields: which ones guests may not set, and how many there may be. Must not hold: values that the host adds.
+//! Header fields: the ones that guests may not set, and the largest number of them. Must not hold:
+//! values that the host adds.
 use http::header::{self, HeaderMap, HeaderName};
 
-/// Fields of a message beside its own: what it costs to hold one. HTTP/2 counts so (RFC 9113, section 6.5.2), and it
-/// keeps empty fields from being free.
+/// Fixed cost of a field, in bytes, beside its name and value. HTTP/2 counts so (RFC 9113, section
+/// 6.5.2), and it keeps empty fields from being free.
 const FIELD_BYTES: usize = 32;
 
-/// Whether a field belongs to the connection, the proxy or the host, and so to no guest: it can neither set it nor see
-/// it. (RFC 9110, section 7.6.1, and what a request could be forged or smuggled with.)
+/// True if a field belongs to the connection, the proxy or the host: a guest can neither set it nor
+/// see it. These are the fields of RFC 9110, section 7.6.1, and those that could forge or smuggle a
+/// request.
 pub(super) fn is_forbidden(name: &HeaderName) -> bool {
     const NAMES: [HeaderName; 5] =
         [header::CONNECTION, header::HOST, header::TE, header::TRAILER, header::TRANSFER_ENCODING];
@@ -16,7 +18,8 @@ pub(super) fn is_forbidden(name: &HeaderName) -> bool {
         || name.as_str().starts_with("proxy-")
 }
 
-/// Whether a message has more fields, or larger ones, than it may. The bytes that it has.
+/// Checks that a message has no more fields, and no larger ones, than it may; either way returns
+/// its bytes.
 pub(super) fn check(fields: &HeaderMap, fields_max: usize, bytes_max: usize) -> Result<usize, usize> {
     let bytes = bytes(fields);
     if fields.len() > fields_max || bytes > bytes_max { Err(bytes) } else { Ok(bytes) }

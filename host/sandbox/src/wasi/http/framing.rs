@@ -1,9 +1,9 @@
-//! Where a response ends, in one reading only: a head that two readers could take for different messages is refused before
-//! either does. Must not hold: what a response says otherwise.
+//! The end of a response, in one reading only. A head that two readers could take for different
+//! messages is refused before either does. Must not hold: the rest of a response.
 //!
-//! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and leaves `Transfer-Encoding` of
-//! HTTP/1.0 out. Each is allowed, and each is read differently by others: so bytes of HTTP/1.1 are looked at as they come,
-//! in front of it.
+//! hyper takes a bare line feed for a line's end, chunks where there is a length as well, and
+//! leaves `Transfer-Encoding` of HTTP/1.0 out. Each is allowed, and each is read differently by
+//! others: so bytes of HTTP/1.1 are looked at as they come, in front of it.
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use wasmtime_wasi_http::Error;
 pub(super) struct Expected(Arc<AtomicBool>);
 
 impl Expected {
-    /// What comes next is the head of a response.
+    /// Expects the head of a response next.
     pub(super) fn next(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -67,7 +67,8 @@ impl<S> Heads<S> {
 }
 
 impl Head {
-    /// One byte more: whether it was the last. Nothing where a line is none, or the head has two readings.
+    /// Reads one byte more, and returns true at the last. `None` where a line is malformed, or the
+    /// head has two readings.
     fn push(&mut self, byte: u8) -> Option<bool> {
         match (byte, self.after_return) {
             (b'\r', false) => self.after_return = true,
@@ -94,7 +95,8 @@ impl Head {
         }
         let colon = line.iter().position(|byte| *byte == b':')?;
         let (name, value) = line.split_at_checked(colon)?;
-        // Neither a space before the colon nor one that continues the line before is part of a name.
+        // Neither a space before the colon nor one that continues the line before is part of a
+        // name.
         if name.is_empty() || name.iter().any(u8::is_ascii_whitespace) {
             return None;
         }
@@ -115,7 +117,8 @@ impl Head {
     }
 }
 
-/// True if a length, chunks, or neither says where a message ends, and no other field says otherwise.
+/// True if a length, chunks, or neither says where a message ends, and no other field says
+/// otherwise.
 fn one_end<'v>(
     mut lengths: impl Iterator<Item = &'v [u8]>,
     mut codings: impl Iterator<Item = &'v [u8]>,
@@ -134,7 +137,7 @@ fn one_end<'v>(
     }
 }
 
-/// The same of a response that was read, whatever it came over; HTTP/2 has no codings.
+/// Checks the head of a response that was read, over any version; HTTP/2 has no codings.
 pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) -> Result<(), Error> {
     let values = |name| fields.get_all(name).iter().map(|value: &http::HeaderValue| value.as_bytes().trim_ascii());
     let is_coded = fields.contains_key(TRANSFER_ENCODING) && version != Version::HTTP_11;
@@ -142,7 +145,7 @@ pub(super) fn check(fields: &HeaderMap, version: Version, status: StatusCode) ->
     if is_one { Ok(()) } else { Err(Error::HttpProtocolError) }
 }
 
-/// Whether trailers say nothing of where the message ends: that was before them.
+/// Checks that trailers say nothing about the end of the message, which came before them.
 pub(super) fn check_trailers(fields: &HeaderMap) -> Result<(), Error> {
     let says = fields.contains_key(CONTENT_LENGTH) || fields.contains_key(TRANSFER_ENCODING);
     if says { Err(Error::HttpProtocolError) } else { Ok(()) }

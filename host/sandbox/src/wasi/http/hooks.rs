@@ -1,5 +1,5 @@
-//! Where wasi:http asks for a request to be made: the decision, and the limits that need no waiting. Must not hold: how
-//! requests are made.
+//! The hooks of wasi:http for outgoing requests: the decision, and the limits that need no waiting.
+//! Must not hold: making requests.
 use std::sync::Arc;
 
 use http::Request;
@@ -8,10 +8,10 @@ use http::uri::Scheme;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
 use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks};
 
+use super::client::HttpClient;
 use super::connect::Connector;
-use super::exchange::{Exchange, Waits, Worker};
+use super::exchange::{Exchange, PhaseLimits, Worker};
 use super::links::Links;
-use super::reach::HttpReach;
 use super::{fault, fields};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
@@ -28,8 +28,9 @@ pub(crate) struct HttpHooks {
     links: Arc<Links>,
 }
 
-/// What wasi:http itself needs to know: how large a guest's list of fields may grow. It counts what each costs to hold
-/// besides; who goes past it is ended, who goes past the limits of a message is told when it is sent.
+/// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
+/// cost in memory too. A guest past it is ended; a guest past the limits of a message is told when
+/// it sends.
 pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
     let held = limits.headers.saturating_mul(FIELD_HELD_BYTES).saturating_add(limits.header_bytes);
@@ -41,13 +42,13 @@ pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
 type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send>;
 
 impl HttpHooks {
-    pub(crate) fn new(reach: Arc<HttpReach>, net: Arc<CallNet>, denials: Denials) -> Self {
-        Self { connector: Connector { reach, net, denials }, links: Arc::default() }
+    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
+        Self { connector: Connector { client, net, denials }, links: Arc::default() }
     }
 
-    /// Whether the request may be made, and everything for making it.
+    /// Decides on the request, and collects everything for making it.
     fn begin(&self, request: &Request<WasiBody>, options: Option<RequestOptions>) -> Result<Exchange, Error> {
-        let Connector { reach, net, denials } = &self.connector;
+        let Connector { client, net, denials } = &self.connector;
         if !net.request() {
             return Err(Error::ConnectionLimitReached);
         }
@@ -55,19 +56,19 @@ impl HttpHooks {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let scheme = uri.scheme_str().unwrap_or_default();
-        let decision = reach.grants().network().http_request(request.method().as_str(), scheme, authority, target);
+        let decision = client.grants().network().http_request(request.method().as_str(), scheme, authority, target);
         let permit = decision.map_err(|denial| {
             denials.add(denial);
             Error::HttpRequestDenied
         })?;
         let limits = net.limits();
-        // wasi:http lets no guest set them; a request that has them all the same is not sent.
+        // wasi:http lets no guest set them; a request that has them nevertheless is not sent.
         if request.headers().keys().any(fields::is_forbidden) {
             return Err(Error::HttpRequestDenied);
         }
         fields::check(request.headers(), limits.headers, limits.header_bytes)
             .map_err(|bytes| Error::HttpRequestHeaderSectionSize(Some(fault::clamped(bytes))))?;
-        let waits = Waits::new(limits, options);
+        let waits = PhaseLimits::new(limits, options);
         Ok(Exchange { connector: self.connector.clone(), links: Arc::clone(&self.links), permit, waits })
     }
 }
@@ -86,7 +87,7 @@ impl WasiHttpHooks for HttpHooks {
         true
     }
 
-    /// The host makes it, of what was decided on.
+    /// The host writes it, from the request that was decided on.
     fn set_host_header(&mut self) -> bool {
         false
     }
@@ -107,7 +108,7 @@ impl WasiHttpHooks for HttpHooks {
         CHUNK_BYTES
     }
 
-    // Errors come out of this room in wasi:http's own words. What is left names nothing of the host.
+    // Errors come out of this room in wasi:http's own words. The rest names nothing of the host.
 
     fn p2_error_from_hyper(&mut self, _: &hyper::Error) -> ErrorCode {
         ErrorCode::HttpProtocolError

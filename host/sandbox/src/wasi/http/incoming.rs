@@ -1,4 +1,4 @@
-//! A server's body on its way to the guest. Must not hold: headers, or how connections are made.
+//! A server's body on its way to the guest. Must not hold: headers, or making connections.
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
@@ -20,24 +20,24 @@ use super::links::Lease;
 use crate::secrets::{RedactedStream, Redactor};
 use crate::wasi::net::CallNet;
 
-/// Frames that are received before the guest asks: a short body, or the first part of a long one, and its end. Each holds no
-/// more than the connection would hold otherwise.
+/// Frames that are received before the guest asks: a short body, or the first part of a long one,
+/// and its end. Each holds no more than the connection would hold otherwise.
 const AHEAD_MAX: usize = 2;
 
 /// The name of a field whose own name held a secret value.
 const REDACTED_NAME: HeaderName = HeaderName::from_static("redacted");
 
-/// A server's body, held to its time and to the limits of trailers, with secret values replaced. Bytes are charged to the
-/// call where they are read from the connection. It holds the request's turn, and its connection, until it ends or is
-/// dropped.
+/// A server's body, held to its time and to the limits of trailers, with secret values replaced.
+/// Bytes are charged to the call where they are read from the connection. It holds the request's
+/// turn, and its connection, until it ends or is dropped.
 pub(super) struct Incoming {
     body: hyper::body::Incoming,
-    /// What came with the head, in order.
+    /// Frames that came with the head, in order.
     ahead: VecDeque<Result<Frame<Bytes>, Error>>,
     net: Arc<CallNet>,
     redactor: Redactor,
     redacted: Option<RedactedStream>,
-    /// Trailers that wait for what was kept back.
+    /// Trailers that wait for the bytes that were kept back.
     trailers: Option<HeaderMap>,
     deadline: Pin<Box<Sleep>>,
     between: Option<(Duration, Pin<Box<Sleep>>)>,
@@ -45,8 +45,8 @@ pub(super) struct Incoming {
     _turn: OwnedSemaphorePermit,
 }
 
-/// What a response's body is read under.
-pub(super) struct Terms {
+/// The terms under which a response's body is read.
+pub(super) struct BodyTerms {
     pub(super) net: Arc<CallNet>,
     /// Replaces the values that a server may send back.
     pub(super) redactor: Redactor,
@@ -59,8 +59,8 @@ pub(super) struct Terms {
 }
 
 impl Incoming {
-    pub(super) fn new(body: hyper::body::Incoming, terms: Terms) -> Self {
-        let Terms { net, redactor, deadline, between_bytes, lease, turn } = terms;
+    pub(super) fn new(body: hyper::body::Incoming, terms: BodyTerms) -> Self {
+        let BodyTerms { net, redactor, deadline, between_bytes, lease, turn } = terms;
         let redacted = (!redactor.is_empty()).then(|| redactor.stream());
         let between = between_bytes.map(|wait| (wait, Box::pin(tokio::time::sleep(wait))));
         let mut incoming = Self {
@@ -81,8 +81,9 @@ impl Incoming {
         incoming
     }
 
-    /// Takes what came with the head, and waits for nothing. Here it costs a turn of the thread that drives the connection,
-    /// which the caller is on; once the guest has the body, every frame costs a message to that thread and one back.
+    /// Takes the frames that came with the head, and waits for nothing. Here it costs a turn of the
+    /// thread that drives the connection, which is this thread. Once the guest has the body, every
+    /// frame costs a message to that thread and one back.
     pub(super) async fn with_ahead(mut self) -> Self {
         while self.ahead.len() < AHEAD_MAX && !self.is_received() {
             // The first look tells the connection that somebody reads.
@@ -110,7 +111,7 @@ impl Incoming {
         poll_fn(|context| Poll::Ready(self.poll_next(context))).await
     }
 
-    /// Whether the server has nothing more to do with it.
+    /// True if the server has nothing more to do with it.
     pub(super) const fn is_received(&self) -> bool {
         self.lease.is_none()
     }
@@ -246,13 +247,13 @@ impl Body for Incoming {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // Redacting changes lengths, and what is ahead is not counted any more.
+        // Redacting changes lengths, and frames that came ahead are not counted any more.
         if self.redacted.is_some() || !self.ahead.is_empty() { SizeHint::default() } else { self.body.size_hint() }
     }
 }
 
 impl Drop for Incoming {
-    /// What the guest did not read to its end is not received any further.
+    /// A response that the guest did not read to its end is not received any further.
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {
             lease.close();
@@ -260,7 +261,8 @@ impl Drop for Incoming {
     }
 }
 
-/// Replaces secret values in fields: in their values, and fields whose names hold one by one that is called `redacted`.
+/// Replaces secret values in fields: in their values, and fields whose names hold one by one that
+/// is called `redacted`.
 pub(super) fn redact_fields(redactor: &Redactor, fields: &mut HeaderMap) {
     if redactor.is_empty() {
         return;

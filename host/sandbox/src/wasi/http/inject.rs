@@ -1,7 +1,8 @@
-//! Putting secrets into the requests that the manifest names them for. Must not hold: where values come from.
+//! Putting secrets into the requests that the manifest names them for. Must not hold: the sources
+//! of values.
 //!
-//! It is done after the policy's decision and after everything that a guest can see of its request: the value goes to the
-//! server and nowhere else. What comes back is looked through for it.
+//! It happens after the policy's decision and after everything that a guest can see of its request:
+//! the value goes to the server and nowhere else. The response is searched for it.
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -19,12 +20,13 @@ impl Injector {
         Self(secrets)
     }
 
-    /// Replaces what a server may send back of the values that are added.
+    /// Replaces added values in everything that a server may send back.
     pub(super) fn redactor(&self) -> &Redactor {
         self.0.injected()
     }
 
-    /// Adds each secret that is for this request, in place of whatever the guest put there itself. Whether there was any.
+    /// Adds each secret that is for this request, in place of the guest's own field. Returns true
+    /// if there was any.
     pub(super) fn inject(&self, ask: &HttpAsk, fields: &mut HeaderMap, target: &mut String) -> Result<bool, Error> {
         let mut any = false;
         for (secret, value) in self.0.iter().filter(|(secret, _)| secret.matches(ask)) {
@@ -39,7 +41,7 @@ impl Injector {
             any = true;
         }
         if any {
-            // What comes back is looked through, and must not be compressed for that.
+            // The response is searched for secrets, so it must not be compressed.
             fields.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         Ok(any)

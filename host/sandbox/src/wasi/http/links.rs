@@ -1,5 +1,6 @@
-//! The connections of one call: those that carry a request, and those that wait for the next one to the same server. None
-//! outlives its call, or is shared with another. Must not hold: how a connection is made, or what is allowed.
+//! The connections of one call: those that carry a request, and those that wait for the next one to
+//! the same server. No connection outlives its call, or is shared with another. Must not hold:
+//! making connections, or rules.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::{Request, Response};
@@ -11,8 +12,8 @@ use toolcell_policy::{Host, Scheme};
 use super::framing::Expected;
 use super::outgoing::{Outgoing, Sent};
 
-/// To which server a connection leads. The addresses of one name are all the same here: each connection was made to one
-/// that was permitted for this very host and port in this very call.
+/// The server of a connection. The addresses of one name are equal here: each connection was made
+/// to one that was permitted for this host and port in this call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Server {
     pub(super) scheme: Scheme,
@@ -25,13 +26,13 @@ pub(super) struct Link {
     pub(super) sender: Sender,
     /// The task that reads and writes it.
     pub(super) driver: AbortHandle,
-    /// Whether a proxy reads the requests, and must be told where they go.
+    /// True if a proxy reads the requests, and must be told their targets.
     pub(super) proxied: bool,
 }
 
-/// How requests are put onto a connection.
+/// The sending half of a connection.
 pub(super) enum Sender {
-    /// HTTP/1.1: one at a time; and what is told that a response is to come.
+    /// HTTP/1.1: one at a time. The other part is told that a response is to come.
     One(http1::SendRequest<Outgoing>, Expected),
     /// HTTP/2: many.
     Many(http2::SendRequest<Outgoing>),
@@ -97,7 +98,7 @@ impl Link {
     /// Waits until it takes a request; false: it is closed.
     async fn is_ready(&mut self) -> bool {
         match &mut self.sender {
-            // What waits was sent and received whole: only its task has yet to notice.
+            // A waiting connection was used to the end: only its task has yet to notice.
             Sender::One(sender, _) => sender.ready().await.is_ok(),
             Sender::Many(sender) => sender.ready().await.is_ok(),
         }
@@ -130,7 +131,8 @@ impl Lease {
         }
     }
 
-    /// The response was not received whole. HTTP/2 gives up a request alone, HTTP/1.1 only the whole connection.
+    /// The response was not received whole. HTTP/2 gives up a request alone, HTTP/1.1 only the
+    /// whole connection.
     pub(super) fn close(self) {
         if let Sender::One(..) = self.link.sender {
             self.link.driver.abort();

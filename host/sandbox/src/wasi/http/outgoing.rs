@@ -13,8 +13,8 @@ use wasmtime_wasi_http::WasiBody;
 use super::fault::BodyFault;
 use super::fields;
 
-/// A guest's body, held to its declared length and to the limits of trailers. Bytes are charged to the call where they
-/// are written to the connection.
+/// A guest's body, held to its declared length and to the limits of trailers. Bytes are charged to
+/// the call where they are written to the connection.
 pub(super) struct Outgoing {
     body: WasiBody,
     declared_bytes: Option<u64>,
@@ -24,26 +24,23 @@ pub(super) struct Outgoing {
     sent: Sent,
 }
 
-/// Whether a body was sent whole.
+/// A flag: the body was sent whole.
 #[derive(Clone, Default)]
 pub(super) struct Sent(Arc<AtomicBool>);
 
 impl Sent {
-    /// Whether nothing of it is to come.
+    /// True if nothing of it is to come.
     pub(super) fn is_whole(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
 impl Outgoing {
-    /// A body of the declared length, if one is declared, with trailers of at most so many fields and bytes.
-    pub(super) fn new(
-        body: WasiBody,
-        declared_bytes: Option<u64>,
-        (fields_max, fields_bytes_max): (usize, usize),
-    ) -> Self {
+    /// A body of the declared length, if one is declared, with trailers of at most this many fields
+    /// and bytes.
+    pub(super) fn new(body: WasiBody, declared_bytes: Option<u64>, fields_max: usize, fields_bytes_max: usize) -> Self {
         let sent = Sent::default();
-        // What has no body at all is not even asked for it.
+        // A message without a body is not even asked for it.
         sent.0.store(body.is_end_stream(), Ordering::Release);
         Self { body, declared_bytes, sent_bytes: 0, fields_max, fields_bytes_max, sent }
     }
@@ -51,7 +48,7 @@ impl Outgoing {
     /// No body.
     pub(super) fn none() -> Self {
         let body = Empty::new().map_err(|never: Infallible| match never {}).boxed_unsync();
-        Self::new(body, None, (0, 0))
+        Self::new(body, None, 0, 0)
     }
 
     /// Tells later whether it was sent.

@@ -1,8 +1,9 @@
 //! Going through the proxy that a manifest names. Must not hold: which requests are permitted.
 //!
-//! The manifest's naming it is the permit to connect to the proxy, whatever kind of address it has; the environment's
-//! proxies are never used. Rules decide on requests as ever. A name is resolved by the proxy, so that whoever runs it
-//! decides which addresses it leads to; an address that a request names itself is checked here all the same.
+//! Naming the proxy in the manifest permits connecting to it, at any kind of address; the
+//! environment's proxies are never used. Rules decide on requests as ever. The proxy resolves
+//! names, so its operator decides on their addresses. An address that a request names itself is
+//! checked here nevertheless.
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use toolcell_policy::{Host, HttpPermit, ProxyScheme, ProxyUrl, Scheme};
 use wasmtime_wasi_http::Error;
@@ -45,7 +46,8 @@ async fn tunnel(stream: &mut Stream, authority: &str) -> Result<(), Error> {
         if answer.len() >= ANSWER_BYTES_MAX {
             return Err(Error::HttpResponseHeaderSectionSize(None));
         }
-        // The server speaks next, and only when it is spoken to: byte by byte, nothing of it is taken here.
+        // The server speaks next, and only when it is spoken to: byte by byte, nothing of it is
+        // taken here.
         answer.push(stream.read_u8().await.map_err(gone)?);
     }
     match status(&answer) {

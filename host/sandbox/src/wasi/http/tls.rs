@@ -1,8 +1,9 @@
-//! TLS to servers: whom to trust, and the handshake. Must not hold: HTTP, or where connections lead.
+//! TLS to servers: trusted roots, and the handshake. Must not hold: HTTP, or the targets of
+//! connections.
 //!
-//! Trusted are the platform's roots, the bundled ones of Mozilla, and the files that a component's `ca` names. The
-//! platform's are read at the first HTTPS request of the process, not at start. Sessions are never resumed: a ticket would
-//! tie calls together that share nothing else.
+//! Trusted are the platform's roots, the bundled ones of Mozilla, and the files that a component's
+//! `ca` names. The platform's are read at the first HTTPS request of the process, not at start.
+//! Sessions are never resumed: a ticket would tie calls together that share nothing else.
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +25,7 @@ pub(crate) const CA_CERTIFICATES_MAX: usize = 1_000;
 pub(crate) const BOTH: &[&[u8]] = &[ALPN_H2, ALPN_H1];
 /// HTTP/1.1 alone.
 pub(crate) const H1: &[&[u8]] = &[ALPN_H1];
-/// What a server chose that speaks HTTP/2.
+/// The protocol chosen by a server that speaks HTTP/2.
 pub(crate) const ALPN_H2: &[u8] = b"h2";
 const ALPN_H1: &[u8] = b"http/1.1";
 
@@ -63,7 +64,7 @@ impl Tls {
     /// With these PEM files' certificates beside the public roots.
     ///
     /// # Errors
-    /// The place of a file in the list, and what is wrong with it.
+    /// The place of a file in the list, and its fault.
     pub(crate) fn new(ca_files: &[Vec<u8>]) -> Result<Self, (usize, CaError)> {
         let mut own_roots = Vec::new();
         for (at, pem) in ca_files.iter().enumerate() {
@@ -75,7 +76,8 @@ impl Tls {
     /// Shakes hands with the server of this name, and with no other; `protocols` are offered to it.
     ///
     /// # Errors
-    /// `InvalidData` with [`rustls::Error`] inside where the server is not who it should be, or does not speak TLS.
+    /// `InvalidData` with [`rustls::Error`] inside where the server is not who it should be, or
+    /// does not speak TLS.
     pub(crate) async fn connect<S>(&self, stream: S, host: &Host, protocols: &[&[u8]]) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -106,7 +108,8 @@ impl Tls {
     }
 }
 
-/// Reads the platform's roots beside the runtime's threads: on some platforms that takes a tenth of a second.
+/// Reads the platform's roots beside the runtime's threads: on some platforms that takes a tenth of
+/// a second.
 async fn public_roots() -> io::Result<Arc<RootCertStore>> {
     let read = || {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };

@@ -1,9 +1,9 @@
-//! The open state file: one writer at a time, commits made durable together, closed while nobody uses it, opened again
-//! after a failure. Not what the transactions do.
+//! The open state file: one writer at a time, commits made durable together, closed while nobody
+//! uses it, opened again after a failure. Must not hold: the content of transactions.
 //!
-//! redb locks the file for the process that has it open. People have several clients, and each starts a host of its own
-//! with the same manifest: so the file is closed soon after the last call that used it, and a host that finds it taken
-//! waits for a moment.
+//! redb locks the file for the process that has it open. People have several clients, and each
+//! starts a host of its own with the same manifest. So the file is closed soon after the last call
+//! that used it, and a host that finds it locked waits for a moment.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,26 @@ use redb::{Database, Durability, ReadTransaction, ReadableDatabase as _, WriteTr
 use super::error::{Fault, OpenError, Refusal};
 use super::file::{self, Trust};
 
-/// Bytes that calls may write before one of them makes all of it durable: what is not durable cannot be freed either,
-/// so a call that overwrites one value over and over would grow the file without end.
+/// Bytes that calls may write before one of them makes all of it durable. Writes that are not
+/// durable cannot be freed either, so a call that overwrites one value over and over would grow the
+/// file without end.
 const UNSETTLED_BYTES_MAX: u64 = 8 << 20;
 
-/// How long a file that could not be opened again is left alone: verifying it reads all of it.
+/// Time for which a file that could not be opened again is left alone: verifying it reads all of
+/// it.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a file is tried that another process has open.
+/// Time between two attempts at a file that another process has open.
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
-/// How long a file that nobody uses stays open for the next call: opening it waits for the disk.
+/// Time for which an unused file stays open for the next call: opening it waits for the disk.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// After so long it is closed as soon as nobody uses it, for another host's sake.
+/// After this time it is closed as soon as no call uses it, for another host's sake.
 const HOLD_MAX: Duration = Duration::from_secs(1);
 
-/// Up to where a call has written. Returned by each write, and given back once to have it made durable.
+/// Up to where a call has written. Returned by each write, and given back once to have it made
+/// durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     life: u64,
@@ -52,7 +55,8 @@ pub(super) struct StateFile {
     lock_wait: Duration,
     now: RwLock<Now>,
     born: Instant,
-    /// Milliseconds after `born` at which it was last opened: beside `now`, as whoever opens it may hold that for long.
+    /// Milliseconds after `born` at which it was last opened. It stands beside `now`, whose lock
+    /// may be held for long while the file is opened.
     opened_ms: AtomicU64,
     users: Mutex<Users>,
     commits: AtomicU64,
@@ -61,21 +65,21 @@ pub(super) struct StateFile {
     settling: Mutex<()>,
 }
 
-/// The file as it is now.
+/// The current state of the file.
 #[derive(Debug)]
 struct Now {
     database: Option<Database>,
-    /// How often it failed: what was not durable is gone with each.
+    /// Times that it failed: writes that were not durable are gone with each.
     life: u64,
     /// Since when, and why, it cannot be opened.
     failed: Option<(Instant, String)>,
 }
 
-/// Who uses it.
+/// The calls that use it.
 #[derive(Debug, Default)]
 struct Users {
     count: usize,
-    /// How often somebody came: tells a pause from a later one.
+    /// Number of visits: tells a pause from a later one.
     visits: u64,
 }
 
@@ -83,7 +87,7 @@ struct Users {
 #[derive(Debug)]
 pub(crate) struct Visit {
     file: Arc<StateFile>,
-    /// How long after it the file stays open for the next.
+    /// Time for which the file stays open for the next visit.
     linger: Duration,
 }
 
@@ -109,25 +113,26 @@ impl StateFile {
         Ok(file)
     }
 
-    /// Opens it, where it is closed, and keeps it open. May wait for another process, and for the disk.
+    /// Opens it, where it is closed, and keeps it open. May wait for another process, and for the
+    /// disk.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Visit, Refusal> {
         let visit = self.visit(IDLE);
         self.ensure_open()?;
         Ok(visit)
     }
 
-    /// True if it is open, so that reading waits for nobody but the disk.
+    /// True if it is open, so that reading waits for the disk alone.
     pub(super) fn is_open(&self) -> bool {
         self.now.try_read().is_ok_and(|now| now.database.is_some())
     }
 
-    /// Reads one state of everything, whatever is written meanwhile.
+    /// Reads one consistent state, even while others write.
     pub(super) fn read<T>(&self, work: impl FnOnce(&ReadTransaction) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.with(|database, _| work(&database.begin_read()?))
     }
 
-    /// Does all of `work`, or nothing of it where it is refused. `bytes` is about what it writes. Others see it at once;
-    /// it survives the host only once it is settled.
+    /// Does all of `work`, or nothing of it where it is refused. `bytes` is about the size of its
+    /// writes. Others see them at once; they survive the host only once they are settled.
     pub(super) fn write<T>(
         &self,
         bytes: u64,
@@ -140,7 +145,7 @@ impl StateFile {
             let durability = if settles { Durability::Immediate } else { Durability::None };
             transaction.set_durability(durability)?;
             let value = work(&transaction)?;
-            // Numbered by its only writer, before it ends: whoever writes next knows it as done.
+            // Numbered by its only writer, before it ends: the next writer knows it as done.
             let commit = self.commits.fetch_add(1, Ordering::AcqRel).saturating_add(1);
             transaction.commit()?;
             if settles {
@@ -152,14 +157,15 @@ impl StateFile {
         })
     }
 
-    /// True if everything up to `mark` survives the host by now, where that can be said without waiting.
+    /// True if everything up to `mark` survives the host by now, where that can be said without
+    /// waiting.
     pub(super) fn is_settled(&self, mark: Mark) -> bool {
         self.now.try_read().is_ok_and(|now| now.life == mark.life)
             && self.durable.load(Ordering::Acquire) >= mark.commit
     }
 
-    /// Returns once everything up to `mark` survives the host, and the machine. Calls that end together share one wait
-    /// for the disk.
+    /// Returns once everything up to `mark` survives the host, and the machine. Calls that end
+    /// together share one wait for the disk.
     pub(super) fn settle(&self, mark: Mark) -> Result<(), Fault> {
         let _turn = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if self.now.read().unwrap_or_else(PoisonError::into_inner).life != mark.life {
@@ -197,8 +203,9 @@ impl StateFile {
         Visit { file: Arc::clone(self), linger }
     }
 
-    /// Runs `work` on the open file. Where the file fails, it is opened again for whoever comes next: redb does nothing
-    /// more with a file that failed once, and a disk that was full has room again one day.
+    /// Runs `work` on the open file. Where the file fails, it is opened again for the next call.
+    /// redb does nothing more with a file that failed once, and a disk that was full may have room
+    /// again.
     fn with<T>(&self, work: impl FnOnce(&Database, u64) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.ensure_open()?;
         let (result, life) = {
@@ -225,7 +232,7 @@ impl StateFile {
         if now.database.is_some() {
             return Ok(());
         }
-        // Whoever waited for another here has waited: many together wait no longer than one.
+        // The wait for other visitors counts: many together wait no longer than one.
         let wait = self.lock_wait.saturating_sub(asked.elapsed());
         let trust = match &now.failed {
             Some((since, reason)) if since.elapsed() < RETRY_AFTER => return Err(Fault::Closed(reason.clone()).into()),
@@ -247,13 +254,13 @@ impl StateFile {
         }
     }
 
-    /// Closes the file, which failed, unless somebody did that since `life`. Whoever comes next opens it.
+    /// Closes the file, which failed, unless that was done since `life`. The next call opens it.
     fn fail(&self, life: u64) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         if now.life != life {
             return;
         }
-        // A transaction cannot be open here: it borrows what this lock guards.
+        // A transaction cannot be open here: it borrows the database that this lock guards.
         let database = now.database.take();
         let _ = catch_unwind(AssertUnwindSafe(|| drop(database)));
         now.life = now.life.saturating_add(1);
@@ -261,7 +268,8 @@ impl StateFile {
         self.unsettled_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Closes the file if nobody has come since the visit of this number. Makes durable what is not.
+    /// Closes the file if no call has come since the visit of this number, and makes its writes
+    /// durable.
     fn close_unless_visited(&self, visits: u64) {
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         {
@@ -292,7 +300,7 @@ impl Drop for Visit {
             }
             users.visits
         };
-        // Without a runtime nothing serves: a command that loads, says what it found and ends.
+        // Without a runtime nothing serves: a command loads, prints its findings and ends.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let opened = Duration::from_millis(file.opened_ms.load(Ordering::Acquire));
         let held = file.born.elapsed().saturating_sub(opened);
@@ -317,7 +325,7 @@ fn open_unlocked(path: &std::path::Path, wait: Duration, trust: Trust) -> Result
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn said(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "redb stopped".to_owned())

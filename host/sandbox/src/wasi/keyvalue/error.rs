@@ -1,9 +1,11 @@
-//! What goes wrong with kept state: texts for the guest and its model, for whoever loads a manifest, and for the log.
+//! Errors of kept state: texts for the guest and its model, for the loader of a manifest, and for
+//! the log.
 use std::io;
 
 use crate::failure::Failure;
 
-/// Why a component's state cannot be used at all. Said while loading, to the operator: it may name paths.
+/// Why a component's state cannot be used at all. Said while loading, to the operator: it may name
+/// paths.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum OpenError {
@@ -12,7 +14,7 @@ pub(crate) enum OpenError {
     Folder {
         /// The folder's path.
         folder: String,
-        /// What the system said.
+        /// The system's words.
         source: io::Error,
     },
     /// Every user of the machine may write the folder.
@@ -26,7 +28,7 @@ pub(crate) enum OpenError {
     File {
         /// The file's path.
         file: String,
-        /// What the system said.
+        /// The system's words.
         source: io::Error,
     },
     /// Another process has it.
@@ -40,7 +42,7 @@ pub(crate) enum OpenError {
     Damaged {
         /// The file's path.
         file: String,
-        /// What does not fit.
+        /// The difference.
         reason: String,
     },
     /// A later version wrote it.
@@ -55,7 +57,7 @@ pub(crate) enum OpenError {
 }
 
 impl OpenError {
-    /// What to do about it.
+    /// A hint on how to fix it.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
             Self::Folder { .. } => "name a folder that the host may write in [server]: state = \"…\"",
@@ -81,13 +83,13 @@ impl OpenError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Fault {
-    /// redb or the system said so.
+    /// redb's own error, or the system's.
     #[error("{0}")]
     Storage(Box<redb::Error>),
     /// redb stopped in the middle of it.
     #[error("the state file is damaged: {0}")]
     Panicked(String),
-    /// What the call wrote was lost with an earlier failure of the file.
+    /// The call's writes were lost with an earlier failure of the file.
     #[error("the state file failed, and was opened again without what this call had written")]
     Lost,
     /// It failed, and cannot be opened again.
@@ -152,9 +154,9 @@ pub(crate) enum Refusal {
          delete keys that are no longer needed, or store less"
     )]
     Bytes {
-        /// What is in use, in bytes.
+        /// Bytes in use.
         held: u64,
-        /// What would be, in bytes.
+        /// Bytes that would be in use.
         wanted: u64,
         /// The most.
         max: u64,
@@ -165,7 +167,7 @@ pub(crate) enum Refusal {
          into one value"
     )]
     Entries {
-        /// How many there would be.
+        /// The number of entries that there would be.
         wanted: u64,
         /// The most.
         max: u64,
@@ -176,7 +178,7 @@ pub(crate) enum Refusal {
         /// The most.
         max: u64,
     },
-    /// An increment of what is no number.
+    /// An increment of a value that is not a number.
     #[error("the value is no decimal number from 0 to 18446744073709551615, so it cannot be incremented")]
     NoNumber,
     /// An increment past the end.
@@ -191,7 +193,7 @@ pub(crate) enum Refusal {
     /// More keys in one operation than it may have.
     #[error("one batch has at most {max} keys, and this one has {keys}; split it")]
     Batch {
-        /// How many it has.
+        /// The number of keys that it has.
         keys: usize,
         /// The most.
         max: usize,
@@ -199,12 +201,12 @@ pub(crate) enum Refusal {
     /// More bytes in one operation than it may have.
     #[error("the keys and values of one batch are at most {max} bytes together, and these are {bytes}; split it")]
     BatchBytes {
-        /// What they are together, in bytes.
+        /// Their bytes together.
         bytes: u64,
         /// The most.
         max: u64,
     },
-    /// Nobody waits for it any more, so nothing of it was done.
+    /// The caller stopped waiting, so nothing of it was done.
     #[error("the call ended before this was done")]
     Stopped,
     /// Another host has the file, and does not let go of it.

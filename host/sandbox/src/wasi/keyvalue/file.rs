@@ -1,4 +1,5 @@
-//! A component's state file on disk: its folder, its rights, its lock and its checksums. Nothing of what is in it.
+//! A component's state file on disk: its folder, its rights, its lock and its checksums. Must not
+//! hold: its content.
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -20,20 +21,22 @@ const FILE_MODE: u32 = 0o600;
 /// The right of every user to write.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Bytes of a state file that redb keeps in memory: four times the default quota, so that an ordinary component's state
-/// is read from the disk once.
+/// Bytes of a state file that redb keeps in memory. That is four times the default quota, so that
+/// an ordinary component's state is read from the disk once.
 const CACHE_BYTES: usize = 4 << 20;
 
-/// Bytes of a file whose every checksum is verified while loading (about 10 ms). Larger ones are verified after a crash
-/// only: reading a gigabyte at each start would keep a host from serving for seconds.
+/// Bytes of a file whose every checksum is verified while loading (about 10 ms). Larger ones are
+/// verified after a crash only: reading a gigabyte at each start would keep a host from serving for
+/// seconds.
 const VERIFIED_BYTES_MAX: u64 = 64 << 20;
 
-/// Whether a file's checksums are verified.
+/// The choice to verify a file's checksums, or to trust them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// They are: nobody knows what became of it.
+    /// Verified: nothing is known about the file's last use.
     Verify,
-    /// They are after a crash: this process verified it, and it was closed in good order since.
+    /// Verified only after a crash: this process verified the file, and closed it in good order
+    /// since.
     AsClosed,
 }
 
@@ -83,7 +86,7 @@ fn ready_folder(folder: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Opens a regular file, not what a link points to; makes it, readable by its owner alone, where it is missing.
+/// Opens a regular file, and no link; makes it, readable by its owner alone, where it is missing.
 fn open_file(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let file = OpenOptions::new()

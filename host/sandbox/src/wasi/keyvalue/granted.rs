@@ -10,18 +10,20 @@ use toolcell_policy::{Grants, KeyValue};
 use super::error::OpenError;
 use super::file;
 use super::store::{Bounds, Store};
-use crate::wasi::problem::ReachProblem;
+use crate::wasi::grant_problem::GrantProblem;
 
-/// Bytes of a caller's name that is kept as it is; a longer one is told from others by its digest.
+/// Bytes of a caller's name that is kept whole; a longer one is replaced by its digest.
 const CALLER_BYTES_MAX: usize = 128;
 
-/// How long to wait for another host that has the file open: ten times as long as one keeps it after its last call.
+/// Time to wait for another host that has the file open: ten times as long as one keeps it after
+/// its last call.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// What this process has open. A file is one process's at a time, so its generations of tools share it.
+/// The files that this process has open. A file is one process's at a time, so its generations of
+/// tools share it.
 static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// What one tool may keep, and where.
+/// The state that one tool may keep: its store and its bounds.
 #[derive(Debug)]
 pub(crate) struct GrantedState {
     store: Arc<Store>,
@@ -38,7 +40,7 @@ impl GrantedState {
         self.bounds
     }
 
-    /// Whose state this caller's calls see.
+    /// The namespace that this caller's calls see.
     pub(super) fn namespace(&self, caller: &str) -> String {
         if self.per_caller { namespace_of(caller) } else { String::new() }
     }
@@ -51,13 +53,13 @@ fn grant(policy: &KeyValue, folder: &Path, component: &str) -> Result<GrantedSta
 }
 
 /// The state that these grants give, made ready; a problem where its file cannot be used.
-pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<ReachProblem>) -> Option<GrantedState> {
+pub(crate) fn prepare(grants: &Grants, folder: &Path, problems: &mut Vec<GrantProblem>) -> Option<GrantedState> {
     let policy = grants.keyvalue()?;
     match grant(policy, folder, grants.subject().component()) {
         Ok(granted) => Some(granted),
         Err(error) => {
             let hint = error.hint().to_owned();
-            problems.push(ReachProblem { span: policy.span(), message: error.to_string(), hint });
+            problems.push(GrantProblem { span: grants.keyvalue_span(), message: error.to_string(), hint });
             None
         }
     }

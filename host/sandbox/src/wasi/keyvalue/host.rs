@@ -1,4 +1,5 @@
-//! The host's side of `wasi:keyvalue`: what a guest calls, on the state that its tool was granted. No files, no quotas.
+//! The host's side of `wasi:keyvalue`: the guest's functions, on the state that its tool was
+//! granted. No files, no quotas.
 use std::sync::Arc;
 
 use toolcell_policy::Grants;
@@ -10,7 +11,7 @@ use super::database::Mark;
 use super::error::Refusal;
 use super::granted::GrantedState;
 use super::session::Session;
-use super::store::{Bounds, Change, Place, Stop, Store, check_count};
+use super::store::{Bounds, BucketPath, Change, Stop, Store, check_count};
 use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::engine::duties;
@@ -19,10 +20,11 @@ use crate::engine::fuel::HostFuel;
 /// Bytes of a bucket's name: as long as a component's or a tool's.
 const BUCKET_BYTES_MAX: usize = 64;
 
-/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest value there can be.
+/// Bytes of keys and values in one answer to a guest that asks for many: as much as the largest
+/// value there can be.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// The bucket of those who name none.
+/// The bucket of guests that name none.
 const DEFAULT_BUCKET: &str = "default";
 
 /// A bucket that a guest opened.
@@ -30,10 +32,10 @@ const DEFAULT_BUCKET: &str = "default";
 pub struct Bucket {
     store: Arc<Store>,
     bounds: Bounds,
-    place: Arc<Place>,
+    place: Arc<BucketPath>,
 }
 
-/// What an operation ends with when it is not done.
+/// The end of an operation that was not done.
 #[derive(Debug)]
 pub enum Trouble {
     /// The guest is told.
@@ -57,7 +59,7 @@ impl From<ResourceTableError> for Trouble {
     }
 }
 
-/// The kept state of a call with what else of its store the interface needs.
+/// The kept state of a call with the other parts of its store that the interface needs.
 pub(crate) struct KeyvalueView<'a> {
     pub(crate) session: &'a mut Session,
     pub(crate) table: &'a mut ResourceTable,
@@ -85,7 +87,8 @@ pub(crate) fn add_to_linker<T: Send + 'static>(
     batch::add_to_linker::<T, WasiKeyvalue>(linker, view)
 }
 
-/// Fuel of each key that is read, and of each that is written: about what a guest computes in as long (1.4 and 10 µs).
+/// Fuel of each key that is read, and of each that is written: about a guest's computing in the
+/// same time (1.4 and 10 µs).
 const READ_FUEL: u64 = 10_000;
 const WRITE_FUEL: u64 = 80_000;
 
@@ -101,9 +104,22 @@ const KEYS_HERE_MAX: usize = 16;
 /// Bytes of a value up to which it is read without going aside.
 const VALUE_HERE_BYTES_MAX: u64 = 1 << 20;
 
+/// The size of a write: its keys, and the bytes of keys and values.
+struct WriteCost {
+    keys: usize,
+    bytes: usize,
+}
+
+impl WriteCost {
+    fn fuel(&self) -> u64 {
+        let keys = (self.keys as u64).saturating_mul(WRITE_FUEL);
+        keys.saturating_add((self.bytes as u64).saturating_mul(BYTE_FUEL))
+    }
+}
+
 impl KeyvalueView<'_> {
-    /// The bucket, with its file kept open from here to the end of the call. What is done with it may take long, so the call is
-    /// on no thread of the protocol's any more.
+    /// The bucket, with its file kept open from here to the end of the call. Work on it may take
+    /// long, so the call leaves the protocol's threads.
     async fn bucket(&mut self, bucket: &Resource<Bucket>) -> Result<Bucket, Trouble> {
         duties::leave().await;
         let bucket = self.table.get(bucket)?.clone();
@@ -121,7 +137,7 @@ impl KeyvalueView<'_> {
         Ok(())
     }
 
-    /// Reads: here, where it is short and waits for nobody, else aside.
+    /// Reads on this thread where the read is short and waits for nobody, else aside.
     async fn read<T: Send + 'static>(
         &mut self,
         bucket: &Resource<Bucket>,
@@ -145,11 +161,10 @@ impl KeyvalueView<'_> {
     async fn write<T: Send + 'static>(
         &mut self,
         bucket: &Resource<Bucket>,
-        (keys, bytes): (usize, usize),
+        cost: WriteCost,
         write: impl FnOnce(&Bucket, Change<'_>) -> Result<(T, Mark), Refusal> + Send + 'static,
     ) -> Result<T, Trouble> {
-        let fuel = (keys as u64).saturating_mul(WRITE_FUEL).saturating_add((bytes as u64).saturating_mul(BYTE_FUEL));
-        self.fuel.spend(fuel).map_err(Trouble::Trap)?;
+        self.fuel.spend(cost.fuel()).map_err(Trouble::Trap)?;
         let bucket = self.bucket(bucket).await?;
         let turn = bucket.store.turn().await;
         let stop = Stop::default();
@@ -163,7 +178,7 @@ impl KeyvalueView<'_> {
         Ok(value)
     }
 
-    /// Takes fuel for what was read. Where that was too much the next tick ends the call.
+    /// Takes fuel for a read. Past the budget, the next tick ends the call.
     fn spend_read(&mut self, bytes: usize) {
         let _ = self.fuel.spend((bytes as u64).saturating_mul(BYTE_FUEL));
     }
@@ -194,7 +209,7 @@ impl store::Host for KeyvalueView<'_> {
         }
         duties::leave().await;
         self.enter(granted.store()).await?;
-        let place = Place { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
+        let place = BucketPath { namespace: granted.namespace(self.caller.name()), bucket: name.to_owned() };
         let bucket = Bucket { store: Arc::clone(granted.store()), bounds: granted.bounds(), place: Arc::new(place) };
         Ok(self.table.push(bucket)?)
     }
@@ -231,7 +246,7 @@ impl store::HostBucket for KeyvalueView<'_> {
     async fn list_keys(&mut self, bucket: Resource<Bucket>, cursor: Option<u64>) -> Result<KeyResponse, Trouble> {
         self.fuel.spend(READ_FUEL).map_err(Trouble::Trap)?;
         let page = self.read(&bucket, true, move |bucket, _| bucket.store.keys(&bucket.place, cursor)).await?;
-        // Where that was too much the next tick ends the call.
+        // Past the budget, the next tick ends the call.
         let _ = self.fuel.spend((page.keys.len() as u64).saturating_mul(LIST_FUEL));
         Ok(KeyResponse { keys: page.keys, cursor: page.cursor })
     }
@@ -244,7 +259,10 @@ impl store::HostBucket for KeyvalueView<'_> {
 
 impl atomics::Host for KeyvalueView<'_> {
     async fn increment(&mut self, bucket: Resource<Bucket>, key: String, delta: u64) -> Result<u64, Trouble> {
-        self.write(&bucket, (1, key.len()), move |bucket, change| bucket.store.add(change, &key, delta)).await
+        self.write(&bucket, WriteCost { keys: 1, bytes: key.len() }, move |bucket, change| {
+            bucket.store.add(change, &key, delta)
+        })
+        .await
     }
 }
 
@@ -258,9 +276,9 @@ impl batch::Host for KeyvalueView<'_> {
         self.fuel.spend((keys.len() as u64).saturating_mul(READ_FUEL)).map_err(Trouble::Trap)?;
         let short = keys.len() <= KEYS_HERE_MAX;
         let found = self.read(&bucket, short, move |bucket, stop| {
-            // The same large value, asked for many times, would fill the host's memory.
+            // One large value, asked for many times, would fill the host's memory.
             let bytes_max = bucket.bounds.bytes.min(ANSWER_BYTES_MAX);
-            bucket.store.get_all(&bucket.place, keys, (bytes_max, stop))
+            bucket.store.get_all(&bucket.place, keys, bytes_max, stop)
         });
         let found = found.await?;
         self.spend_read(found.iter().flatten().map(|(_, value)| value.len()).sum());
@@ -269,19 +287,20 @@ impl batch::Host for KeyvalueView<'_> {
 
     async fn set_many(&mut self, bucket: Resource<Bucket>, pairs: Vec<(String, Vec<u8>)>) -> Result<(), Trouble> {
         check_count(pairs.len())?;
-        let cost = (pairs.len(), pairs.iter().map(|(key, value)| key.len() + value.len()).sum());
+        let bytes = pairs.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let cost = WriteCost { keys: pairs.len(), bytes };
         let set = move |bucket: &Bucket, change: Change<'_>| Ok(((), bucket.store.set_all(change, &pairs)?));
         self.write(&bucket, cost, set).await
     }
 
     async fn delete_many(&mut self, bucket: Resource<Bucket>, keys: Vec<String>) -> Result<(), Trouble> {
         check_count(keys.len())?;
-        let cost = (keys.len(), keys.iter().map(String::len).sum());
+        let cost = WriteCost { keys: keys.len(), bytes: keys.iter().map(String::len).sum() };
         self.write(&bucket, cost, move |bucket, change| Ok(((), bucket.store.delete_all(change, &keys)?))).await
     }
 }
 
-/// Letters, digits, and `.`, `_`, `-`: what an identifier of a store looks like elsewhere.
+/// Letters, digits, and `.`, `_`, `-`: the usual form of a store's identifier elsewhere.
 fn is_bucket(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=BUCKET_BYTES_MAX).contains(&name.len()) && name.bytes().all(allowed)

@@ -1,4 +1,5 @@
-//! What can be done with a component's state, within bounds: read, write, delete, count up, list. No WASI, no manifest.
+//! The operations on a component's state, within bounds: read, write, delete, count up, list. No
+//! WASI, no manifest.
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,28 +13,34 @@ use super::error::{Fault, OpenError, Refusal};
 use super::file;
 use super::tables::{self, ENTRIES, ORDER, USAGE};
 
-/// Bytes of a key. Twice what names of files and most identifiers need, and still far below a page of the file.
+/// Bytes of a key. Twice the need of file names and most identifiers, and still far below a page of
+/// the file.
 pub(crate) const KEY_BYTES_MAX: usize = 512;
 
-/// Callers whose state one component keeps at once, where each has its own: bounds the file at so many quotas.
+/// Callers whose state one component keeps at once, where each has its own: bounds the file at this
+/// many quotas.
 pub(crate) const CALLERS_MAX: u64 = 1_000;
 
 /// Keys in one answer to a listing.
 pub(crate) const PAGE_KEYS_MAX: usize = 1_000;
 
-/// Bytes of keys in one answer to a listing: what a small guest takes into its memory without noticing.
+/// Bytes of keys in one answer to a listing: a small guest takes as much into its memory without
+/// noticing.
 pub(crate) const PAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// Keys in one operation. Ten times as many as a component keeps by default; writing them takes a tenth of a second.
+/// Keys in one operation. Ten times as many as a component keeps by default; writing them takes a
+/// tenth of a second.
 pub(crate) const BATCH_KEYS_MAX: usize = 10_000;
 
-/// Bytes of keys and values that one operation writes: twice the largest value there can be. Others who write wait as long.
+/// Bytes of keys and values that one operation writes: twice the largest value there can be. Others
+/// who write wait as long.
 pub(crate) const BATCH_BYTES_MAX: u64 = 32 << 20;
 
-/// Keys that are read or written between two looks at whether anybody still waits for it: about a millisecond.
+/// Keys that are read or written between two looks at whether anybody still waits for it: about a
+/// millisecond.
 const PIECE_KEYS: usize = 64;
 
-/// How much a namespace holds.
+/// The bounds of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     /// Bytes of all keys and values together.
@@ -46,14 +53,14 @@ pub(crate) struct Bounds {
 
 /// A bucket of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Whose state it is: nobody's in particular (empty), or one caller's.
+pub(crate) struct BucketPath {
+    /// The namespace: empty where all callers share it, else one caller's.
     pub(crate) namespace: String,
     /// The bucket's name.
     pub(crate) bucket: String,
 }
 
-/// Says that nobody waits for an operation any more.
+/// Stops an operation whose caller stopped waiting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -80,27 +87,27 @@ impl Drop for Waiter {
     }
 }
 
-/// Where something is written, within which bounds, and as long as somebody waits for it.
+/// The place of a write, its bounds, and the flag that stops it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a BucketPath,
     pub(crate) bounds: &'a Bounds,
     pub(crate) stop: &'a Stop,
 }
 
 /// The right to write, which one has at a time.
-pub(crate) type Turn = OwnedSemaphorePermit;
+pub(crate) type WriteTurn = OwnedSemaphorePermit;
 
 /// One answer to a listing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     /// Keys, in the order in which they were first set.
     pub(crate) keys: Vec<String>,
-    /// Where the next page begins, if there is one.
+    /// The beginning of the next page, if there is one.
     pub(crate) cursor: Option<u64>,
 }
 
-/// What a namespace holds.
+/// The content of a namespace, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Held {
     bytes: u64,
@@ -111,7 +118,8 @@ struct Held {
 #[derive(Debug)]
 pub(crate) struct Store {
     file: Arc<StateFile>,
-    /// redb lets one write at a time, and has others wait on their threads: here they wait without one.
+    /// redb lets one write at a time, and has others wait on their threads: here they wait without
+    /// one.
     turns: Arc<Semaphore>,
 }
 
@@ -119,20 +127,20 @@ pub(crate) struct Store {
 pub(crate) type Pair = (String, Vec<u8>);
 
 impl Store {
-    /// Opens and verifies the component's file in `folder`, or makes both. Waits for another process to close it, up to
-    /// `lock_wait`, then and whenever it is opened again.
+    /// Opens and verifies the component's file in `folder`, or makes both. Waits for another
+    /// process to close it, up to `lock_wait`, then and whenever it is opened again.
     pub(crate) fn open(folder: &Path, component: &str, lock_wait: Duration) -> Result<Self, OpenError> {
         let file = StateFile::open(file::path(folder, component), lock_wait)?;
         Ok(Self { file, turns: Arc::new(Semaphore::new(1)) })
     }
 
-    /// Waits until nobody else writes.
-    pub(crate) async fn turn(&self) -> Option<Turn> {
+    /// Waits until no other call writes.
+    pub(crate) async fn turn(&self) -> Option<WriteTurn> {
         // It is never closed.
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// True if the file is open: reading then waits for nobody but the disk.
+    /// True if the file is open: reading then waits for the disk alone.
     pub(crate) fn is_open(&self) -> bool {
         self.file.is_open()
     }
@@ -143,7 +151,7 @@ impl Store {
     }
 
     /// The value of `key`.
-    pub(crate) fn get(&self, place: &Place, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
+    pub(crate) fn get(&self, place: &BucketPath, key: &str) -> Result<Option<Vec<u8>>, Refusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -152,8 +160,8 @@ impl Store {
         })
     }
 
-    /// Whether there is an entry of this key.
-    pub(crate) fn exists(&self, place: &Place, key: &str) -> Result<bool, Refusal> {
+    /// True if there is an entry of this key.
+    pub(crate) fn exists(&self, place: &BucketPath, key: &str) -> Result<bool, Refusal> {
         check_key(key)?;
         self.file.read(|transaction| {
             let entries = transaction.open_table(ENTRIES)?;
@@ -161,13 +169,14 @@ impl Store {
         })
     }
 
-    /// The entries of `keys`, in their order, as they all were at one time; refused where keys and values together are
-    /// more than `bytes_max`.
+    /// The entries of `keys`, in their order, as they all were at one time; refused where keys and
+    /// values together are more than `bytes_max`.
     pub(crate) fn get_all(
         &self,
-        place: &Place,
+        place: &BucketPath,
         keys: Vec<String>,
-        (bytes_max, stop): (u64, &Stop),
+        bytes_max: u64,
+        stop: &Stop,
     ) -> Result<Vec<Option<Pair>>, Refusal> {
         check_keys(keys.iter())?;
         self.file.read(|transaction| {
@@ -243,8 +252,9 @@ impl Store {
         })
     }
 
-    /// The keys that were first set after the one at `cursor`; all of them, where there is no cursor.
-    pub(crate) fn keys(&self, place: &Place, cursor: Option<u64>) -> Result<Page, Refusal> {
+    /// The keys that were first set after the one at `cursor`; all of them, where there is no
+    /// cursor.
+    pub(crate) fn keys(&self, place: &BucketPath, cursor: Option<u64>) -> Result<Page, Refusal> {
         let (namespace, bucket) = (place.namespace.as_str(), place.bucket.as_str());
         let Some(first) = cursor.unwrap_or(0).checked_add(1) else {
             return Ok(Page { keys: Vec::new(), cursor: None });
@@ -269,12 +279,14 @@ impl Store {
         })
     }
 
-    /// True if all that was written up to `mark` survives the host and the machine by now, where that is known without waiting.
+    /// True if all that was written up to `mark` survives the host and the machine by now, where
+    /// that is known without waiting.
     pub(crate) fn is_settled(&self, mark: Mark) -> bool {
         self.file.is_settled(mark)
     }
 
-    /// Returns once all that was written up to `mark` survives the host and the machine. Waits for the disk.
+    /// Returns once all that was written up to `mark` survives the host and the machine. Waits for
+    /// the disk.
     pub(crate) fn settle(&self, mark: Mark) -> Result<(), Fault> {
         self.file.settle(mark)
     }
@@ -285,7 +297,7 @@ struct Writer<'t> {
     transaction: &'t WriteTransaction,
     entries: Table<'t, (&'static str, &'static str, &'static str), (u64, &'static [u8])>,
     usage: Table<'t, &'static str, (u64, u64)>,
-    place: &'t Place,
+    place: &'t BucketPath,
     bounds: &'t Bounds,
     stop: &'t Stop,
     before: Held,
@@ -340,7 +352,7 @@ impl<'t> Writer<'t> {
             }
         };
         self.held.bytes = self.held.bytes.saturating_add(size(key, value));
-        // What follows in a batch frees at most what was there before it.
+        // The rest of a batch frees at most the bytes that were there before it.
         self.check_room(self.before)?;
         let at = (self.place.namespace.as_str(), self.place.bucket.as_str(), key);
         self.entries.insert(at, (serial, value))?;
@@ -357,8 +369,8 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Holds what is there now to the bounds, and `spare` above them. What was there before a quota was lowered stays, and may
-    /// shrink.
+    /// Holds the current content to the bounds, and `spare` above them. Content from before a quota
+    /// was lowered stays, and may shrink.
     fn check_room(&self, spare: Held) -> Result<(), Refusal> {
         let Self { before, held, bounds, .. } = self;
         if held.bytes > bounds.bytes.max(before.bytes).saturating_add(spare.bytes) {
@@ -370,7 +382,8 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Holds what is there in the end to the bounds, and notes it; or nothing, where nobody waits for it any more.
+    /// Holds the final content to the bounds, and notes it; or does nothing, where the caller
+    /// stopped waiting.
     fn finish(mut self) -> Result<(), Refusal> {
         self.check_room(Held::default())?;
         self.stop.check(0)?;
@@ -388,7 +401,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// What an entry counts towards the quota: its key and its value, in bytes.
+/// Bytes of an entry that count towards the quota: its key and its value.
 fn size(key: &str, value: &[u8]) -> u64 {
     (key.len() as u64).saturating_add(value.len() as u64)
 }

@@ -1,4 +1,5 @@
-//! How a component's state lies in its file: the tables, their format's number, and their sizes. No quotas, no WASI.
+//! The layout of a component's state in its file: the tables, their format's number, and their
+//! sizes. No quotas, no WASI.
 use redb::{Database, ReadableTable as _, TableDefinition, WriteTransaction};
 
 use super::error::{Fault, OpenError};
@@ -6,8 +7,8 @@ use super::error::{Fault, OpenError};
 /// (namespace, bucket, key) → (serial, value). The serial is the entry's place in [`ORDER`].
 pub(super) const ENTRIES: TableDefinition<'_, (&str, &str, &str), (u64, &[u8])> = TableDefinition::new("entries");
 
-/// (namespace, bucket, serial) → key: what a listing walks. A serial is never given twice, so a cursor neither skips nor
-/// repeats an entry when others come and go between two pages.
+/// (namespace, bucket, serial) → key: the index of a listing. A serial is never given twice, so a
+/// cursor neither skips nor repeats an entry when others come and go between two pages.
 pub(super) const ORDER: TableDefinition<'_, (&str, &str, u64), &str> = TableDefinition::new("order");
 
 /// namespace → (bytes, entries). A namespace that holds nothing has no row.

@@ -1,4 +1,5 @@
-//! One call's share of the network: its counters, and the tasks that drive its connections. Must not hold: decisions.
+//! One call's share of the network: its counters, and the tasks that drive its connections. Must
+//! not hold: decisions.
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,9 +36,9 @@ pub(crate) struct NetLimits {
     pub(crate) lookups: u64,
 }
 
-/// Which direction ran over.
+/// The direction that ran over its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum OverDirection {
     Egress,
     Ingress,
 }
@@ -84,7 +85,7 @@ impl Drop for NetGuard {
 }
 
 impl Meter {
-    /// Takes up to `wanted` of what is left under `limit`. Taking less than all is running over.
+    /// Takes up to `wanted` of the rest under `limit`. Taking less than all is running over.
     fn take(&self, wanted: u64, limit: u64) -> u64 {
         let update = |used: u64| Some(used + wanted.min(limit.saturating_sub(used)));
         // The update never declines.
@@ -161,11 +162,11 @@ impl CallNet {
         self.ingress.take(bytes, self.limits.ingress_bytes) == bytes
     }
 
-    /// Which direction ran over, if one did.
-    pub(crate) fn over(&self) -> Option<Over> {
+    /// The direction that ran over its limit, if one did.
+    pub(crate) fn over(&self) -> Option<OverDirection> {
         match (self.egress.is_over(), self.ingress.is_over()) {
-            (true, _) => Some(Over::Egress),
-            (_, true) => Some(Over::Ingress),
+            (true, _) => Some(OverDirection::Egress),
+            (_, true) => Some(OverDirection::Ingress),
             _ => None,
         }
     }
@@ -185,7 +186,7 @@ impl CallNet {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// Which addresses came from which names in this call.
+    /// The addresses that names led to in this call.
     pub(crate) fn resolved(&self) -> MutexGuard<'_, Resolved> {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -193,7 +194,7 @@ impl CallNet {
     /// Runs something in the background until the call ends. `None`: it has.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // What has finished is joined here.
+        // Finished tasks are joined here.
         while tasks.try_join_next().is_some() {}
         let ended = *self.ended.borrow();
         (!ended).then(|| tasks.spawn(task))

@@ -1,4 +1,4 @@
-//! Connecting to permitted addresses. Must not hold: names, or who permits.
+//! Connecting to permitted addresses. Must not hold: names, or permits' reasons.
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,11 +7,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use toolcell_policy::AddressPermit;
 
-/// How long one address is tried alone before the next is tried beside it (RFC 8305, section 5).
+/// Time for which one address is tried alone before the next is tried beside it (RFC 8305, section
+/// 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Connects to one of the permitted addresses: the first that answers, tried in their order. What is permitted is what is
-/// connected to: no name is looked up here.
+/// Connects to one of the permitted addresses: the first that answers, tried in their order. The
+/// permitted address is the connected one: no name is looked up here.
 ///
 /// Dropping the future gives every attempt up.
 ///

@@ -1,4 +1,4 @@
-//! The check before each system call on a socket. Must not hold: what a guest is told, or any record of it.
+//! The check before each system call on a socket. Must not hold: answers to guests, or records.
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,16 +8,18 @@ use wasmtime_wasi::sockets::SocketAddrUse;
 
 use super::CallNet;
 
-/// The last word before a system call: wasmtime-wasi asks it with the address that it is about to use. It decides from the
-/// same rules as what stands before the sockets; what it refuses was denied there, with a record of it.
+/// The last check before a system call: wasmtime-wasi asks it with the address that it is about to
+/// use. It decides from the same rules as the host functions before the sockets. Those have denied,
+/// and recorded, everything that it refuses.
 pub(crate) struct Gate {
     grants: Arc<Grants>,
-    /// The share of the network of the call that is under way: what its names led to.
+    /// The network share of the call that is under way, with the addresses of its names.
     net: Mutex<Option<Arc<CallNet>>>,
 }
 
 impl Gate {
-    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where there is no rule.
+    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where
+    /// there is no rule.
     pub(crate) fn before(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>) -> Option<Arc<Self>> {
         let network = grants.network();
         let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
@@ -52,7 +54,7 @@ impl Gate {
     }
 }
 
-/// What the system would bind to by itself.
+/// True for the address that the system would bind to by itself.
 pub(crate) fn is_implicit(address: SocketAddr) -> bool {
     address.ip().is_unspecified() && address.port() == 0
 }

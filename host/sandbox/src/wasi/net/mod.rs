@@ -1,9 +1,12 @@
-//! The network as calls see it: names become addresses, addresses that policy permitted become connections, and each
-//! call counts what it uses. Must not hold: what is permitted, or any protocol above TCP.
+//! The network as calls see it: names become addresses, addresses that policy permitted become
+//! connections, and each call counts what it uses. Must not hold: what is permitted, or any
+//! protocol above TCP.
 //!
 //! - [`Resolver`] looks names up, by the system's settings or the manifest's name servers.
-//! - [`dial`] connects to the very address of an [`AddressPermit`](toolcell_policy::AddressPermit), and to nothing else.
-//! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with it.
+//! - [`dial`] connects to the very address of an [`AddressPermit`](toolcell_policy::AddressPermit),
+//!   and to nothing else.
+//! - [`CallNet`] holds one call's counters and background tasks. When it ends, connections end with
+//!   it.
 //! - [`Metered`] charges a connection's bytes to its call.
 
 mod call_net;
@@ -16,7 +19,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call_net::{CallNet, NetGuard, NetLimits, Over};
+pub(crate) use call_net::{CallNet, NetGuard, NetLimits, OverDirection};
 pub(crate) use dialer::dial;
 pub(crate) use gate::{Gate, is_implicit};
 pub(crate) use metered::Metered;

@@ -1,8 +1,8 @@
-//! Looking names up: by the system's settings, or at the name servers that the manifest names. Must not hold: which names
-//! may be looked up, or what may be done with an address.
+//! Looking names up: by the system's settings, or at the name servers that the manifest names. Must
+//! not hold: permits for names or addresses.
 //!
-//! Names are looked up as they are written: search domains of the system are not tried, so that a name means the same
-//! host wherever the manifest is used.
+//! Names are looked up exactly as they are written. Search domains of the system are not tried, so
+//! that a name means the same host wherever the manifest is used.
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,18 +16,20 @@ use hickory_resolver::proto::op::{Query, ResponseCode};
 use hickory_resolver::proto::rr::{Name, RecordType};
 use hickory_resolver::{Hosts, TokioResolver};
 
-/// Addresses of one answer that are used: nobody has so many to fall back on, and each is checked and tried in turn.
+/// Addresses of one answer that are used: no name needs as many to fall back on, and each is
+/// checked and tried in turn.
 pub(crate) const ADDRESSES_MAX: usize = 16;
 
-/// How long one name server has for an answer, before the next is asked or the same again.
+/// Time that one name server has for an answer, before the next is asked or this one again.
 const SERVER_WAIT: Duration = Duration::from_secs(2);
-/// How often each is asked.
+/// Attempts at each server.
 const ATTEMPTS: usize = 2;
 /// Answers that are remembered, for as long as they say and no longer than the next two.
 const CACHE_ENTRIES: u64 = 256;
-/// How long an address is remembered at most: what a name means changes sooner than its answer said, sometimes.
+/// Longest time for which an address is remembered: a name's meaning sometimes changes sooner than
+/// its answer said.
 const CACHED_MAX: Duration = Duration::from_secs(30);
-/// The same of a name that does not exist.
+/// Longest time for which the absence of a name is remembered.
 const MISSING_MAX: Duration = Duration::from_secs(5);
 
 /// Looks names up. Cheap to share; made ready at the first look-up, so that no start waits for it.
@@ -50,7 +52,7 @@ pub(crate) enum LookupError {
     /// The name has no address.
     #[error("the name has no address")]
     NoAddress,
-    /// Nobody answered in time.
+    /// No server answered in time.
     #[error("no name server answered in time")]
     Timeout,
     /// The name servers could not be asked, or gave no proper answer. For the operator.
@@ -59,8 +61,8 @@ pub(crate) enum LookupError {
 }
 
 impl Resolver {
-    /// By the system's settings (`resolv.conf` and the hosts file) where `servers` is empty; at these servers and nowhere
-    /// else where it is not.
+    /// By the system's settings (`resolv.conf` and the hosts file) where `servers` is empty; at
+    /// these servers and nowhere else where it is not.
     pub(crate) fn new(servers: &[SocketAddr]) -> Arc<Self> {
         Arc::new(Self { servers: servers.to_vec(), ready: OnceLock::new() })
     }
@@ -98,7 +100,7 @@ impl Ready {
         Self { dns: dns(config, ResolverOpts::default()), hosts: Hosts::default() }
     }
 
-    /// What the hosts file says: where it names a host, no name server is asked.
+    /// The addresses of the hosts file: where it names a host, no name server is asked.
     fn static_addresses(&self, name: &Name) -> Vec<IpAddr> {
         let of_type = |kind| self.hosts.lookup_static_host(&Query::query(name.clone(), kind));
         let found = [of_type(RecordType::AAAA), of_type(RecordType::A)];
@@ -144,7 +146,8 @@ fn failure(error: &NetError) -> LookupError {
     }
 }
 
-/// The first of each kind, then the second, and so on: where one kind does not get through, the other comes soon.
+/// The first of each kind, then the second, and so on: where one kind does not get through, the
+/// other comes soon.
 fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let (six, four): (Vec<IpAddr>, Vec<IpAddr>) = addresses.into_iter().partition(IpAddr::is_ipv6);
     let (mut six, mut four) = (six.into_iter(), four.into_iter());

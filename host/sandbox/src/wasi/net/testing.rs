@@ -1,4 +1,4 @@
-//! A name server for tests: answers what its script says, and counts how often it was asked.
+//! A name server for tests: it answers from its script, and counts the questions.
 #![allow(clippy::unwrap_used)]
 
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,8 @@ use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// What a name leads to, the how-manieth time it is asked for; `None`: there is no such name.
+/// The addresses of a name at the given number of times that it was asked for; `None`: there is no
+/// such name.
 type Script = dyn Fn(&str, usize) -> Option<Vec<IpAddr>> + Send + Sync;
 
 /// A name server on a port of its own; gone when it is dropped.
@@ -21,7 +22,7 @@ pub(crate) struct NameServer {
 }
 
 impl NameServer {
-    /// Answers by the script. A name's questions for IPv4 addresses are what counts its times.
+    /// Answers by the script. A name's questions for IPv4 addresses count its times.
     pub(crate) async fn start(script: impl Fn(&str, usize) -> Option<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
@@ -43,7 +44,7 @@ impl NameServer {
         Self { address, asked: Arc::default(), _task: task }
     }
 
-    /// How often it was asked for IPv4 addresses.
+    /// Times that it was asked for IPv4 addresses.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
@@ -69,7 +70,7 @@ async fn serve(socket: UdpSocket, script: Arc<Script>, asked: Arc<AtomicUsize>) 
         answer.metadata.recursion_available = true;
         answer.add_query(query.clone());
         for address in addresses.into_iter().flatten().filter(|address| address.is_ipv4() == is_v4) {
-            // Nobody may remember it: the next question may have another answer.
+            // No cache may keep it: the next question may have another answer.
             answer.add_answer(Record::from_rdata(query.name().clone(), 0, RData::from(address)));
         }
         socket.send_to(&answer.to_vec().unwrap(), from).await.unwrap();

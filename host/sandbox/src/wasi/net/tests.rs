@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 
 use super::testing::NameServer;
-use super::{CallNet, LookupError, Metered, NetGuard, NetLimits, Over, Resolver};
+use super::{CallNet, LookupError, Metered, NetGuard, NetLimits, OverDirection, Resolver};
 
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -68,7 +68,7 @@ async fn bytes_are_charged_both_ways_to_the_last_one_and_not_past_it() {
     near.write_all(b"12345").await.unwrap();
     assert_eq!((net.egress_bytes(), net.over()), (5, None));
     assert!(near.write_all(b"6").await.is_err());
-    assert_eq!(net.over(), Some(Over::Egress));
+    assert_eq!(net.over(), Some(OverDirection::Egress));
     let mut sent = [0; 5];
     far.read_exact(&mut sent).await.unwrap();
     assert_eq!(&sent, b"12345");
@@ -82,7 +82,7 @@ async fn bytes_are_charged_both_ways_to_the_last_one_and_not_past_it() {
     assert_eq!((net.ingress_bytes(), net.over()), (4, None));
     far.write_all(b"5").await.unwrap();
     assert!(near.read(&mut got).await.is_err());
-    assert_eq!(net.over(), Some(Over::Ingress));
+    assert_eq!(net.over(), Some(OverDirection::Ingress));
 }
 
 #[tokio::test]

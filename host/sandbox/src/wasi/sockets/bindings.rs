@@ -1,5 +1,6 @@
-//! The generated bindings of `wasi:sockets/ip-name-lookup`, over wasmtime-wasi's own of everything it uses: its look-ups
-//! cannot be given another resolver. Nothing is written by hand here.
+//! The generated bindings of `wasi:sockets/ip-name-lookup`, over wasmtime-wasi's own bindings of
+//! everything that it uses. wasmtime-wasi's look-ups cannot be given another resolver. Nothing is
+//! written by hand here.
 #![allow(missing_docs, clippy::all, rust_2018_idioms)]
 
 wasmtime::component::bindgen!({

@@ -1,5 +1,6 @@
-//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver. What an answer says is
-//! checked before the guest is told, and remembered: nothing else can be connected to by its name.
+//! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver.
+//! An answer is checked before the guest is told, and remembered: only these addresses can be
+//! connected to by their name.
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,11 +20,11 @@ use crate::wasi::state::CallState;
 
 type Found = Result<std::vec::IntoIter<IpAddr>, ErrorCode>;
 
-/// A look-up under way, or what it found. Dropping it gives the look-up up.
+/// A look-up under way, or its result. Dropping it gives the look-up up.
 pub enum Answers {
     /// Nothing yet.
     Waiting(AbortOnDropJoinHandle<Found>),
-    /// What it found.
+    /// The addresses that it found.
     Ready(Found),
 }
 
@@ -55,7 +56,7 @@ impl Pollable for Answers {
     }
 }
 
-/// What one look-up needs, wherever it runs.
+/// The parts of one look-up, which runs anywhere.
 struct Lookup {
     permit: LookupPermit,
     resolver: Arc<Resolver>,
@@ -99,7 +100,7 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        let permit = self.reach().grants().network().lookup(&name).map_err(|denial| {
+        let permit = self.capabilities().grants().network().lookup(&name).map_err(|denial| {
             self.deny(denial);
             denied()
         })?;
@@ -107,8 +108,12 @@ impl Host for CallState {
         if !net.lookup() {
             return Err(ErrorCode::PermanentResolverFailure.into());
         }
-        let lookup =
-            Lookup { permit, resolver: Arc::clone(self.reach().http().resolver()), net, denials: self.denials.clone() };
+        let lookup = Lookup {
+            permit,
+            resolver: Arc::clone(self.capabilities().http().resolver()),
+            net,
+            denials: self.denials.clone(),
+        };
         let answers = Answers::Waiting(spawn(lookup.run()));
         Ok(self.table().push(answers)?)
     }

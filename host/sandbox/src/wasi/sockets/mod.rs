@@ -1,21 +1,22 @@
-//! `wasi:sockets`: TCP and UDP to where the policy permits, and look-ups of names that its rules name.
+//! `wasi:sockets`: TCP and UDP to where the policy permits, and look-ups of names that its rules
+//! name.
 //!
-//! wasmtime-wasi has the sockets; this stands before it, so that each address is decided on where it is asked for, with a
-//! denial that names it, each byte is charged to its call, and each socket and look-up is counted. `check` stands behind
-//! it as well: wasmtime-wasi asks it before every system call, and it decides from the same rules.
+//! wasmtime-wasi has the sockets, and this stands before it. Each address is decided on where it is
+//! asked for, with a denial that names it. Each byte is charged to its call, and each socket and
+//! look-up is counted. [`Gate`](crate::wasi::net::Gate) stands behind: wasmtime-wasi asks it before
+//! every system call, and it decides from the same rules.
 //!
 //! | asked for | what happens |
 //! |---|---|
 //! | a socket | given where there is a rule of its protocol; counted |
-//! | bind to the unspecified address and port 0 | done: what every client does, and it receives from permitted addresses only |
+//! | bind to the unspecified address, port 0 | done; packets come from permitted addresses only |
 //! | bind to anything else, listen, accept | denied, always |
 //! | TCP connect, UDP connect, each UDP packet out | the address is decided on |
-//! | each UDP packet in | dropped unless its sender could be sent to |
+//! | each UDP packet in | dropped if the guest may not send to its sender |
 //! | look-up | the name is decided on, then each address it leads to |
 //!
 //! Must not hold: rules.
 mod bindings;
-mod create;
 mod lookup;
 mod streams;
 mod tcp;
@@ -29,8 +30,9 @@ use std::sync::Arc;
 use toolcell_policy::{AddressPermit, Capability, Denial};
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::bindings::sockets as wasi;
-use wasmtime_wasi::p2::bindings::sockets::network::ErrorCode;
-use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult};
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily};
+use wasmtime_wasi::p2::bindings::sockets::{tcp_create_socket, udp_create_socket};
+use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult, TcpSocket, UdpSocket};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
 use crate::wasi::net::{CallNet, is_implicit};
@@ -39,19 +41,20 @@ use crate::wasi::state::CallState;
 /// Everything of `wasi:sockets`.
 pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     type State = CallState;
-    type Own = HasSelf<CallState>;
+    type HasState = HasSelf<CallState>;
     // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
-    wasi::tcp::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::tcp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::udp::add_to_linker::<State, Own>(linker, State::reached)?;
-    wasi::udp_create_socket::add_to_linker::<State, Own>(linker, State::reached)?;
-    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, Own>(linker, State::called)?;
+    wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
+    wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
+    bindings::wasi::sockets::ip_name_lookup::add_to_linker::<State, HasState>(linker, State::called)?;
     wasi::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
     let options = wasi::network::LinkOptions::default();
     wasi::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)
 }
 
-/// What the interfaces here need of it; guests are linked to wasmtime-wasi's.
+/// The part of the network interface that the interfaces here need; guests are linked to
+/// wasmtime-wasi's.
 impl wasi::network::Host for CallState {
     fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
         error.downcast()
@@ -65,6 +68,26 @@ impl wasi::network::Host for CallState {
 impl wasi::network::HostNetwork for CallState {
     fn drop(&mut self, network: Resource<Network>) -> wasmtime::Result<()> {
         wasi::network::HostNetwork::drop(&mut self.sockets(), network)
+    }
+}
+
+impl tcp_create_socket::Host for CallState {
+    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
+        if self.capabilities().grants().network().tcp_rules().is_empty() {
+            return Err(denied());
+        }
+        self.count_socket()?;
+        tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)
+    }
+}
+
+impl udp_create_socket::Host for CallState {
+    async fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
+        if self.capabilities().grants().network().udp_rules().is_empty() {
+            return Err(denied());
+        }
+        self.count_socket()?;
+        udp_create_socket::Host::create_udp_socket(&mut self.sockets(), family).await
     }
 }
 
@@ -84,21 +107,21 @@ impl CallState {
             self.socket_net();
             return Ok(());
         }
-        self.deny(self.reach().grants().network().never_listens(capability, "bind", address));
+        self.deny(self.capabilities().grants().network().never_listens(capability, "bind", address));
         Err(denied())
     }
 
     /// A TCP connection to this address, or the denial of it.
     fn may_connect(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.reach().grants().network().tcp(address, &net.resolved());
+        let decision = self.capabilities().grants().network().tcp(address, &net.resolved());
         self.record(decision)
     }
 
     /// UDP packets to and from this address, or the denial of it.
     fn may_send(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.reach().grants().network().udp(address, &net.resolved());
+        let decision = self.capabilities().grants().network().udp(address, &net.resolved());
         self.record(decision)
     }
 

@@ -1,4 +1,5 @@
-//! The two directions of a TCP connection, with each byte charged to the call. Must not hold: what they lead to.
+//! The two directions of a TCP connection, with each byte charged to the call. Must not hold: their
+//! targets.
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,13 +10,13 @@ use wasmtime_wasi::p2::{
 
 use crate::wasi::net::CallNet;
 
-/// What comes in.
+/// The incoming direction.
 pub(super) struct ChargedInput {
     inner: DynInputStream,
     net: Arc<CallNet>,
 }
 
-/// What goes out.
+/// The outgoing direction.
 pub(super) struct ChargedOutput {
     inner: DynOutputStream,
     net: Arc<CallNet>,

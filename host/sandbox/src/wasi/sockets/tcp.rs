@@ -1,4 +1,5 @@
-//! `wasi:sockets/tcp`: wasmtime-wasi's sockets, behind decisions on what they bind and connect to.
+//! `wasi:sockets/tcp`: wasmtime-wasi's sockets, behind decisions on the addresses that they bind
+//! and connect to.
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 impl Host for CallState {}
 
 impl CallState {
-    /// Puts the meter before what wasmtime-wasi made.
+    /// Puts the meter before wasmtime-wasi's streams.
     fn charge(&mut self, streams: Streams) -> SocketResult<Streams> {
         let (input, output) = streams;
         let net = self.socket_net();
@@ -37,7 +38,7 @@ impl CallState {
     fn never_listens(&mut self, socket: &Socket) -> SocketResult<()> {
         let local = self.sockets().local_address(Resource::new_borrow(socket.rep())).map(SocketAddr::from);
         let local = local.unwrap_or(SocketAddr::from(([0, 0, 0, 0], 0)));
-        self.deny(self.reach().grants().network().never_listens(Capability::Tcp, "listen", local));
+        self.deny(self.capabilities().grants().network().never_listens(Capability::Tcp, "listen", local));
         Err(denied())
     }
 }

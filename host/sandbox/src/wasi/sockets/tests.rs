@@ -1,4 +1,5 @@
-//! What a guest does with sockets, without the guest: allowed, denied and at the boundary, on loopback.
+//! A guest's operations on sockets, without the guest: allowed, denied and at the boundary, on
+//! loopback.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket as Peer};
@@ -19,8 +20,8 @@ use wasmtime_wasi::sockets::WasiSocketsView as _;
 
 use super::bindings::wasi::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream as _};
 use crate::caller::NoCaller;
+use crate::wasi::capabilities::{Capabilities, GrantSources};
 use crate::wasi::net::testing::NameServer;
-use crate::wasi::reach::{Reach, Setting};
 use crate::wasi::state::CallState;
 
 const V4: IpAddressFamily = IpAddressFamily::Ipv4;
@@ -35,15 +36,16 @@ fn call(network: &str, limits: &str, name_servers: &[SocketAddr]) -> CallState {
     let manifest = toolcell_policy::parse(&source).unwrap_or_else(|problems| panic!("{problems:?}")).manifest;
     let component = manifest.component("it").unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let setting = Setting {
+    let setting = GrantSources {
         folder: folder.path(),
         variable: &|_| None,
         secret: &|_| Err((String::new(), String::new())),
         state_folder: folder.path(),
         name_servers,
     };
-    let reach = Reach::prepare(&component.tool_grants("tool"), &setting).unwrap_or_else(|p| panic!("{p:?}"));
-    CallState::new(component.tool_limits("tool"), reach, Arc::new(NoCaller))
+    let capabilities =
+        Capabilities::prepare(&component.tool_grants("tool"), &setting).unwrap_or_else(|p| panic!("{p:?}"));
+    CallState::new(component.tool_limits("tool"), capabilities, Arc::new(NoCaller))
 }
 
 fn denials(call: &CallState) -> Vec<String> {

@@ -1,4 +1,5 @@
-//! `wasi:sockets/udp`: wasmtime-wasi's sockets, behind decisions on where each packet goes, with each byte charged.
+//! `wasi:sockets/udp`: wasmtime-wasi's sockets, behind decisions on where each packet goes, with
+//! each byte charged.
 use std::net::SocketAddr;
 
 use toolcell_policy::Capability;
@@ -88,7 +89,8 @@ impl HostIncomingDatagramStream for CallState {
     ) -> SocketResult<Vec<IncomingDatagram>> {
         let datagrams = self.sockets().receive(stream, datagrams_max)?;
         let bytes = datagrams.iter().map(|datagram| datagram.data.len() as u64).sum();
-        // WASI has no code for a quota that is used up; the call's limits are told with its outcome.
+        // WASI has no code for a quota that is used up; the call's limits are told with its
+        // outcome.
         if self.socket_net().charge_ingress(bytes) { Ok(datagrams) } else { Err(ErrorCode::OutOfMemory.into()) }
     }
 
@@ -106,7 +108,8 @@ impl HostOutgoingDatagramStream for CallState {
         self.sockets().check_send(stream)
     }
 
-    /// Sends the packets before the first one that may not be sent; an error is that of the first packet alone.
+    /// Sends the packets before the first one that may not be sent; an error is that of the first
+    /// packet alone.
     fn send(
         &mut self,
         stream: Resource<OutgoingDatagramStream>,
@@ -141,8 +144,8 @@ impl HostOutgoingDatagramStream for CallState {
 }
 
 impl CallState {
-    /// Charges one packet, where it may go to its address. One without an address goes where the socket is connected to,
-    /// which was decided on then.
+    /// Charges one packet, where it may go to its address. One without an address goes where the
+    /// socket is connected to, which was decided on then.
     fn may_go(&mut self, datagram: &OutgoingDatagram) -> SocketResult<u64> {
         if let Some(to) = datagram.remote_address {
             self.may_send(SocketAddr::from(to))?;

@@ -15,7 +15,7 @@ use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sa
 use toolcell_policy::{
     Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Digest, Reach, ShapeName, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Capabilities as Reach, Digest, ShapeName, ToolComponent, contract};
 
 use super::approvals::Approvals;
 use super::caller_queue::CallerQueues;

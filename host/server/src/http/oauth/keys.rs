@@ -57,10 +57,10 @@ impl Keys {
             issuer: issuer.issuer().to_owned(),
             jwks: issuer.jwks().map(str::to_owned),
             fetcher,
-            fresh: issuer.fresh(),
+            fresh: issuer.limits().fresh(),
             // Keys that are old are fetched again, however seldom others may be.
-            refresh: issuer.refresh().min(issuer.fresh()),
-            outage: issuer.outage(),
+            refresh: issuer.limits().refresh().min(issuer.limits().fresh()),
+            outage: issuer.limits().outage(),
             known: ArcSwapOption::empty(),
             tried: Mutex::default(),
         })

@@ -60,7 +60,7 @@ impl Oauth {
                 issuer: issuer.issuer().to_owned(),
                 audiences: issuer.audiences().to_vec(),
                 algorithms: issuer.algorithms().to_vec(),
-                leeway: issuer.leeway(),
+                leeway: issuer.limits().leeway(),
             },
             keys: Keys::new(issuer, fetcher.clone()),
         });

@@ -1,8 +1,9 @@
-//! The binary format, as far as bombs are made of it. Nothing is checked: what is written may be wrong.
+//! The binary format, as far as bombs are made of it. Nothing is checked: what is written may be
+//! wrong.
 
-/// How a component begins.
+/// The first bytes of a component.
 pub const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
-/// How a core module begins.
+/// The first bytes of a core module.
 pub const MODULE: [u8; 8] = *b"\0asm\x01\0\0\0";
 
 /// A number as the format writes it.
@@ -88,7 +89,8 @@ pub fn function(locals: usize, code: &[u8]) -> Vec<Vec<u8>> {
     vec![list(1, &[[0x60, 0, 0]]), list(3, &[[0]]), section(10, &[number(1), number(body.len()), body].concat())]
 }
 
-/// Levels of components, each of which instantiates the one below this often; the lowest is made of these sections.
+/// Levels of components, each of which instantiates the one below this often; the lowest is made of
+/// these sections.
 pub fn levels(count: usize, width: usize, lowest: &[Vec<u8>]) -> Vec<u8> {
     let mut sections = vec![inner_component(lowest)];
     for level in 0..count {

@@ -1,5 +1,5 @@
-//! Bombs: components with every section of the binary format, nested and multiplied. Most refer to what is there, and many
-//! are valid. Used by the tests beside it and by a fuzz target.
+//! Bombs: components with every section of the binary format, nested and multiplied. Most refer to
+//! what is there, and many are valid. Used by the tests beside it and by a fuzz target.
 use super::encode::{
     component as component_of, extern_name, inner_component, list, module as module_of, name, number, section, signed,
     times,
@@ -17,10 +17,10 @@ const BYTES_MAX: usize = 4 << 20;
 /// Components inside each other.
 const DEPTH_MAX: usize = 40;
 
-/// How often something stands there.
+/// Numbers of repetitions to choose from.
 const COUNTS: [usize; 10] = [0, 1, 1, 2, 3, 8, 60, 1_000, 20_000, 100_000];
 
-/// What is in the index spaces so far.
+/// The index spaces so far.
 #[derive(Default)]
 struct Indices {
     modules: usize,
@@ -40,7 +40,7 @@ fn pick(dice: &mut dyn Dice, bound: usize) -> usize {
     usize::try_from(dice.below(bound.max(1) as u64)).unwrap_or_default()
 }
 
-/// How often, as far as there is room for so many of this size.
+/// A number of repetitions, as far as there is room for so many of this size.
 fn many(dice: &mut dyn Dice, bytes: usize, room: &mut usize) -> usize {
     let count = COUNTS.get(pick(dice, COUNTS.len())).copied().unwrap_or_default();
     let count = count.min(*room / bytes.max(1));

@@ -14,7 +14,7 @@ use super::*;
 /// Longer than counting anything takes, on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// What a component is refused for.
+/// The bound that a component is refused for.
 fn refused(bytes: &[u8]) -> LoadBound {
     let began = Instant::now();
     let refusal = Survey::of(bytes).and_then(|_| Survey::check_code(bytes)).unwrap_err();
@@ -134,7 +134,7 @@ fn what_an_instance_takes_of_the_host_is_counted() {
     let survey = Survey::of(&made(globals(1_000), 10)).unwrap();
     assert!((160_000..180_000).contains(&survey.host_bytes()), "{survey:?}");
     assert!(!survey.is_light());
-    // The same by imports, exports and tables.
+    // Once more by imports, exports and tables.
     let functions = [list(1, &[[0x60, 0, 0]]), times(3, 60_000, &[0])];
     let exports: Vec<_> =
         (0..60_000).map(|at| [encode::name(&format!("f{at}")), vec![0x00], number(at)].concat()).collect();

@@ -1,5 +1,5 @@
-//! Properties over generated components: each exports functions that give back what they are given, over generated types,
-//! and is loaded, listed and called as any other.
+//! Properties over generated components: each exports functions that give back what they are given,
+//! over generated types, and is loaded, listed and called as any other.
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -10,16 +10,17 @@ use super::super::ty::{Int, Ty, TyId, Types};
 use super::super::{Descriptions, encode};
 use super::generate::{any_type, any_value, spoil};
 use super::{Dice, Random};
-use crate::{CallInput, Failure, NoCaller, Reach, Sandbox, SandboxOptions, Supply, ToolComponent};
+use crate::{CallInput, Capabilities, Failure, InstanceSource, NoCaller, Sandbox, SandboxOptions, ToolComponent};
 
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
 
-/// Numbers that follow the value: so many that all arguments are passed in memory, where the value stands first.
+/// Numbers that follow the value: so many that all arguments are passed in memory, where the value
+/// stands first.
 const PADDING: usize = 17;
 
-/// What every component is made of beside its types. Arguments passed in memory are a tuple there, and so is the result,
-/// which begins like it: the function gives back where its arguments are.
+/// The parts of every component beside its types. Arguments passed in memory are a tuple there. The
+/// result is one too, and begins alike: the function gives back the place of its arguments.
 const CORE: &str = r#"
   (core module $m
     (memory (export "memory") 16)
@@ -158,11 +159,12 @@ impl Loaded {
     }
 
     async fn call(&self, number: usize, arguments: &Value) -> Result<String, Failure> {
-        let (limits, reach) = (Limits::default(), Reach::sealed(""));
+        let (limits, capabilities) = (Limits::default(), Capabilities::sealed(""));
         let (tool, arguments_json) = (&*format!("same_{number}"), &*arguments.to_string());
-        let (caller, supply) = (Arc::new(NoCaller), Supply::Fresh);
+        let (caller, source) = (Arc::new(NoCaller), InstanceSource::Fresh);
         let program = None;
-        let input = CallInput { tool, arguments_json, program, limits: &limits, reach: &reach, caller, supply };
+        let input =
+            CallInput { tool, arguments_json, program, limits: &limits, capabilities: &capabilities, caller, source };
         self.component.call_tool(input).await.outcome.map(|result| result.structured_json.unwrap())
     }
 }

@@ -1,11 +1,12 @@
-//! Any types, any values of them, and JSON spoiled in one place. Must not hold: where the choices come from.
+//! Any types, any values of them, and JSON spoiled in one place. Must not hold: where the choices
+//! come from.
 use serde_json::{Value, json};
 use wasmtime::component::Val;
 
 use super::path::Path;
 use super::ty::{Case, Field, Int, Ty, TyId, Types};
 
-/// Where choices come from.
+/// The source of choices.
 pub(crate) trait Dice {
     /// Any number.
     fn roll(&mut self) -> u64;
@@ -130,7 +131,8 @@ pub(crate) fn any_value<D: Dice>(types: &Types, dice: &mut D, ty: TyId) -> Val {
     }
 }
 
-/// Spoils one place of a JSON value, or leaves it as it is. Gives the place; `path` is that of the value.
+/// Spoils one place of a JSON value, or leaves it as it is. Gives the place; `path` is that of the
+/// value.
 pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> String {
     if dice.below(3) > 0 {
         match json {

@@ -1,4 +1,5 @@
-//! Properties over generated types: a value survives JSON and back, and the schema accepts exactly what converts.
+//! Properties over generated types: a value survives JSON and back, and the schema accepts exactly
+//! what converts.
 use serde_json::{Value, json};
 use wasmtime::component::Val;
 
@@ -183,7 +184,8 @@ fn a_type_used_twice_is_defined_once() {
     assert_eq!(schema["$defs"]["record"]["required"], json!(["temp"]));
 }
 
-/// Texts that are hardly ever JSON of the types: valid ones with some bytes replaced, left out or repeated.
+/// Texts that are hardly ever JSON of the types: valid ones with some bytes replaced, left out or
+/// repeated.
 #[test]
 fn any_text_is_accepted_by_the_schema_or_refused_without_harm() {
     let mut dice = Random(0x8538_ecb5_bd45_6ea3);

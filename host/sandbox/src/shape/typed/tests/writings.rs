@@ -1,4 +1,5 @@
-//! What is written about functions and types: read of WIT, of a component's section, and given; and which of it is said.
+//! Texts about functions and types: read from WIT, from a component's section, and given; and the
+//! order in which they win.
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Path tricks: whatever a guest writes into a path, nothing outside of its mount is read, written, made, looked at or listed.
+//! Path tricks: whatever a guest writes into a path, nothing outside of its mount is read, written,
+//! made, looked at or listed.
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use super::super::bindings::types::{DescriptorType, NewTimestamp};
 use super::super::facts::Facts;
 use super::*;
 
-/// What every file outside of the mount holds.
+/// The content of every file outside of the mount.
 const SECRET: &str = "nobody may read this";
 
 /// A mount beside folders that nobody was given.
@@ -32,7 +33,7 @@ impl Ground {
         self.base.path().join("outside")
     }
 
-    /// Where the manifest lies.
+    /// The manifest's folder.
     fn manifest(&self) -> PathBuf {
         self.base.path().join("manifest")
     }
@@ -100,7 +101,7 @@ impl Ground {
         trace
     }
 
-    /// What a guest would learn of things outside by looking.
+    /// The hashes that a guest would learn of things outside by looking.
     fn hashes_outside(&self) -> BTreeSet<u64> {
         let outside = self.outside();
         let own = [outside.clone(), outside.join("secret"), outside.join("folder"), outside.join("folder/secret")];
@@ -296,7 +297,7 @@ fn no_path_leads_out_of_a_mount() {
     }
 }
 
-/// The same where paths are resolved as text, because another mount lies inside.
+/// The escapes once more with paths resolved as text, because another mount lies inside.
 #[test]
 fn no_path_leads_out_of_a_mount_that_holds_another() {
     let ground = Ground::new();

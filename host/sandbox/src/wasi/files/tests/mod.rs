@@ -1,4 +1,5 @@
-//! Drives `wasi:filesystem` as a guest does, over temporary folders: what is granted works, what is not leaves no trace.
+//! Drives `wasi:filesystem` as a guest does, over temporary folders: what is granted works, what is
+//! not leaves no trace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod escapes;
@@ -19,7 +20,7 @@ use super::listing::Step;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
-use crate::wasi::problem::ReachProblem;
+use crate::wasi::grant_problem::GrantProblem;
 
 const READ: DescriptorFlags = DescriptorFlags::READ;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
@@ -35,7 +36,7 @@ fn grants(table: &str) -> Vec<Mount> {
 }
 
 /// Makes a table's mounts ready for a manifest in `folder`.
-fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<ReachProblem>> {
+fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<GrantProblem>> {
     let state = folder.join(".toolcell");
     Prepared::new(&grants(table), &Surroundings { folder, hidden: &[&state] })
 }
@@ -164,7 +165,7 @@ impl Guest {
         Ok(self.table.delete(stream).unwrap())
     }
 
-    /// What `filesystem-error-code` says of a stream's error.
+    /// The answer of `filesystem-error-code` to a stream's error.
     fn code_of(&mut self, error: wasmtime_wasi::p2::StreamError) -> Option<ErrorCode> {
         let wasmtime_wasi::p2::StreamError::LastOperationFailed(error) = error else { return None };
         let error = self.table.push(error).unwrap();
@@ -181,7 +182,7 @@ fn stay() -> PathFlags {
     PathFlags::empty()
 }
 
-/// What is there is opened as it is.
+/// Flags that open an existing entry as it is.
 fn as_is() -> OpenFlags {
     OpenFlags::empty()
 }

@@ -204,7 +204,8 @@ fn mounts_are_apart() {
     }
 }
 
-/// The folders of a call are opened when they are used, so that mounts cost next to nothing until then.
+/// The folders of a call are opened when they are used, so that mounts cost next to nothing until
+/// then.
 #[test]
 fn preopens_open_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +220,8 @@ fn preopens_open_nothing() {
     }
 }
 
-/// Four mounts cost a call microseconds. The bound is far above what is measured, as other tests run meanwhile.
+/// Four mounts cost a call microseconds. The bound is far above what is measured, as other tests
+/// run meanwhile.
 #[test]
 fn mounts_cost_a_call_little() {
     let folder = tempfile::tempdir().unwrap();

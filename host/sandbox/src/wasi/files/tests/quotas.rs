@@ -238,7 +238,7 @@ fn writers_at_once_never_exceed_the_quota_together() {
     assert_eq!(counted, held, "what was counted is what is there");
 }
 
-/// What is there, counted from the outside.
+/// The amount there, counted from the outside.
 fn held(place: &Path) -> Amount {
     loop {
         let dir = cap_std::fs::Dir::open_ambient_dir(place, cap_std::ambient_authority()).unwrap();

@@ -1,4 +1,4 @@
-//! What a message is made of: lengths, trailers, malformed responses.
+//! The parts of a message: lengths, trailers, malformed responses.
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

@@ -1,4 +1,4 @@
-//! Which requests are made, and where they go.
+//! Decisions on requests, and the servers that they reach.
 use std::net::{IpAddr, SocketAddr};
 
 use wasmtime_wasi_http::Error;

@@ -1,4 +1,4 @@
-//! Which connections are used again, and for whom.
+//! Connections that are used again, and the calls that use them.
 use tokio::io::AsyncWriteExt as _;
 
 use super::servers::{Certificate, Server, read_head};

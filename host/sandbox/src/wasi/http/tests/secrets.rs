@@ -104,7 +104,7 @@ async fn trailers_are_looked_through_as_well() {
         format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nsk-live-0\r\n0\r\nx-key: {KEY}\r\n\r\n");
     let server = Server::saying(answer).await;
     let got = granted(&server).call().get(&server.url("/api/x")).await.unwrap();
-    // What looked like the start of a value, and was none, is passed on.
+    // Bytes that looked like the start of a value, and were none, are passed on.
     assert_eq!((got.body.as_str(), got.trailers.unwrap()["x-key"].to_str().unwrap()), ("sk-live-0", "[redacted:KEY]"));
 }
 

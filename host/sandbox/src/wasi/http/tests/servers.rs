@@ -1,4 +1,5 @@
-//! Servers to ask: raw ones that say exactly what a test wants, and proper ones of HTTP/1.1 and HTTP/2 with TLS.
+//! Servers to ask: raw ones that say exactly what a test wants, and proper ones of HTTP/1.1 and
+//! HTTP/2 with TLS.
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +70,7 @@ impl Server {
         .await
     }
 
-    /// The same with TLS, by whichever of the protocols the client wants.
+    /// An echo server with TLS, by whichever of the protocols the client wants.
     pub(super) async fn echo_tls(certificate: &Certificate, protocols: &[&[u8]]) -> Self {
         let acceptor = certificate.acceptor(protocols);
         Self::raw(move |stream| {
@@ -89,7 +90,7 @@ impl Server {
         .await
     }
 
-    /// How many connections it had.
+    /// The number of connections that it had.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -15,10 +15,10 @@ use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
 use crate::secrets::{SecretValue, Secrets};
 use crate::wasi::http::exchange::Worker;
-use crate::wasi::http::{HttpHooks, HttpReach};
+use crate::wasi::http::{HttpClient, HttpHooks};
 use crate::wasi::net::{NetGuard, NetLimits, Resolver};
 
-/// What a call is granted and limited to.
+/// The grants and limits of a call.
 #[derive(Default)]
 pub(super) struct Granted {
     /// Lines of the component's tables: `[network]`'s first, then whatever other tables.
@@ -26,7 +26,7 @@ pub(super) struct Granted {
     /// Lines of its limits.
     pub(super) limits: String,
     pub(super) name_servers: Vec<SocketAddr>,
-    /// What a `ca` file named `ca.pem` holds.
+    /// The content of a `ca` file named `ca.pem`.
     pub(super) ca_pem: String,
     /// The values of its secrets, by name.
     pub(super) secrets: Vec<(&'static str, &'static str)>,
@@ -90,11 +90,11 @@ impl Granted {
         let value = |name: &str| SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap();
         let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
         let secrets = Arc::new(Secrets::new(secrets));
-        let reach = HttpReach::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
-        let reach = reach.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let client = HttpClient::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);
+        let client = client.unwrap_or_else(|problems| panic!("{problems:?}"));
         let guard = NetGuard::new(NetLimits::from(&limits));
         let denials = Denials::new(Arc::new(NoCaller));
-        let hooks = HttpHooks::new(reach, Arc::clone(guard.net()), denials.clone());
+        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone());
         Call { hooks, guard, denials, workers: JoinSet::new() }
     }
 }
@@ -132,7 +132,7 @@ impl Call {
         self.fetch(get(url)).await
     }
 
-    /// What it was denied.
+    /// The denials of the call.
     pub(super) fn denied(&self) -> Vec<String> {
         self.denials.take().0.iter().map(ToString::to_string).collect()
     }

@@ -1,4 +1,4 @@
-//! How long things may take, and that they end when the call does.
+//! Times that the parts of a request may take, and their end with the call.
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

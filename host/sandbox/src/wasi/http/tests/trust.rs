@@ -7,7 +7,7 @@ use super::servers::{Certificate, Server};
 use super::support::{Granted, request};
 use crate::wasi::net::testing::NameServer;
 
-/// What a tool may that asks this name over HTTPS and trusts that authority.
+/// The grants of a tool that asks this name over HTTPS and trusts that authority.
 async fn granted(names: &NameServer, server: &Server, authority_pem: &str) -> Granted {
     let port = server.port();
     let lines = format!("http = [\"https://api.example:{port}\"]\nprivate = [\"127.0.0.1:{port}\"]\nca = [\"ca.pem\"]");

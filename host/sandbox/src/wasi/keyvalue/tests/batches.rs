@@ -34,7 +34,7 @@ fn a_batch_that_nobody_waits_for_any_more_is_not_done() {
     assert!(matches!(store.set_all(change, &pairs), Err(Refusal::Stopped)));
     assert!(matches!(store.delete_all(change, &["a".to_owned()]), Err(Refusal::Stopped)));
     assert!(matches!(store.add(change, "n", 1), Err(Refusal::Stopped)));
-    assert!(matches!(store.get_all(&place, vec!["a".to_owned()], (1000, &stop)), Err(Refusal::Stopped)));
+    assert!(matches!(store.get_all(&place, vec!["a".to_owned()], 1000, &stop), Err(Refusal::Stopped)));
     assert_eq!(all_keys(&store, &shared()), ["a"]);
 }
 
@@ -47,7 +47,7 @@ fn a_batch_past_the_quota_ends_where_it_passes_it() {
     // The eleventh is refused, and the others are not looked at.
     let refusal = store.set_many(&shared(), &bounds, &pairs(5_000)).unwrap_err();
     assert!(matches!(refusal, Refusal::Entries { wanted: 11, max: 10 }), "{refusal}");
-    // What a batch frees later counts in the end alone.
+    // Bytes that a batch frees later count in the end alone.
     let tight = Bounds { bytes: 100, entries: 10, value_bytes: 100 };
     set(&store, &shared(), &tight, "old", &"v".repeat(97)).unwrap();
     let turned = [("new".to_owned(), vec![b'n'; 90]), ("old".to_owned(), Vec::new())];

@@ -1,4 +1,5 @@
-//! The state of tools, against real files: bounds, listings, isolation, concurrency, crashes and damage.
+//! The state of tools, against real files: bounds, listings, isolation, concurrency, crashes and
+//! damage.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 mod batches;
 
@@ -12,8 +13,8 @@ use std::time::Duration;
 use super::database::Mark;
 use super::error::{OpenError, Refusal};
 use super::store::{
-    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX, PAGE_KEYS_MAX, Pair,
-    Place, Stop, Store,
+    BATCH_BYTES_MAX, BATCH_KEYS_MAX, Bounds, BucketPath, CALLERS_MAX, Change, KEY_BYTES_MAX, PAGE_BYTES_MAX,
+    PAGE_KEYS_MAX, Pair, Stop, Store,
 };
 
 const ROOMY: Bounds = Bounds { bytes: 64 << 20, entries: 100_000, value_bytes: 1 << 20 };
@@ -26,42 +27,42 @@ fn store(folder: &Path) -> Store {
     open(folder, "notes").unwrap()
 }
 
-fn place(namespace: &str, bucket: &str) -> Place {
-    Place { namespace: namespace.to_owned(), bucket: bucket.to_owned() }
+fn place(namespace: &str, bucket: &str) -> BucketPath {
+    BucketPath { namespace: namespace.to_owned(), bucket: bucket.to_owned() }
 }
 
-fn shared() -> Place {
+fn shared() -> BucketPath {
     place("", "default")
 }
 
-/// What nobody stops.
+/// Operations that nobody stops.
 impl Store {
-    fn set_many(&self, place: &Place, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
+    fn set_many(&self, place: &BucketPath, bounds: &Bounds, pairs: &[Pair]) -> Result<Mark, Refusal> {
         self.set_all(Change { place, bounds, stop: &Stop::default() }, pairs)
     }
 
-    fn delete_many(&self, place: &Place, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
+    fn delete_many(&self, place: &BucketPath, bounds: &Bounds, keys: &[String]) -> Result<Mark, Refusal> {
         self.delete_all(Change { place, bounds, stop: &Stop::default() }, keys)
     }
 
-    fn increment(&self, place: &Place, bounds: &Bounds, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
+    fn increment(&self, place: &BucketPath, bounds: &Bounds, key: &str, delta: u64) -> Result<(u64, Mark), Refusal> {
         self.add(Change { place, bounds, stop: &Stop::default() }, key, delta)
     }
 
-    fn get_many(&self, place: &Place, keys: Vec<String>, bytes_max: u64) -> Result<Vec<Option<Pair>>, Refusal> {
-        self.get_all(place, keys, (bytes_max, &Stop::default()))
+    fn get_many(&self, place: &BucketPath, keys: Vec<String>, bytes_max: u64) -> Result<Vec<Option<Pair>>, Refusal> {
+        self.get_all(place, keys, bytes_max, &Stop::default())
     }
 }
 
-fn set(store: &Store, place: &Place, bounds: &Bounds, key: &str, value: &str) -> Result<(), Refusal> {
+fn set(store: &Store, place: &BucketPath, bounds: &Bounds, key: &str, value: &str) -> Result<(), Refusal> {
     store.set_many(place, bounds, &[(key.to_owned(), value.as_bytes().to_vec())]).map(drop)
 }
 
-fn get(store: &Store, place: &Place, key: &str) -> Option<String> {
+fn get(store: &Store, place: &BucketPath, key: &str) -> Option<String> {
     store.get(place, key).unwrap().map(|value| String::from_utf8(value).unwrap())
 }
 
-fn all_keys(store: &Store, place: &Place) -> Vec<String> {
+fn all_keys(store: &Store, place: &BucketPath) -> Vec<String> {
     let mut keys = Vec::new();
     let mut cursor = None;
     loop {
@@ -236,7 +237,8 @@ fn a_listing_pages_in_the_order_of_first_setting_and_neither_skips_nor_repeats()
     assert_eq!(all_keys(&store, &shared()), names);
     let first = store.keys(&shared(), None).unwrap();
     assert_eq!(first.keys.len(), PAGE_KEYS_MAX);
-    // Between two pages, what was listed goes, what was not goes, something new comes, and something is set again.
+    // Between two pages, what was listed goes, what was not goes, something new comes, and
+    // something is set again.
     store.delete_many(&shared(), &ROOMY, &[names[0].clone(), names[PAGE_KEYS_MAX].clone()]).unwrap();
     set(&store, &shared(), &ROOMY, "new", "").unwrap();
     set(&store, &shared(), &ROOMY, &names[1], "again").unwrap();
@@ -329,7 +331,7 @@ fn what_was_settled_is_there_after_the_host_is_killed_in_the_middle_of_writing()
     }
 }
 
-/// What the test above runs and kills.
+/// The process that the test above runs and kills.
 #[test]
 #[ignore = "runs until it is killed"]
 fn writes_until_it_is_killed() {
@@ -353,7 +355,8 @@ fn writes_until_it_is_killed() {
 #[test]
 fn a_disk_that_was_full_is_written_again_once_it_has_room() {
     let folder = tempfile::tempdir().unwrap();
-    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal that says so is ignored.
+    // A limit of 4 MiB on files stands for a full disk: writes past it fail, and the signal that
+    // says so is ignored.
     let script = "trap '' XFSZ; ulimit -f 8192; exec \"$0\" \"$@\"";
     let status = Command::new("sh")
         .args(["-c", script])
@@ -369,7 +372,7 @@ fn a_disk_that_was_full_is_written_again_once_it_has_room() {
     assert_eq!(get(&store, &shared(), "before").as_deref(), Some("kept"));
 }
 
-/// What the test above runs.
+/// The process that the test above runs.
 #[test]
 #[ignore = "needs a limit on the size of files"]
 fn writes_until_the_disk_is_full() {

@@ -23,23 +23,29 @@ mod template;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
 pub use expand::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation};
 pub(crate) use template::{Part, Slot, SlotKind, Template, TemplateError};
 
-/// How a call of one tool becomes a run of its program, and what of the run is the answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Program {
-    pub(crate) input: Map<String, Value>,
-    pub(crate) args: Vec<Arg>,
-    pub(crate) stdin: Option<Template>,
-    pub(crate) env: Vec<(String, Template)>,
-    /// By their paths in the guest's tree, each directly in scratch space of the call.
-    pub(crate) files: Vec<(String, Template)>,
-    pub(crate) output: Output,
-    pub(crate) output_schema: Option<Map<String, Value>>,
-    pub(crate) exit_codes: Vec<u8>,
-    pub(crate) span: Span,
+accessors! {
+    /// How a call of one tool becomes a run of its program, and what of the run is the answer.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Program {
+        pub(crate) input: Map<String, Value>,
+        pub(crate) args: Vec<Arg>,
+        pub(crate) stdin: Option<Template>,
+        pub(crate) env: Vec<(String, Template)>,
+        /// By their paths in the guest's tree, each directly in scratch space of the call.
+        pub(crate) files: Vec<(String, Template)>,
+        /// What of a run is the answer.
+        pub(crate) output: Output => &Output,
+        /// The JSON Schema of what the program prints; only with [`Output::Json`].
+        pub(crate) output_schema: Option<Map<String, Value>> => Option<&Map<String, Value>>,
+        pub(crate) exit_codes: Vec<u8>,
+        /// Where the manifest says it.
+        pub(crate) span: Span => Span,
+    }
 }
 
 /// An entry of `args`: a template, or a list of templates that are given together or not at all.
@@ -86,28 +92,10 @@ impl Program {
         &self.input
     }
 
-    /// The JSON Schema of what the program prints; only with [`Output::Json`].
-    #[must_use]
-    pub const fn output_schema(&self) -> Option<&Map<String, Value>> {
-        self.output_schema.as_ref()
-    }
-
-    /// What of a run is the answer.
-    #[must_use]
-    pub const fn output(&self) -> &Output {
-        &self.output
-    }
-
     /// Whether a run that ends so has an answer; any other is an error of the tool.
     #[must_use]
     pub fn is_fine(&self, exit_code: u8) -> bool {
         self.exit_codes.contains(&exit_code)
-    }
-
-    /// Where the manifest says it.
-    #[must_use]
-    pub fn span(&self) -> Span {
-        self.span.clone()
     }
 
     /// What a run is made of, in words: one line for each template.

@@ -2,30 +2,24 @@
 //! or what the values mean afterwards.
 
 mod approval;
-pub(crate) mod audit;
 pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;
 mod files;
 mod grants;
 mod hints;
-pub(crate) mod http;
 mod input;
 mod instance;
-pub(crate) mod keys;
 pub(crate) mod limits;
 mod narrow;
 mod network;
-mod oauth;
-mod paths;
+pub(crate) mod paths;
 mod program;
 mod resources;
 mod scratch;
-mod secrets;
+pub(crate) mod secrets;
 mod section;
-pub(crate) mod server;
-pub(crate) mod telemetry;
-mod texts;
+pub(crate) mod texts;
 mod typed;
 
 pub(crate) use section::{Entry, Problems, Section};

@@ -22,6 +22,7 @@ mod variable;
 use std::sync::Arc;
 
 use crate::diagnostic::Span;
+use crate::settings::accessors;
 
 pub use address::AddressClass;
 pub use denial::{Allow, Capability, Denial, Reason};
@@ -41,32 +42,47 @@ pub use variable::{EnvSource, EnvVar};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
 pub(crate) use http::{is_token, split_port};
-pub(crate) use keyvalue::{ENTRIES, QUOTA, VALUE};
+pub(crate) use keyvalue::KEYVALUE;
 pub(crate) use private::check as check_address;
 
-/// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grants {
-    pub(crate) subject: Arc<Subject>,
-    pub(crate) files: Vec<Mount>,
-    pub(crate) network: Network,
-    pub(crate) env: Vec<EnvVar>,
-    pub(crate) args: Vec<String>,
-    pub(crate) stdin: Option<String>,
-    pub(crate) config: Vec<(String, String)>,
-    pub(crate) secrets: Vec<Secret>,
-    pub(crate) keyvalue: Option<KeyValue>,
-    pub(crate) places: Places,
-    /// The component's grants, where these are a tool's narrowed ones: a denial tells apart what the tool's lines take
-    /// away from what nobody grants.
-    pub(crate) wider: Option<Arc<Grants>>,
+accessors! {
+    /// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach nothing.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Grants {
+        /// Who is denied what these grants do not say.
+        pub(crate) subject: Arc<Subject> => &Arc<Subject>,
+        /// Folders and files, the longest guest path first: the first mount whose path leads to a file is the file's.
+        pub(crate) files: Vec<Mount> => &[Mount],
+        /// Hosts, addresses and names.
+        pub(crate) network: Network => &Network,
+        /// Environment variables, in the order of the manifest. Exposed secrets come besides: see [`Delivery::Expose`].
+        pub(crate) env: Vec<EnvVar> => &[EnvVar],
+        /// Command-line arguments.
+        pub(crate) args: Vec<String> => &[String],
+        /// Standard input; `None`: closed.
+        pub(crate) stdin: Option<String> => Option<&str>,
+        /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets come besides.
+        pub(crate) config: Vec<(String, String)> => &[(String, String)],
+        /// Secrets, without their values.
+        pub(crate) secrets: Vec<Secret> => &[Secret],
+        /// State between calls (`wasi:keyvalue`).
+        pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
+        pub(crate) places: Places,
+        /// The component's grants, where these are a tool's narrowed ones: a denial tells apart what the tool's lines take
+        /// away from what nobody grants.
+        pub(crate) wider: Option<Arc<Grants>>,
+    }
 }
 
-/// Who is denied.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Subject {
-    component: String,
-    tool: Option<String>,
+accessors! {
+    /// Who is denied.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    pub struct Subject {
+        /// The component's name in the manifest.
+        component: String => &str,
+        /// The tool's own name, without prefix; `None`: the component itself, as while its tools are listed.
+        tool: Option<String> => Option<&str>,
+    }
 }
 
 /// Where the manifest grants what has no place of its own.
@@ -78,6 +94,7 @@ pub(crate) struct Places {
     pub(crate) args: Option<Span>,
     pub(crate) stdin: Option<Span>,
     pub(crate) config: Option<Span>,
+    pub(crate) keyvalue: Option<Span>,
 }
 
 impl Subject {
@@ -85,18 +102,6 @@ impl Subject {
     #[must_use]
     pub fn new(component: &str, tool: Option<&str>) -> Self {
         Self { component: component.to_owned(), tool: tool.map(str::to_owned) }
-    }
-
-    /// The component's name in the manifest.
-    #[must_use]
-    pub fn component(&self) -> &str {
-        &self.component
-    }
-
-    /// The tool's own name, without prefix; `None`: the component itself, as while its tools are listed.
-    #[must_use]
-    pub fn tool(&self) -> Option<&str> {
-        self.tool.as_deref()
     }
 
     /// The header of one of the component's tables: `components.weather.network`.
@@ -162,55 +167,13 @@ impl Grants {
         named_as(self) == named_as(other)
     }
 
-    /// Folders and files, the longest guest path first: the first mount whose path leads to a file is the file's.
+    /// The place where the manifest grants state between calls; at its start where nothing grants it.
     #[must_use]
-    pub fn files(&self) -> &[Mount] {
-        &self.files
+    pub fn keyvalue_span(&self) -> Span {
+        self.places.keyvalue.clone().unwrap_or_default()
     }
 
-    /// Hosts, addresses and names.
-    #[must_use]
-    pub const fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// Environment variables, in the order of the manifest. Exposed secrets come besides: see [`Delivery::Expose`].
-    #[must_use]
-    pub fn env(&self) -> &[EnvVar] {
-        &self.env
-    }
-
-    /// Command-line arguments.
-    #[must_use]
-    pub fn args(&self) -> &[String] {
-        &self.args
-    }
-
-    /// Standard input; `None`: closed.
-    #[must_use]
-    pub fn stdin(&self) -> Option<&str> {
-        self.stdin.as_deref()
-    }
-
-    /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets come besides.
-    #[must_use]
-    pub fn config(&self) -> &[(String, String)] {
-        &self.config
-    }
-
-    /// Secrets, without their values.
-    #[must_use]
-    pub fn secrets(&self) -> &[Secret] {
-        &self.secrets
-    }
-
-    /// State between calls (`wasi:keyvalue`).
-    #[must_use]
-    pub const fn keyvalue(&self) -> Option<&KeyValue> {
-        self.keyvalue.as_ref()
-    }
-
-    /// The same, or the denial of opening a store.
+    /// State between calls, or the denial of opening a store.
     ///
     /// # Errors
     /// [`Denial`] where nothing grants it.
@@ -225,12 +188,6 @@ impl Grants {
             }
             denial.allowed_by(&self.subject.section("keyvalue"), "quota = \"1MiB\"".to_owned())
         })
-    }
-
-    /// Who is denied what these grants do not say.
-    #[must_use]
-    pub const fn subject(&self) -> &Arc<Subject> {
-        &self.subject
     }
 
     /// Whether nothing is granted.

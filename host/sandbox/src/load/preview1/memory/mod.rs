@@ -1,11 +1,16 @@
-//! Room for the adapter in a module's memory. Must not hold: making components, or what a program may do.
+//! Room for the adapter in a module's memory. Must not hold: making components, or a program's
+//! rights.
 //!
-//! The adapter keeps its state in the module's own memory, in pages that it grows it by at the module's first call of WASI.
-//! Many a module takes these pages for its own, and overwrites what the adapter has there: wasi-libc before it knew
-//! `__heap_end` begins its heap with all that there is at the first `malloc`, and Go from 1.24 on takes every page behind its data,
-//! whoever grew it. So the adapter gets pages behind the module's first ones, from a `cabi_realloc` that is added: the adapter
-//! asks that where a module exports it. Until the module grows its memory, `memory.size` answers as if they were not
-//! there. For Go, [`go`] moves the beginning of the heap behind them.
+//! The adapter keeps its state in the module's own memory. It grows the memory by these pages at
+//! the module's first call of WASI. Many modules take these pages for their own, and overwrite the
+//! adapter's state. wasi-libc before it knew `__heap_end` begins its heap with all memory that
+//! there is at the first `malloc`. Go from 1.24 on takes every page behind its data, also pages
+//! that others grew.
+//!
+//! So the adapter gets pages behind the module's first ones, from an added `cabi_realloc`, which
+//! the adapter asks where a module exports it. Until the module grows its memory, `memory.size`
+//! answers as if these pages did not exist. For Go, [`go`] moves the beginning of the heap behind
+//! them.
 
 mod go;
 
@@ -15,7 +20,7 @@ use wasmparser::{
     TypeRef, TypeSectionReader,
 };
 
-/// What the adapter asks memory with.
+/// The export that the adapter asks for memory.
 const REALLOC: &str = "cabi_realloc";
 
 /// Bytes of a page of memory.
@@ -27,10 +32,10 @@ const PAGES: u64 = 4;
 /// Pages that a memory of 32-bit addresses can have.
 const MEMORY_PAGES_MAX: u64 = 65_536;
 
-/// `memory.size` as it is nearly always encoded; its operands tell for certain.
+/// `memory.size` in its usual encoding; its operands tell for certain.
 const MEMORY_SIZE: [u8; 2] = [0x3f, 0];
 
-/// What is read of a module.
+/// The parts of a module that are read.
 struct Parts<'a> {
     sections: Vec<(u8, &'a [u8])>,
     bodies: Vec<FunctionBody<'a>>,
@@ -40,8 +45,8 @@ struct Parts<'a> {
     go: Option<go::Table>,
 }
 
-/// The module with room for the adapter. `None` where it gives the adapter memory itself, has none of its own, or does not
-/// read: then it is as it is.
+/// The module with room for the adapter. `None` where it gives the adapter memory itself, has no
+/// memory of its own, or cannot be read: it is then used unchanged.
 pub(crate) fn with_room(module: &[u8]) -> Option<Vec<u8>> {
     Parts::read(module)?.widened()
 }
@@ -128,7 +133,7 @@ impl<'a> Parts<'a> {
         let mut code = Vec::new();
         u32::try_from(self.bodies.len()).ok()?.checked_add(2)?.encode(&mut code);
         for body in &self.bodies {
-            // Go's heap begins behind the pages: they are none of its concern.
+            // Go's heap begins behind the pages and never sees them.
             let bytes = if self.go.is_some() { body.as_bytes().to_vec() } else { asking(body, added.functions)? };
             bytes.as_slice().encode(&mut code);
         }
@@ -138,16 +143,16 @@ impl<'a> Parts<'a> {
         Some(code)
     }
 
-    /// How many items a section has.
+    /// The number of items of a section.
     fn count(&self, wanted: SectionId) -> Option<u32> {
         let (_, section) = self.sections.iter().find(|(id, _)| *id == wanted as u8)?;
         BinaryReader::new(section, 0).read_var_u32().ok()
     }
 }
 
-/// Where what is added stands.
+/// The positions of the added items.
 struct Added {
-    /// How many functions there are without what is added: the index of the first one.
+    /// The number of functions without the added ones: the index of the first added one.
     functions: u32,
     /// The global with the address that is given out next.
     next: u32,
@@ -163,7 +168,8 @@ const SIZE_TYPE: [u8; 4] = [0x60, 0, 1, 0x7f];
 /// `(i32, i32, i32, i32) -> i32`.
 const REALLOC_TYPE: [u8; 8] = [0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f];
 
-/// What `memory.size` would be without the adapter's pages, until the module grows its memory behind them.
+/// The answer of `memory.size` without the adapter's pages, until the module grows its memory
+/// behind them.
 fn size(pages: i32) -> Function {
     let with_room = pages.saturating_add(PAGES as i32);
     let mut body = Function::new([]);
@@ -180,8 +186,8 @@ fn size(pages: i32) -> Function {
     body
 }
 
-/// `cabi_realloc`: gives out what lies behind what it gave out last, in sixteens, and traps at the end. It takes nothing
-/// back and makes nothing larger: the adapter asks for neither.
+/// `cabi_realloc`: gives out memory behind its last piece, in sixteens, and traps at the end. It
+/// takes nothing back and makes nothing larger: the adapter asks for neither.
 fn realloc(next: u32, end: i32) -> Function {
     const SIZE: u32 = 3;
     let mut body = Function::new([]);
@@ -260,7 +266,7 @@ fn longer(section: &[u8], items: &[Vec<u8>]) -> Option<Vec<u8>> {
     Some(longer)
 }
 
-/// How many types there are; a section counts groups of them.
+/// The number of types; a section counts groups of them.
 fn count_types(section: TypeSectionReader<'_>) -> Option<u32> {
     let mut count = 0_usize;
     for group in section {
@@ -269,7 +275,7 @@ fn count_types(section: TypeSectionReader<'_>) -> Option<u32> {
     u32::try_from(count).ok()
 }
 
-/// How many functions are imported, which come before the module's own.
+/// The number of imported functions, which come before the module's own.
 fn count_functions(section: ImportSectionReader<'_>) -> Option<u32> {
     let mut count = 0_u32;
     for import in section.into_imports() {

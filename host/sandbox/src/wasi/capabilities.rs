@@ -1,5 +1,6 @@
-//! What one tool can reach, made ready at load: opened folders, resolved values, connections' settings. Each call of the
-//! tool borrows it. No decisions: those are the policy's.
+//! The capabilities of one tool: its grants made ready at load, as opened folders, resolved values
+//! and settings of connections. Each call of the tool borrows them. No decisions: those are the
+//! policy's.
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,21 +10,21 @@ use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
 use crate::wasi::files::{Identity, Prepared, Surroundings};
-use crate::wasi::http::HttpReach;
+use crate::wasi::grant_problem::{GrantNote, GrantProblem};
+use crate::wasi::http::HttpClient;
 use crate::wasi::keyvalue::{self, GrantedState};
 use crate::wasi::net::Resolver;
-use crate::wasi::problem::{Note, ReachProblem};
 
-/// What is wrong with a secret, in one sentence without a full stop, and what to do about it.
+/// The fault of a secret, in one sentence without a full stop, and a hint on how to fix it.
 pub type SecretProblem = (String, String);
 
-/// What a tool's grants are made ready with.
-pub struct Setting<'a> {
-    /// Where the manifest's relative paths start.
+/// The host's side of a tool's grants.
+pub struct GrantSources<'a> {
+    /// The folder in which the manifest's relative paths start.
     pub folder: &'a Path,
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The value of a secret, or what is wrong and what to do about it.
+    /// The value of a secret, or its fault and a hint on how to fix it.
     pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, SecretProblem>,
     /// The folder of state that tools keep; made when first needed.
     pub state_folder: &'a Path,
@@ -31,24 +32,25 @@ pub struct Setting<'a> {
     pub name_servers: &'a [SocketAddr],
 }
 
-/// What one tool can reach. Immutable; shared by its calls.
-pub struct Reach {
+/// The capabilities of one tool. Immutable; shared by its calls.
+pub struct Capabilities {
     grants: Arc<Grants>,
     environment: Vec<(String, String)>,
     config: WasiConfigVariables,
     keyvalue: Option<GrantedState>,
     files: Arc<Prepared>,
     secrets: Arc<Secrets>,
-    http: Arc<HttpReach>,
-    notes: Vec<Note>,
+    http: Arc<HttpClient>,
+    notes: Vec<GrantNote>,
 }
 
-impl Reach {
-    /// Makes the grants ready: opens, reads and checks what they name.
+impl Capabilities {
+    /// Makes the grants ready: opens, reads and checks the files, folders and values that they
+    /// name.
     ///
     /// # Errors
     /// Every grant that cannot be given.
-    pub fn prepare(grants: &Arc<Grants>, setting: &Setting<'_>) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    pub fn prepare(grants: &Arc<Grants>, setting: &GrantSources<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut environment = environment(grants, setting, &mut problems);
         let secrets = Arc::new(secrets(grants, setting, &mut problems));
@@ -62,7 +64,7 @@ impl Reach {
         });
         let notes = files.notes().iter().cloned().chain(secrets.short().map(short)).collect();
         let resolver = Resolver::new(setting.name_servers);
-        let http = HttpReach::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
+        let http = HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
         match http {
             Ok(http) if problems.is_empty() => {
                 let grants = Arc::clone(grants);
@@ -81,19 +83,19 @@ impl Reach {
     pub fn sealed(component: &str) -> Arc<Self> {
         let grants = Arc::new(Grants::sealed(component, None));
         let config = variables(&grants, []);
-        let http = HttpReach::plain(&grants);
+        let http = HttpClient::plain(&grants);
         let secrets = Arc::default();
         let (environment, files) = (Vec::new(), Arc::default());
         Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
     }
 
-    /// What the manifest grants.
+    /// The manifest's grants.
     #[must_use]
     pub fn grants(&self) -> &Arc<Grants> {
         &self.grants
     }
 
-    /// What `wasi:config` tells the guest.
+    /// The values that `wasi:config` tells the guest.
     pub(crate) fn config(&self) -> &WasiConfigVariables {
         &self.config
     }
@@ -103,13 +105,13 @@ impl Reach {
         self.keyvalue.as_ref()
     }
 
-    /// What is as the manifest says, but may not be what its author meant.
+    /// Grants that are as the manifest says, but may not be as its author meant.
     #[must_use]
-    pub fn notes(&self) -> &[Note] {
+    pub fn notes(&self) -> &[GrantNote] {
         &self.notes
     }
 
-    /// Which file or folder each mount of the host is, as it was opened at load.
+    /// The file or folder of each mount of the host, as it was opened at load.
     pub fn mounted(&self) -> impl Iterator<Item = (&Mount, Identity)> {
         self.files.mounted()
     }
@@ -119,14 +121,15 @@ impl Reach {
         &self.files
     }
 
-    /// Replaces the values of the tool's secrets by their names, in whatever leaves the host.
+    /// Replaces the values of the tool's secrets by their names, in everything that leaves the
+    /// host.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         self.secrets.redactor()
     }
 
-    /// What HTTP requests are made with.
-    pub(crate) fn http(&self) -> &Arc<HttpReach> {
+    /// The client for HTTP requests.
+    pub(crate) fn http(&self) -> &Arc<HttpClient> {
         &self.http
     }
 
@@ -136,14 +139,14 @@ impl Reach {
     }
 }
 
-fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Vec<(String, String)> {
+fn environment(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Vec<(String, String)> {
     let mut environment = Vec::new();
     for variable in grants.env() {
         match variable.source() {
             EnvSource::Text(value) => environment.push((variable.name().to_owned(), value.clone())),
             EnvSource::Host(name) => match (setting.variable)(name) {
                 Some(value) => environment.push((variable.name().to_owned(), value)),
-                None => problems.push(ReachProblem {
+                None => problems.push(GrantProblem {
                     span: variable.span(),
                     message: format!("the host's environment has no variable {name:?}"),
                     hint: format!("set {name} before the host starts, or give the value here"),
@@ -154,29 +157,30 @@ fn environment(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachP
     environment
 }
 
-fn secrets(grants: &Grants, setting: &Setting<'_>, problems: &mut Vec<ReachProblem>) -> Secrets {
+fn secrets(grants: &Grants, setting: &GrantSources<'_>, problems: &mut Vec<GrantProblem>) -> Secrets {
     let mut held = Vec::new();
     for secret in grants.secrets() {
         match (setting.secret)(secret.source()) {
             Ok(value) => held.push((secret.clone(), value)),
             Err((message, hint)) => {
                 let message = format!("the secret {:?}: {message}", secret.name());
-                problems.push(ReachProblem { span: secret.span(), message, hint });
+                problems.push(GrantProblem { span: secret.span(), message, hint });
             }
         }
     }
     Secrets::new(held)
 }
 
-fn short(secret: &Secret) -> Note {
+fn short(secret: &Secret) -> GrantNote {
     let message = format!(
         "the value of {:?} has less than {SECRET_BYTES_SAFE} bytes: its encodings are not looked for in what tools give back",
         secret.name()
     );
-    Note { span: secret.span(), message }
+    GrantNote { span: secret.span(), message }
 }
 
-/// What a tool with these grants is told. An exposed secret goes by its name, which no setting has.
+/// The values for a tool with these grants. An exposed secret goes by its name, which no setting
+/// has.
 fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> WasiConfigVariables {
     let mut variables = WasiConfigVariables::new();
     for (name, value) in exposed {

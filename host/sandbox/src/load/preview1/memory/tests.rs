@@ -12,10 +12,10 @@ use super::*;
 /// Bounds of data as Go's linker lays them out.
 const TABLE: [u64; BOUNDS] = [8192, 8400, 8400, 9000, 9008, 20_000, 20_000, 70_000, 70_000, 70_000, 70_000];
 
-/// Where the table is.
+/// The address of the table.
 const TABLE_AT: usize = 8208;
 
-/// What differs from module to module.
+/// The differences from module to module.
 struct Small {
     section: &'static str,
     globals: bool,
@@ -35,7 +35,8 @@ impl Small {
         Self { section: BUILD_ID, ..Self::default() }
     }
 
-    /// A module of two pages. Its only function asks for the size of its memory twice, and means something else once.
+    /// A module of two pages. Its only function asks for the size of its memory twice, and means
+    /// something else once.
     fn module(&self) -> Vec<u8> {
         let mut module = Module::new();
         module.section(&CustomSection { name: self.section.into(), data: [].as_slice().into() });
@@ -68,7 +69,8 @@ impl Small {
     }
 }
 
-/// A module's first and last possible pages, its data, and how often its functions ask `memory.size`.
+/// A module's first and last possible pages, its data, and how often its functions ask
+/// `memory.size`.
 fn read(module: &[u8]) -> (u64, Option<u64>, Vec<u8>, Vec<usize>) {
     wasmparser::Validator::new().validate_all(module).unwrap();
     let (mut pages, mut maximum, mut data, mut sizes) = (0, None, Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Standard input, output and error of one run. Must not hold: what becomes of what was printed.
+//! Standard input, output and error of one run. Must not hold: the use of the output.
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,27 +8,28 @@ use crate::failure::LimitReached;
 use crate::wasi::cli::capture::LogBudget;
 use crate::wasi::cli::printing::Print;
 
-/// Bytes kept of the end of standard error: enough for the message that a program ends with, and no more than a model
-/// has use for.
+/// Bytes kept of the end of standard error. That is enough for a program's last message, and no
+/// more than a model has use for.
 const LAST_WORDS_BYTES: usize = 4 << 10;
 
-/// What one run has for standard streams, arguments and variables.
-pub(crate) struct Standard {
+/// The standard streams, arguments and variables of one run.
+pub(crate) struct RunStreams {
     pub(crate) invocation: Invocation,
     pub(crate) printed: Printed,
 }
 
-/// What a program prints.
+/// The output of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Printed {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptOutput>>,
     log: LogBudget,
-    /// Bytes that standard output may have where it is the answer; `None` where it goes the way of standard error.
+    /// Bytes that standard output may have where it is the answer; `None` where it goes the way of
+    /// standard error.
     stdout_bytes_max: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptOutput {
     stdout: Vec<u8>,
     end: VecDeque<u8>,
 }
@@ -82,8 +83,8 @@ impl Printed {
         kept.end.extend(new);
     }
 
-    /// A panic while printing leaves what was kept as it was.
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    /// A panic while printing leaves the kept bytes usable.
+    fn lock(&self) -> MutexGuard<'_, KeptOutput> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

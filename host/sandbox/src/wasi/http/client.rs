@@ -1,4 +1,5 @@
-//! What a tool's HTTP requests are made with, prepared once at load. Must not hold: anything of a single call.
+//! The client for a tool's HTTP requests, prepared once at load. Must not hold: anything of a
+//! single call.
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,21 +10,21 @@ use toolcell_policy::Grants;
 use super::inject::Injector;
 use super::tls::Tls;
 use crate::secrets::Secrets;
+use crate::wasi::grant_problem::GrantProblem;
 use crate::wasi::net::Resolver;
-use crate::wasi::problem::ReachProblem;
 
 /// Bytes of one `ca` file: all public authorities together take a quarter.
 const CA_BYTES_MAX: u64 = 1 << 20;
 
-/// What a tool's HTTP requests are made with.
-pub(crate) struct HttpReach {
+/// The client for a tool's HTTP requests: rules, resolver, TLS settings and secrets.
+pub(crate) struct HttpClient {
     grants: Arc<Grants>,
     resolver: Arc<Resolver>,
     tls: Tls,
     injector: Injector,
 }
 
-impl HttpReach {
+impl HttpClient {
     /// Reads the certificates that the grants name, relative to `folder`.
     ///
     /// # Errors
@@ -33,11 +34,11 @@ impl HttpReach {
         folder: &Path,
         resolver: Arc<Resolver>,
         secrets: Arc<Secrets>,
-    ) -> Result<Arc<Self>, Vec<ReachProblem>> {
+    ) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut problems = Vec::new();
         let mut pems = Vec::new();
         for file in grants.network().ca() {
-            let problem = |message: String| ReachProblem {
+            let problem = |message: String| GrantProblem {
                 span: file.span(),
                 message,
                 hint: "`ca` names files of certificates in PEM form".to_owned(),
@@ -82,7 +83,8 @@ impl HttpReach {
     }
 }
 
-/// Reads a file of certificates, and waits for nothing that is none: a FIFO, a file of the kernel's without anything to say.
+/// Reads a file of certificates. It never waits for other things, such as a FIFO or an empty file
+/// of the kernel's.
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);

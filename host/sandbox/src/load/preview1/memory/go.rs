@@ -1,7 +1,9 @@
-//! Where Go's runtime keeps the end of its data, behind which its heap begins. Must not hold: other languages.
+//! The place where Go's runtime keeps the end of its data, behind which its heap begins. Must not
+//! hold: other languages.
 //!
-//! The runtime's table of the module (`moduledata` in `runtime/symtab.go`) has the bounds of each part of the data, in the
-//! order of their addresses. It is found by that, in modules that say they are Go's.
+//! The runtime's table of the module (`moduledata` in `runtime/symtab.go`) has the bounds of each
+//! part of the data, in the order of their addresses. It is found by that, in modules that say they
+//! are Go's.
 
 use wasm_encoder::{ConstExpr, Encode};
 use wasmparser::{DataKind, DataSectionReader, Operator};
@@ -9,14 +11,15 @@ use wasmparser::{DataKind, DataSectionReader, Operator};
 /// The custom section that Go's linker begins a module with.
 pub(super) const BUILD_ID: &str = "go:buildid";
 
-/// Words of the table from the beginning of the module's data to the end of all that it has: noptrdata, enoptrdata,
-/// data, edata, bss, ebss, noptrbss, enoptrbss, covctrs, ecovctrs, end.
+/// Words of the table from the beginning of the module's data to the end of all of it. They are
+/// noptrdata, enoptrdata, data, edata, bss, ebss, noptrbss, enoptrbss, covctrs, ecovctrs, end.
 pub(super) const BOUNDS: usize = 11;
 
-/// The least address of data: what lies below are Go's own arguments and guards against null.
+/// The least address of data: Go's own arguments and guards against null lie below.
 const DATA_MIN: u64 = 4096;
 
-/// Bytes of data that are searched for the table at most; the largest programs have some tens of megabytes.
+/// Bytes of data that are searched for the table at most; the largest programs have some tens of
+/// megabytes.
 const DATA_BYTES_MAX: u64 = 256 << 20;
 
 /// The table of a module.
@@ -48,17 +51,18 @@ impl Table {
     }
 }
 
-/// Whether these words are where the parts of a module's data begin and end.
+/// True if these words are the bounds of the parts of a module's data.
 fn is_table(bounds: &[u64], data_bytes: u64, memory_bytes: u64) -> bool {
     let [data, .., enoptrbss, covctrs, ecovctrs, end] = bounds else {
         return false;
     };
-    // Nothing is counted for coverage, so the last ones are the same; and nothing that is initialized lies behind them.
+    // Nothing is counted for coverage, so the last ones are the same; and nothing that is
+    // initialized lies behind them.
     let last = [enoptrbss, covctrs, ecovctrs].into_iter().all(|bound| bound == end);
     last && *data >= DATA_MIN && *end >= data_bytes && *end <= memory_bytes && bounds.is_sorted()
 }
 
-/// Memory as it is before the module runs, up to its last byte that is set.
+/// The memory before the module runs, up to its last byte that is set.
 pub(super) fn image(section: DataSectionReader<'_>, bytes_max: u64) -> Option<Vec<u8>> {
     let mut image = Vec::new();
     for data in section {

@@ -1,30 +1,64 @@
-//! What guests can import: each interface with whoever implements it. No policy: what an import may do is decided when
-//! it is called.
+//! The interfaces that guests can import, each with its implementation. No policy: rights are
+//! decided when an import is called.
 use wasmtime::component::{HasSelf, Linker};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
 use wasmtime_wasi::p2::bindings::{cli, random as wasi_random};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi::{WasiView as _, p2};
+use wasmtime_wasi_config::WasiConfig;
 
 use crate::bindings;
 use crate::wasi::files;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, keyvalue, random, sockets};
+use crate::wasi::{keyvalue, random, sockets};
+
+/// The imports that this host offers: packages, and single interfaces up to the version where not
+/// all of a package is offered.
+const OFFERED: [&str; 13] = [
+    "wasi:cli/",
+    "wasi:clocks/",
+    "wasi:filesystem/",
+    "wasi:io/",
+    "wasi:random/",
+    "wasi:sockets/",
+    "wasi:http/types@",
+    "wasi:http/outgoing-handler@",
+    "wasi:config/store@",
+    "wasi:keyvalue/store@",
+    "wasi:keyvalue/atomics@",
+    "wasi:keyvalue/batch@",
+    "toolcell:mcp/",
+];
+
+/// Interfaces of WASI are offered in these versions alone.
+const WASI: &str = "wasi:";
+const WASI_VERSIONS: &str = "0.2.";
 
 type State = CallState;
 
-/// Everything that this host offers.
+/// True if this host offers the import.
+pub(crate) fn offered(name: &str) -> bool {
+    let of_wasi = name.starts_with(WASI);
+    let version = name.rsplit_once('@').map(|(_, version)| version);
+    OFFERED.iter().any(|package| name.starts_with(package))
+        && (!of_wasi || version.is_none_or(|version| version.starts_with(WASI_VERSIONS)))
+}
+
+/// Adds every interface that this host offers.
 pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     // wasi:io, clocks, standard input and output.
     p2::add_to_linker_proxy_interfaces_async(linker)?;
-    // In the place of what came with them.
+    // These replace the interfaces that came with the proxies.
     linker.allow_shadowing(true);
     random::add_to_linker(linker)?;
     linker.allow_shadowing(false);
     add_cli(linker)?;
     files::add_to_linker(linker, State::files)?;
     sockets::add_to_linker(linker)?;
-    config::add_to_linker(linker)?;
+    // wasi:config, over the tool's values.
+    wasmtime_wasi_config::add_to_linker(linker, |state: &mut State| {
+        WasiConfig::from(state.called().capabilities().config())
+    })?;
     keyvalue::add_to_linker(linker, State::keyvalue)?;
     // wasi:http, outgoing alone.
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;

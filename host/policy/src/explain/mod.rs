@@ -9,24 +9,23 @@ use crate::diagnostic::{Position, Source};
 use crate::grants::{
     Capability, Delivery, Denial, EnvSource, FileAccess, Grants, Host, Mount, Reason, Resolved, RuleRef,
 };
+use crate::settings::accessors;
 
 pub use ask::{ASK_FORMS, Ask, AskTextError};
 
-/// An answer: allowed by a rule, or denied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
-    asked: String,
-    verdict: Result<RuleRef, Denial>,
-    notes: Vec<String>,
+accessors! {
+    /// An answer: allowed by a rule, or denied.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Explanation {
+        /// What was asked, in its normal form.
+        asked: String => &str,
+        verdict: Result<RuleRef, Denial>,
+        /// What is decided only while a call runs, in sentences without a full stop.
+        notes: Vec<String> => &[String],
+    }
 }
 
 impl Explanation {
-    /// What was asked, in its normal form.
-    #[must_use]
-    pub fn asked(&self) -> &str {
-        &self.asked
-    }
-
     /// Whether it is allowed.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
@@ -43,12 +42,6 @@ impl Explanation {
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
         self.verdict.as_ref().err()
-    }
-
-    /// What is decided only while a call runs, in sentences without a full stop.
-    #[must_use]
-    pub fn notes(&self) -> &[String] {
-        &self.notes
     }
 
     /// The answer for people, in lines: the verdict with the rule's place, the hint, the notes.
@@ -89,7 +82,7 @@ impl Grants {
             Ask::Secret(name) => self.explain_secret(name, &mut notes),
             Ask::KeyValue => {
                 let open = self.open_keyvalue();
-                open.map(|state| RuleRef::new(&format!("[{}]", self.subject().section("keyvalue")), state.span()))
+                open.map(|_| RuleRef::new(&format!("[{}]", self.subject().section("keyvalue")), self.keyvalue_span()))
             }
         };
         Explanation { asked: ask.to_string(), verdict, notes }

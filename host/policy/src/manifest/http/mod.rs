@@ -1,0 +1,283 @@
+//! The section `[http]`: where the server is reached over HTTP, who may ask it, and what clients may take. Must not
+//! hold: sockets, or how a limit is enforced.
+
+mod limits;
+
+pub use limits::{HttpLimit, HttpLimits};
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::oauth::{self, OAUTH, OauthPolicy};
+use crate::diagnostic::Diagnostic;
+use crate::read::{Entry, Problems, Section, paths};
+use crate::settings::settings;
+use crate::table::{Definition, ONE_OR_SEVERAL};
+
+/// The start of a Unix socket's address.
+const UNIX: &str = "unix:";
+
+/// Sockets of one server: some addresses and a Unix socket.
+const LISTEN_MAX: usize = 16;
+
+/// Names of one server, and origins of the pages that ask it.
+const NAMES_MAX: usize = 64;
+
+settings! {
+    /// The server over HTTP: with `serve --http`.
+    HttpPolicy HTTP "Http" {
+        /// The addresses where connections come in, where `--http` names none: addresses with ports, and Unix sockets
+        /// (`unix:PATH`).
+        listen: Vec<ListenAddress> => &[ListenAddress] = "listen" (Definition(&LISTEN), listen, else Vec::new()),
+            {"examples": ["127.0.0.1:8080", ["[::1]:8080", "unix:run/toolcell.sock"]]};
+        /// The endpoint's path.
+        path: String => &str = "path" (Text, path, else "/mcp".to_owned()),
+            {"minLength": 1, "default": "/mcp", "examples": ["/tools/mcp"]};
+        /// Names that the server goes by, beside its own address; with a port where only that one is meant.
+        hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
+            {"maxItems": 64, "examples": [["tools.example.com"]]};
+        /// Origins of web pages that may ask it and read what it answers. None by default.
+        origins: Vec<String> => &[String] = "origins" (List(&Text), origins, else Vec::new()),
+            {"maxItems": 64, "examples": [["https://app.example.com"]]};
+        /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it changes.
+        certificate: Option<String> => Option<&str> = "certificate" (Text, paths::host_path, else None),
+            {"minLength": 1, "examples": ["tls/server.pem"]};
+        /// Its private key, in PEM, relative to this file.
+        key: Option<String> => Option<&str> = "key" (Text, paths::host_path, else None),
+            {"minLength": 1, "examples": ["tls/server.key"]};
+        /// The file of the tokens that callers have to show (`toolcell token new`), relative to this file.
+        tokens: Option<String> => Option<&str> = "tokens" (Text, paths::host_path, else None),
+            {"minLength": 1, "examples": ["tokens.jsonl"]};
+        /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, beside those of `tokens`.
+        oauth: Option<OauthPolicy> => Option<&OauthPolicy> = "oauth" (Table(&OAUTH), oauth::read, else None), {};
+    }
+    and HttpLimit HttpLimits;
+    other names {
+        "address" => "listen", "bind" => "listen", "port" => "listen", "cert" => "certificate", "cors" => "origins",
+        "body_max" => "body", "idle_time" => "idle",
+    }
+}
+
+static LISTEN: Definition =
+    Definition { name: "Listen", about: "One address to listen on, or several.", shape: ONE_OR_SEVERAL };
+
+/// One address where connections come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// An address and a port; port 0 is any that is free.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket, relative to the manifest.
+    Unix(String),
+}
+
+/// The files of TLS, relative to the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsFiles<'p> {
+    certificate: &'p str,
+    key: &'p str,
+}
+
+impl ListenAddress {
+    /// Reads `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080` or `unix:run/toolcell.sock`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(path) = text.strip_prefix(UNIX) {
+            let plain = !path.is_empty() && !path.chars().any(char::is_control);
+            return plain.then(|| Self::Unix(path.to_owned()));
+        }
+        if let Some(port) = text.strip_prefix("localhost:") {
+            return Some(Self::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?)));
+        }
+        text.parse().ok().map(Self::Tcp)
+    }
+
+    /// Whether others than this machine can reach it.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        match self {
+            Self::Tcp(address) => !address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "{UNIX}{path}"),
+        }
+    }
+}
+
+impl<'p> TlsFiles<'p> {
+    /// The certificate with its chain, in PEM.
+    #[must_use]
+    pub const fn certificate(&self) -> &'p str {
+        self.certificate
+    }
+
+    /// Its private key, in PEM.
+    #[must_use]
+    pub const fn key(&self) -> &'p str {
+        self.key
+    }
+}
+
+impl HttpPolicy {
+    /// The files that the server shows in TLS handshakes; `None`: it is reached without TLS.
+    #[must_use]
+    pub fn tls(&self) -> Option<TlsFiles<'_>> {
+        Some(TlsFiles { certificate: self.certificate()?, key: self.key()? })
+    }
+
+    /// The settings of `[http]`; `None` where there is no such table.
+    pub(crate) fn read_from(root: &Section<'_>, problems: &mut Problems) -> Option<Self> {
+        let section = root.get("http")?.section(problems)?;
+        let mut http = Self::read(Some(&section), problems);
+        refuse_half_of_tls(&section, problems);
+        read_shares(&section, &mut http.limits, problems);
+        Some(http)
+    }
+}
+
+/// Certificate and key: both, or neither.
+fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems) {
+    let (entry, missing) = match (section.get("certificate"), section.get("key")) {
+        (Some(entry), None) => (entry, "key"),
+        (None, Some(entry)) => (entry, "certificate"),
+        _ => return,
+    };
+    let message = format!("{} is of no use without {missing}", entry.key);
+    problems.add(entry.key_error("http::tls", message).hint("TLS takes both"));
+}
+
+/// Sets the shares of one caller. Each is a part of its whole, also where the manifest does not set it.
+fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Problems) {
+    for (share, whole) in HttpLimit::SHARES {
+        // A caller's share never keeps it from sending the longest body.
+        let least = if share == HttpLimit::BodiesPerCaller { limits.get(HttpLimit::Body) } else { 1 };
+        let all = limits.get(whole);
+        let Some(entry) = section.get(share.spec().key) else {
+            limits.set(share, share_of(share, whole, all).max(least).min(all));
+            continue;
+        };
+        let (value, key) = (limits.get(share), whole.spec().key);
+        let wrong = if value > all {
+            format!("{} is more than {key}", entry.key)
+        } else if value < least.min(all) && share == HttpLimit::BodiesPerCaller {
+            format!("{} is less than body: the longest body could never be sent", entry.key)
+        } else {
+            continue;
+        };
+        let (least, most) = (share.spec().show(least.min(all)), share.spec().show(all));
+        let hint = format!("a caller's share is a part of {key}: {least} to {most}");
+        problems.add(entry.error("http::share", wrong).hint(hint));
+    }
+}
+
+/// The default share of so much: in proportion to the default share of the default whole, and never more than that.
+fn share_of(share: HttpLimit, whole: HttpLimit, all: u64) -> u64 {
+    let (part, of) = (share.spec().default, whole.spec().default);
+    let proportional = u128::from(all) * u128::from(part) / u128::from(of.max(1));
+    u64::try_from(proportional).map_or(part, |proportional| proportional.min(part))
+}
+
+fn listen(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<ListenAddress>> {
+    let texts = match entry.as_str() {
+        Some(text) => vec![(text, entry.span.clone())],
+        None => entry.strings(LISTEN_MAX, problems).unwrap_or_default(),
+    };
+    let mut addresses = Vec::new();
+    for (text, span) in texts {
+        match ListenAddress::parse(text) {
+            Some(address) => addresses.push(address),
+            None => problems.add(
+                Diagnostic::error("http::listen", format!("{text:?} is no address to listen on"))
+                    .at(span)
+                    .hint("write \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:run/toolcell.sock\""),
+            ),
+        }
+    }
+    Some(addresses)
+}
+
+fn path(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    let plain =
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_' | b'.' | b'~'));
+    if text.starts_with('/') && plain && !matches!(text, "/healthz" | "/readyz") {
+        return Some(text.to_owned());
+    }
+    let problem = entry.error("http::path", format!("{text:?} is no path for the endpoint"));
+    let hint = "write \"/mcp\": a slash, then letters, digits, slashes, and - _ . ~; not /healthz or /readyz";
+    problems.refuse(problem.hint(hint))
+}
+
+/// A list of names of one kind.
+pub(super) struct Names {
+    code: &'static str,
+    what: &'static str,
+    hint: &'static str,
+    fits: fn(&str) -> bool,
+}
+
+pub(super) const HOSTS: Names = Names {
+    code: "http::host",
+    what: "no host",
+    hint: "write \"tools.example.com\", or \"tools.example.com:8443\" where only that port is meant",
+    fits: is_host,
+};
+
+const ORIGINS: Names = Names {
+    code: "http::origin",
+    what: "no origin of a web page",
+    hint: "write \"https://app.example.com\", with its port where it has one and without a path; there is no \"*\"",
+    fits: is_origin,
+};
+
+fn hosts(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    named(entry, &HOSTS, problems)
+}
+
+fn origins(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
+    named(entry, &ORIGINS, problems)
+}
+
+pub(super) fn named(entry: &Entry<'_>, names: &Names, problems: &mut Problems) -> Option<Vec<String>> {
+    let mut read = Vec::new();
+    for (text, span) in entry.strings(NAMES_MAX, problems)? {
+        if (names.fits)(text) {
+            read.push(text.to_owned());
+        } else {
+            let message = format!("{text:?} is {}", names.what);
+            problems.add(Diagnostic::error(names.code, message).at(span).hint(names.hint));
+        }
+    }
+    Some(read)
+}
+
+pub(super) fn is_host(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, rest)) => {
+            if address.parse::<Ipv6Addr>().is_err() {
+                return false;
+            }
+            ("address", rest.strip_prefix(':').or(rest.is_empty().then_some("1")))
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, Some("1")),
+        },
+    };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    !host.is_empty()
+        && host.bytes().all(plain)
+        && port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0))
+}
+
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else { return false };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    !scheme.is_empty() && scheme.bytes().all(plain) && is_host(host)
+}

@@ -1,0 +1,215 @@
+//! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
+//! it was written, beyond the places that later problems point at.
+
+pub(crate) mod approval;
+pub(crate) mod audit;
+pub(crate) mod callers;
+pub(crate) mod hints;
+pub(crate) mod http;
+pub(crate) mod instance;
+pub(crate) mod oauth;
+mod resources;
+pub(crate) mod server;
+pub(crate) mod telemetry;
+pub(crate) mod typed;
+
+use std::sync::Arc;
+
+use crate::diagnostic::Span;
+use crate::grants::{Grants, Subject};
+use crate::limits::{Limits, LoadLimits};
+use crate::names::{self, NameError};
+use crate::program::Program;
+use crate::settings::accessors;
+
+pub use approval::{Approval, ApprovalPolicy};
+pub use audit::{AuditArguments, AuditPolicy, Fsync};
+pub use callers::{CallerRule, Callers, Rights, ToolName, ToolPattern};
+pub use hints::Hints;
+pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
+pub use instance::InstancePolicy;
+pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
+pub use resources::{RESOURCES_MAX, ResourceRule, ToolArguments, UriTemplate};
+pub use server::Server;
+pub use telemetry::{MetricsPolicy, TracesPolicy};
+pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
+
+accessors! {
+    /// A checked manifest. Only [`crate::parse`] makes one.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Manifest {
+        /// What the server says of itself, and the bounds of a connection.
+        pub(crate) server: Server => &Server,
+        /// How the server is reached over HTTP; `None` where the manifest says nothing of it.
+        pub(crate) http: Option<HttpPolicy> => Option<&HttpPolicy>,
+        /// Where the server's figures are read; `None` where the manifest says nothing of it.
+        pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
+        /// Where traces of calls are sent; `None`: nowhere.
+        pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
+        /// How calls, denials and loads are recorded.
+        pub(crate) audit: AuditPolicy => &AuditPolicy,
+        /// Who may see and call which tools.
+        pub(crate) callers: Callers => &Callers,
+        pub(crate) defaults: Limits,
+        /// The components, in the order of the file. Names are unique.
+        pub(crate) components: Vec<ComponentPolicy> => &[ComponentPolicy],
+    }
+}
+
+accessors! {
+    /// What one component is, where it comes from, and what its tools may use.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ComponentPolicy {
+        /// The component's name: [`names::check_component`] holds.
+        pub(crate) name: String => &str,
+        /// Where the manifest names it.
+        pub(crate) name_span: Span => Span,
+        /// Where its bytes come from.
+        pub(crate) source: SourceRef => &SourceRef,
+        /// Where the manifest says so.
+        pub(crate) source_span: Span => Span,
+        pub(crate) prefix: Option<(String, Span)>,
+        /// What is said of its functions, where these are its tools.
+        pub(crate) typed: TypedPolicy => &TypedPolicy,
+        /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.
+        pub(crate) limits: Limits => &Limits,
+        /// The limits of loading it.
+        pub(crate) load: LoadLimits => &LoadLimits,
+        /// Which calls of one of its tools share an instance; [`InstancePolicy::PerCall`] by default.
+        pub(crate) instance: InstancePolicy => InstancePolicy,
+        /// Instances kept ready for each of its tools that is in use, so that a call does not wait for instantiation: 0 to
+        /// 64, 4 by default, none where calls share instances. A tool's are given up after ten seconds without a call.
+        pub(crate) prewarm: usize => usize,
+        /// What the component may reach; its tools may reach no more.
+        pub(crate) grants: Arc<Grants> => &Arc<Grants>,
+        /// Which calls a person confirms of tools that the manifest says nothing of.
+        pub(crate) approval: Approval => Approval,
+        /// Resources that its tools read, in the order of the file.
+        pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
+        /// The tools the manifest says something of, in the order of the file. The component may have others, and may
+        /// lack some of these: whoever knows what it exports reports that at [`ToolPolicy::name_span`].
+        pub(crate) tools: Vec<ToolPolicy> => &[ToolPolicy],
+    }
+}
+
+/// Where a component's bytes come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SourceRef {
+    /// A path relative to the manifest's folder, as it was written.
+    File(String),
+}
+
+accessors! {
+    /// What the manifest says of one tool.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ToolPolicy {
+        /// The tool's own name, without prefix.
+        pub(crate) name: String => &str,
+        /// Where the manifest names it.
+        pub(crate) name_span: Span => Span,
+        /// A name for people; wins over the one that the component gives.
+        pub(crate) title: Option<String> => Option<&str>,
+        /// What the tool does, for models; wins over what the component says.
+        pub(crate) description: Option<String> => Option<&str>,
+        /// What the tool does; what is said here wins over what the component says.
+        pub(crate) hints: Hints => &Hints,
+        /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.
+        pub(crate) program: Option<Arc<Program>> => Option<&Arc<Program>>,
+        /// The tool's limits.
+        pub(crate) limits: Limits => &Limits,
+        /// What the tool may reach.
+        pub(crate) grants: Arc<Grants> => &Arc<Grants>,
+        /// Which of its calls a person confirms.
+        pub(crate) approval: Approval => Approval,
+    }
+}
+
+impl Manifest {
+    /// The limits of components that say nothing of their own: built-in defaults under `[defaults.limits]`.
+    #[must_use]
+    pub const fn default_limits(&self) -> &Limits {
+        &self.defaults
+    }
+
+    /// The grants of what a person calls a component or a tool: `weather` for a component, `weather/forecast` for its
+    /// tool, and the name a client sees for tools that the manifest says something of.
+    #[must_use]
+    pub fn grants_named(&self, name: &str) -> Option<Arc<Grants>> {
+        if let Some((component, tool)) = name.split_once('/') {
+            return Some(self.component(component)?.tool_grants(tool));
+        }
+        if let Some(component) = self.component(name) {
+            return Some(Arc::clone(component.grants()));
+        }
+        let named =
+            |component: &ComponentPolicy, tool: &ToolPolicy| component.exposed_name(tool.name()).as_deref() == Ok(name);
+        let mut tools =
+            self.components.iter().flat_map(|component| component.tools.iter().map(move |tool| (component, tool)));
+        tools.find(|(component, tool)| named(component, tool)).map(|(_, tool)| Arc::clone(&tool.grants))
+    }
+
+    /// The component of a name.
+    #[must_use]
+    pub fn component(&self, name: &str) -> Option<&ComponentPolicy> {
+        self.components.iter().find(|component| component.name == name)
+    }
+}
+
+impl ComponentPolicy {
+    /// What stands before the name of each of its tools.
+    #[must_use]
+    pub fn prefix(&self) -> Option<&str> {
+        self.prefix.as_ref().map(|(prefix, _)| prefix.as_str())
+    }
+
+    /// Where the manifest says so.
+    #[must_use]
+    pub fn prefix_span(&self) -> Option<Span> {
+        self.prefix.as_ref().map(|(_, span)| span.clone())
+    }
+
+    /// The limits of one tool, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_limits(&self, tool: &str) -> &Limits {
+        self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
+    }
+
+    /// Which calls of one tool a person confirms, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool_approval(&self, tool: &str) -> Approval {
+        self.tool(tool).map_or(self.approval, |tool| tool.approval)
+    }
+
+    /// What one tool may reach, by the tool's own name, without prefix: the component's grants, less what the manifest
+    /// takes away. Denials name the tool.
+    #[must_use]
+    pub fn tool_grants(&self, tool: &str) -> Arc<Grants> {
+        match self.tool(tool) {
+            Some(policy) => Arc::clone(policy.grants()),
+            None => Arc::new(self.grants.of(&Arc::new(Subject::new(&self.name, Some(tool))))),
+        }
+    }
+
+    /// What the manifest says of one tool, by the tool's own name, without prefix.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&ToolPolicy> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+
+    /// The name a client sees for one of the component's tools.
+    ///
+    /// # Errors
+    /// [`NameError`] where the prefix and the name together are no tool name.
+    pub fn exposed_name(&self, tool: &str) -> Result<String, NameError> {
+        names::exposed(self.prefix(), tool)
+    }
+}
+
+impl std::fmt::Display for SourceRef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => formatter.write_str(path),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The form in which a table of the manifest is declared: its keys, the shape of each value, and the names people try
+//! instead. One declaration gives the known keys, the JSON Schema and with it the reference page. Must not hold: which
+//! tables there are, or how values are read.
+//!
+//! ```text
+//! table! {
+//!     /// One sentence on the table.
+//!     pub(crate) NAME "SchemaName" {
+//!         /// One sentence on the key.
+//!         "key" required: Shape::Text, {"minLength": 1, "examples": ["data"]};
+//!     }
+//!     and Limit::KEYS;                       // keys declared elsewhere
+//!     later { "rate" }                       // keys that a later version will read
+//!     other names { "folder" => "key" }      // for "did you mean"
+//! }
+//! ```
+//!
+//! `required`, `and`, `later` and `other names` may be left out. The facts in braces go into the JSON Schema as they are.
+
+use serde_json::Value;
+
+use crate::limits::Spec;
+
+/// One kind of table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Its name among the definitions of the JSON Schema.
+    pub(crate) name: &'static str,
+    /// The lines of its description.
+    pub(crate) about: &'static [&'static str],
+    /// Its keys, in the order of the reference; those of its limits are a group of their own.
+    pub(crate) groups: &'static [&'static [Key]],
+    /// Keys that are designed but not enforced yet. They are refused with a message of their own, so that nobody relies
+    /// on them.
+    pub(crate) later: &'static [&'static str],
+    /// Words that people try, each with the key that is meant.
+    pub(crate) other_names: &'static [(&'static str, &'static str)],
+}
+
+/// One key of a table.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    /// The lines of its description.
+    pub(crate) about: &'static [&'static str],
+    pub(crate) required: bool,
+    pub(crate) shape: Shape,
+    /// Further keywords of JSON Schema: lengths, patterns, a default, examples.
+    pub(crate) facts: fn() -> Value,
+}
+
+/// The shape of a value, as far as JSON Schema can tell.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// A string.
+    Text,
+    /// True or false.
+    Flag,
+    /// A number that may have a fraction.
+    Fraction,
+    /// A whole number from 0 to this one.
+    UpTo(u64),
+    /// One of these strings.
+    Words(&'static [&'static str]),
+    /// A list of values of one shape.
+    List(&'static Shape),
+    /// A table with any names, its values of one shape.
+    Named(&'static Shape),
+    /// A table with any names and values.
+    Any,
+    /// A number of things, bytes, milliseconds, or a rate, with its bounds and its default.
+    Limit(&'static Spec),
+    /// A limit that is not set where the key is missing.
+    Optional(&'static Spec),
+    /// A limit whose greatest value and default are another table's value.
+    Within(&'static Spec),
+    /// A table that is declared.
+    Table(&'static Table),
+    /// A value of one of these shapes, each with its description, if it has one.
+    Either(&'static [(Shape, &'static str)]),
+    /// A shape that has a name among the definitions.
+    Definition(&'static Definition),
+}
+
+/// A shape with a name and a description.
+#[derive(Debug)]
+pub(crate) struct Definition {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) shape: Shape,
+}
+
+/// A string, or a list of strings.
+pub(crate) const ONE_OR_SEVERAL: Shape =
+    Shape::Either(&[(Shape::Text, "One."), (Shape::List(&Shape::Text), "Several.")]);
+
+impl Table {
+    /// Every key, in the order of the reference.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &'static Key> + Clone + use<> {
+        self.groups.iter().copied().flatten()
+    }
+
+    /// Every key's name.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        self.keys().map(|key| key.name)
+    }
+}
+
+/// Declares a [`Table`]; the module's documentation shows how.
+macro_rules! table {
+    (
+        $(#[doc = $about:literal])+
+        $vis:vis $table:ident $name:literal {
+            $($(#[doc = $doc:literal])+ $key:literal $($required:ident)?: $shape:expr, $facts:tt;)*
+        }
+        $(and $limits:expr;)?
+        $(later { $($later:literal),+ })?
+        $(other names { $($other:literal => $meant:literal),+ $(,)? })?
+    ) => {
+        $(#[doc = $about])+
+        $vis static $table: $crate::table::Table = $crate::table::Table {
+            name: $name,
+            about: &[$($about),+],
+            groups: &[
+                &[$($crate::table::Key {
+                    name: $key,
+                    about: &[$($doc),+],
+                    required: $crate::table::is_there(&[$(stringify!($required))?]),
+                    shape: {
+                        use $crate::table::Shape::*;
+                        $shape
+                    },
+                    facts: || serde_json::json!($facts),
+                }),*],
+                $(&$limits)?
+            ],
+            later: &[$($($later),+)?],
+            other_names: &[$($(($other, $meant)),+)?],
+        };
+    };
+}
+pub(crate) use table;
+
+/// Tells whether a part of a declaration that may be left out is there.
+pub(crate) const fn is_there(part: &[&str]) -> bool {
+    !part.is_empty()
+}

@@ -151,13 +151,11 @@ fn arguments_are_bounded_in_number_and_bytes() {
 }
 
 #[test]
-fn the_program_that_the_readme_shows_is_a_manifest() {
-    let readme = include_str!("../../../README.md");
-    let (_, section) = readme.split_once("### Programs as tools").unwrap();
-    let (_, block) = section.split_once("```toml\n").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let text = format!("version = 1\n{block}");
-    let parsed = parse(&Source { name: "m", text: &text }).unwrap_or_else(|problems| panic!("{problems:?}"));
+fn the_program_that_the_page_shows_is_a_manifest() {
+    let page = include_str!("../../../guest-examples/docs/programs.md");
+    let (_, block) = page.split_once("```toml\n").unwrap();
+    let (text, _) = block.split_once("```").unwrap();
+    let parsed = parse(&Source { name: "m", text }).unwrap_or_else(|problems| panic!("{problems:?}"));
     let program = Arc::clone(parsed.manifest.component("jq").unwrap().tool("query_json").unwrap().program().unwrap());
     let run = program.expand(r#"{"filter": "-1", "data": "[]", "compact": true}"#).unwrap();
     assert_eq!(run.args, ["-c", "--", "-1"]);

@@ -6,8 +6,8 @@
 
 mod args;
 mod commands;
-mod dev;
 mod exit;
+mod lock_text;
 mod logging;
 mod manifest;
 mod terminal;

@@ -8,8 +8,7 @@ use toolcell_policy::{Diagnostic, Severity, render_all};
 use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
 use crate::args::CodeCacheArgs;
-use crate::commands::diff;
-use crate::commands::lock::at_fault;
+use crate::lock_text::{differences, lock_at_fault};
 use crate::terminal::{self, Progress};
 
 /// Reads a manifest and loads its components, or prints the problems. Records nothing.
@@ -93,10 +92,10 @@ fn say_refusal(refusal: &Refusal) {
             let problem = format!("there is no {}, and --locked serves nothing else", path.display());
             terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));
         }
-        Refusal::Lock(error) => drop(at_fault(error)),
+        Refusal::Lock(error) => drop(lock_at_fault(error)),
         Refusal::Drift { lock, drifts } => {
             terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
-            terminal::say(&diff::page(drifts));
+            terminal::say(&differences(drifts));
             terminal::say("\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n");
         }
     }

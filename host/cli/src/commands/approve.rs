@@ -7,8 +7,9 @@ use toolcell_server::control::{Request, Unreachable, ask_all};
 use toolcell_server::lock::{self, Approval, Lock, drift};
 
 use crate::args::ApproveArgs;
-use crate::commands::{diff, lock as locking, reload};
+use crate::commands::reload;
 use crate::exit::Exit;
+use crate::lock_text::{differences, lock_at_fault, say_removed};
 use crate::manifest::open_or_say;
 use crate::terminal;
 
@@ -44,14 +45,14 @@ fn approval(args: &ApproveArgs) -> Approval {
 
 fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
-    locking::say_removed(lock::remove_drafts(&path));
+    say_removed(lock::remove_drafts(&path));
     let mut locked = match lock::read(&path) {
         Ok(Some(locked)) => locked,
         Ok(None) => {
             terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
             return Ok(Exit::AtFault);
         }
-        Err(error) => return Ok(locking::at_fault(&error)),
+        Err(error) => return Ok(lock_at_fault(&error)),
     };
     let (now, name) = (Lock::of(catalog), approval.name.as_str());
     let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
@@ -74,8 +75,8 @@ fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Resul
         None => drop(locked.components.remove(&component)),
     }
     if let Err(error) = lock::write(&path, &locked) {
-        return Ok(locking::at_fault(&error));
+        return Ok(lock_at_fault(&error));
     }
-    terminal::print(&format!("{}{component}: pinned in {}\n", diff::page(&drifts), path.display()))?;
+    terminal::print(&format!("{}{component}: pinned in {}\n", differences(&drifts), path.display()))?;
     Ok(Exit::Done)
 }

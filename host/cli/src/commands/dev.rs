@@ -1,15 +1,14 @@
 //! `toolcell dev`: serves, and builds a project whenever a file of it changes.
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use toolcell_policy::{Manifest, SourceRef, parse};
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
+use toolcell_server::dev::{BuildJob, LastBuild, Project, ProjectBuild, ProjectState};
 
 use crate::args::{DevArgs, ServeArgs};
-use crate::commands::serve::{self, ProjectBuild};
-use crate::dev::{BuildJob, Driver, LastBuild, Project, ProjectState};
+use crate::commands::serve;
 use crate::exit::Exit;
 use crate::{logging, terminal};
 
@@ -34,9 +33,7 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    let status = Arc::new(job.last_build.clone());
-    let mut start = |orders| Driver::start(job.clone(), built.take(), orders);
-    serve::serve(&args, &log, Some(ProjectBuild { status, start: &mut start }))
+    serve::serve(&args, &log, Some(ProjectBuild { job, built }))
 }
 
 /// Files that the command line makes the server write.

@@ -1,9 +1,9 @@
 //! `toolcell lock`: pins the manifest's components as they are now.
-use toolcell_server::lock::{self, Lock, LockError, drift};
+use toolcell_server::lock::{self, Lock, drift};
 
 use crate::args::LockArgs;
-use crate::commands::diff;
 use crate::exit::Exit;
+use crate::lock_text::{differences, lock_at_fault, say_removed};
 use crate::manifest::open_or_say;
 use crate::terminal;
 
@@ -20,25 +20,12 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if let Err(error) = lock::write(&path, &now) {
-        return Ok(at_fault(&error));
+        return Ok(lock_at_fault(&error));
     }
     if let Some(before) = before {
-        terminal::print(&diff::page(&drift(&before, &now)))?;
+        terminal::print(&differences(&drift(&before, &now)))?;
     }
     let (components, tools) = (now.components.len(), now.tools());
     terminal::print(&format!("{}: pinned components: {components}, tools: {tools}\n", path.display()))?;
     Ok(Exit::Done)
-}
-
-/// Reports that a writer was stopped half-way before.
-pub fn say_removed(drafts: usize) {
-    if drafts > 0 {
-        terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
-    }
-}
-
-/// Reports an invalid lock.
-pub fn at_fault(error: &LockError) -> Exit {
-    terminal::error(&error.to_string(), Some(error.hint()));
-    Exit::AtFault
 }

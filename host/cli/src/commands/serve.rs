@@ -2,22 +2,14 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolcell_server::reload::Orders;
-use toolcell_server::{BuildStatus, OpenOptions, Records, Server, ServerOptions, StartError, TransportOptions};
+use toolcell_server::dev::ProjectBuild;
+use toolcell_server::{OpenOptions, Records, Running, Server, ServerOptions, StartError, TransportOptions};
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
 use crate::logging::{self, Log};
 use crate::manifest::open_with_or_say;
 use crate::terminal;
-
-/// A project that is built beside the server.
-pub struct ProjectBuild<'a> {
-    /// The last build.
-    pub status: Arc<dyn BuildStatus>,
-    /// Starts building and ordering reloads, until its result is dropped.
-    pub start: &'a mut dyn FnMut(Orders) -> std::io::Result<crate::dev::Driver>,
-}
 
 /// Serves until the input ends or a signal arrives.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
@@ -26,7 +18,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
 }
 
 /// Serves, and builds a project meanwhile.
-pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild<'_>>) -> anyhow::Result<Exit> {
+pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let open = OpenOptions {
         code: args.code.options(),
@@ -43,19 +35,11 @@ pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild<'_>>) -> an
         control: args.control.clone(),
         metrics: args.metrics,
         log: Some(Arc::new(log.control())),
-        build: build.as_ref().map(|build| Arc::clone(&build.status)),
+        build,
         signals: true,
         began: Some(began),
     };
-    let ended = Server::start(ready, options).and_then(|running| {
-        let start = |build: ProjectBuild<'_>| (build.start)(running.orders().clone());
-        let building = build.map(start).transpose();
-        let building = building
-            .map_err(|source| StartError::Machine { step: "no thread to build on", source: Box::new(source) })?;
-        let ended = running.serve();
-        drop(building);
-        ended
-    });
+    let ended = Server::start(ready, options).and_then(Running::serve);
     match ended {
         Ok(_) => Ok(Exit::Done),
         Err(StartError::Refused { message, hint }) => {

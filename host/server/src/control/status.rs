@@ -10,9 +10,9 @@ use toolcell_mcp::{Catalog as _, Host as _};
 use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
+use crate::dev::LastBuild;
 use crate::log::OperatorLog;
 use crate::reload::{Current, Journal, ReloadAttempt};
-use crate::serve::BuildStatus;
 
 /// State that the status comes from.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ pub struct StatusSources {
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
     /// The project that is built beside it, if any.
-    pub build: Option<Arc<dyn BuildStatus>>,
+    pub build: Option<LastBuild>,
 }
 
 impl StatusSources {
@@ -69,7 +69,7 @@ impl StatusSources {
                 "component": held.component, "differences": held.differences, "digest": held.digest,
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
-            "dev": self.build.as_ref().map(|build| build.to_json()),
+            "dev": self.build.as_ref().map(LastBuild::to_json),
         })
     }
 }

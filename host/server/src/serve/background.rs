@@ -10,6 +10,7 @@ use toolcell_policy::Manifest;
 use super::{ServerOptions, Serving};
 use crate::catalog::{Builder, folder_of};
 use crate::control::{Control, ControlSocket, StatusSources};
+use crate::dev;
 use crate::error::{StartError, StepExt as _};
 use crate::lock;
 use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
@@ -27,6 +28,7 @@ pub(super) struct InitialState {
 /// The background work. On drop the fields end in order: each gives orders to the next.
 pub(super) struct Background {
     _control: Option<Control>,
+    _build: Option<dev::Driver>,
     _watcher: Watcher,
     _driver: Driver,
 }
@@ -34,7 +36,7 @@ pub(super) struct Background {
 impl Background {
     /// Starts the background work, and returns a way to order reloads. `stop` ends the serving.
     pub(super) fn start(
-        options: &ServerOptions,
+        options: ServerOptions,
         serving: &Serving,
         initial: InitialState,
         stop: Arc<dyn Fn() + Send + Sync>,
@@ -53,11 +55,13 @@ impl Background {
         if files.changed_since(began) {
             orders.files();
         }
-        let control = control(options, serving, began, &orders)?;
+        let control = control(&options, serving, began, &orders)?;
+        let build = options.build.map(|build| dev::Driver::start(build.job, build.built, orders.clone()));
+        let build = build.transpose().step("no thread to build on")?;
         if options.signals {
             heed_signals(serving.machine.runtime.handle(), stop, orders.clone())?;
         }
-        Ok((Self { _control: control, _watcher: watcher, _driver: driver }, orders))
+        Ok((Self { _control: control, _build: build, _watcher: watcher, _driver: driver }, orders))
     }
 }
 
@@ -91,7 +95,7 @@ fn control(
         started: (Instant::now(), began),
         locked: serving.opened.locked,
         log: Arc::clone(&serving.log),
-        build: options.build.clone(),
+        build: options.build.as_ref().map(|build| build.job.last_build.clone()),
     };
     let runtime = serving.machine.runtime.handle();
     match Control::start(runtime, &options.control, subject, orders.clone()) {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
@@ -17,6 +16,7 @@ use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
 use crate::control::ControlSocket;
+use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::file::plain;
 use crate::http::HttpAddress;
@@ -55,7 +55,7 @@ pub struct ServerOptions {
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
     /// The project that is built beside the server; none by default.
-    pub build: Option<Arc<dyn BuildStatus>>,
+    pub build: Option<ProjectBuild>,
     /// True if SIGTERM and SIGINT end the server, and SIGHUP reloads. False by default.
     pub signals: bool,
     /// Time at which reading the manifest began. Changes since then are applied once it serves.
@@ -71,12 +71,6 @@ pub enum TransportOptions {
     Stdio,
     /// Over HTTP.
     Http(HttpAddress),
-}
-
-/// A project that is built beside the server.
-pub trait BuildStatus: Send + Sync + 'static {
-    /// The last build, for the status.
-    fn to_json(&self) -> Value;
 }
 
 /// The server of a manifest.
@@ -132,7 +126,7 @@ impl Server {
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
         let beginning = InitialState { manifest, builder, began };
-        let (background, orders) = Background::start(&options, &serving, beginning, Arc::clone(&stop))?;
+        let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
         Ok(Running { serving, transport, stop, orders, background, metrics })
     }

@@ -9,7 +9,7 @@ mod folder_watch;
 mod last_build;
 mod project;
 
-pub use driver::Driver;
+pub(crate) use driver::Driver;
 pub use last_build::LastBuild;
 pub use project::{Project, ProjectState};
 
@@ -27,6 +27,15 @@ pub struct BuildJob {
     pub command: Vec<String>,
     /// Gets the result of each build.
     pub last_build: LastBuild,
+}
+
+/// A project that is built while a server runs.
+#[derive(Clone)]
+pub struct ProjectBuild {
+    /// The project.
+    pub job: BuildJob,
+    /// The project as it was at its last build; none if it is to be built at once.
+    pub built: Option<ProjectState>,
 }
 
 /// Interval of checks of the first build, since nothing waits for it and for signals together.

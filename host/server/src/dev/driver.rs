@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::reload::Orders;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toolcell_server::reload::Orders;
 
 use super::BuildJob;
 use super::build::Build;

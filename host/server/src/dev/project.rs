@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::catalog::side_files::absolute;
+use crate::file_stamp::{self, Stamps};
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};
-use toolcell_server::catalog::side_files::absolute;
-use toolcell_server::file_stamp::{self, Stamps};
 
 /// Folders that tools of languages write, even if git does not ignore them.
 const WRITTEN_BY_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];

@@ -3,7 +3,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolcell_server::BuildStatus;
 
 /// State of the last build. Cheap to clone.
 #[derive(Clone, Default)]
@@ -37,10 +36,9 @@ impl LastBuild {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl BuildStatus for LastBuild {
-    fn to_json(&self) -> Value {
+    /// The last build, as a part of the status.
+    pub fn to_json(&self) -> Value {
         let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match &*self.state() {
             State::Waiting => json!({"state": "waiting"}),

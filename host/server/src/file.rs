@@ -1,8 +1,9 @@
 //! Files that people name, read whole: opened without waiting, looked at as they are open, read aside within a time and a size. Must
 //! not hold: what is in them.
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::path::Path;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use toolcell_policy::quantity::show_bytes;
@@ -42,6 +43,47 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
 /// As there.
 pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     read(path, bytes_max).map_err(|error| error.to_string())
+}
+
+/// Writes a file whole or not at all, also where the process or the machine is stopped meanwhile. A file that is there keeps its
+/// permissions; a new one can be read by everybody. Where the path is a link, its target is written.
+///
+/// # Errors
+/// As the system says.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let draft = draft_of(&path, std::process::id());
+    let written = write_draft(&draft, bytes, &path).and_then(|()| fs::rename(&draft, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    // The rename itself, so that a lost machine has either file.
+    if let Ok(folder) = File::open(folder_or_here(&path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn write_draft(draft: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
+    if let Ok(metadata) = fs::metadata(path) {
+        file.set_permissions(metadata.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Path of a draft: hidden, and named by its process, so that an abandoned one is told.
+pub(crate) fn draft_of(path: &Path, process: u32) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{process}.new"))
+}
+
+/// The folder of a path; the current one for a bare name.
+pub(crate) fn folder_or_here(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Opens a regular file to read it, and gives what it is. Nothing that is there makes it wait: what is a FIFO or a device is

@@ -1,4 +1,5 @@
 //! The server as a library: started, asked and stopped inside of a program, without the binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 

@@ -89,13 +89,40 @@ impl ManifestEdit {
 fn take_out(section: &mut dyn TableLike, entry: &Entry) -> bool {
     let Some(wanted) = entry.value.as_array() else { return section.remove(&entry.key).is_some() };
     let Some(rules) = section.get_mut(&entry.key).and_then(Item::as_array_mut) else { return false };
+    let is_wanted = |rule: &Value| wanted.iter().any(|wanted| wanted.as_str() == rule.as_str());
     let before = rules.len();
-    rules.retain(|rule| !wanted.iter().any(|wanted| wanted.as_str() == rule.as_str()));
+    while let Some(at) = { rules.iter().position(is_wanted) } {
+        take_rule(rules, at);
+    }
     let found = rules.len() < before;
     if rules.is_empty() {
         section.remove(&entry.key);
     }
     found
+}
+
+/// Takes one rule out, and the comment behind it. Comments before it stay.
+fn take_rule(rules: &mut Array, at: usize) {
+    let removed = text_of(rules.remove(at).decor().prefix());
+    let kept = removed.rfind('\n').and_then(|end| removed.get(..end)).unwrap_or_default();
+    let behind = |text: &str| {
+        let rest = text.find('\n').and_then(|end| text.get(end..)).unwrap_or(text);
+        format!("{kept}{rest}")
+    };
+    match rules.get_mut(at) {
+        Some(next) => {
+            let text = behind(&text_of(next.decor().prefix()));
+            next.decor_mut().set_prefix(text);
+        }
+        None => {
+            let text = behind(&text_of(Some(rules.trailing())));
+            rules.set_trailing(text);
+        }
+    }
+}
+
+fn text_of(raw: Option<&toml_edit::RawString>) -> String {
+    raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
 }
 
 fn merge(into: &mut dyn TableLike, added: &dyn TableLike, path: &str) -> Result<(), String> {
@@ -135,18 +162,29 @@ fn placed(item: &Item) -> Item {
     item
 }
 
-/// Adds the rules that are missing, laid out as the last one is.
+/// Adds the rules that are missing, laid out as the last one is. A comment behind the last one stays with it.
 fn extend(rules: &mut Array, more: &Array) {
-    for rule in more {
-        if rules.iter().any(|old| old.as_str() == rule.as_str()) {
-            continue;
-        }
-        let prefix = rules.iter().last().and_then(|last| last.decor().prefix()?.as_str().map(str::to_owned));
-        let prefix = if rules.len() == 1 && prefix.as_deref() == Some("") { Some(" ".to_owned()) } else { prefix };
-        let mut rule = rule.clone();
-        rule.decor_mut().set_prefix(prefix.unwrap_or_default());
+    let missing: Vec<Value> =
+        more.iter().filter(|rule| !rules.iter().any(|old| old.as_str() == rule.as_str())).cloned().collect();
+    for mut rule in missing {
+        let before = rules.iter().last().map(|last| text_of(last.decor().prefix())).unwrap_or_default();
+        let own_line = before.rfind('\n').and_then(|at| before.get(at..));
+        let indent = own_line.map_or_else(|| if rules.is_empty() { "" } else { " " }.to_owned(), str::to_owned);
+        // Whatever stands between the last rule and the bracket belongs to that rule.
+        let last = rules.len().checked_sub(1).and_then(|last| rules.get_mut(last));
+        let suffix = last.map(|last| {
+            let suffix = text_of(last.decor().suffix());
+            last.decor_mut().set_suffix("");
+            suffix
+        });
+        let behind = format!("{}{}", suffix.unwrap_or_default(), text_of(Some(rules.trailing())));
+        let (comment, end) = behind.rfind('\n').map_or(("", behind.as_str()), |at| behind.split_at(at));
+        rule.decor_mut().set_prefix(format!("{comment}{indent}"));
         rule.decor_mut().set_suffix("");
+        let (is_own_line, end) = (own_line.is_some(), end.to_owned());
         rules.push_formatted(rule);
+        rules.set_trailing_comma(is_own_line);
+        rules.set_trailing(end);
     }
 }
 

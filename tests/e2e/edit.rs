@@ -129,3 +129,15 @@ fn what_was_observed_is_applied_and_works_in_one_round() {
     let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
     assert_eq!(applied.succeeded(), "toolcell.toml: nothing to change\n");
 }
+
+#[test]
+fn two_manifests_of_a_folder_have_a_lock_each() {
+    let folder = Folder::with_manifest(&manifest_of(&["good"]));
+    folder.write("other.toml", manifest_of(&["versioned_a"]));
+    let _ = run(&folder, &["lock"]).succeeded();
+    let _ = run(&folder, &["lock", "-m", "other.toml"]).succeeded();
+    assert!(folder.read("toolcell.lock").contains("[components.good]"));
+    assert!(folder.read("other.lock").contains("[components.versioned_a]"));
+    let served = run(&folder, &["serve", "--locked", "-m", "other.toml", "--control", "off"]);
+    let _ = served.succeeded();
+}

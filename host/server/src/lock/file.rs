@@ -9,8 +9,8 @@ use super::pinned::Lock;
 use crate::aside;
 use crate::file::{folder_or_here, read_bounded, write_whole};
 
-/// The file's name, beside the manifest.
-pub const LOCK: &str = "toolcell.lock";
+/// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
+const EXTENSION: &str = "lock";
 
 /// Bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
 const BYTES_MAX: u64 = 64 << 20;
@@ -57,9 +57,9 @@ impl LockError {
     }
 }
 
-/// Where a manifest's lock is.
+/// Path of a manifest's lock: beside it, with the manifest's name. Each manifest of a folder has its own.
 pub fn path_beside(manifest: &Path) -> PathBuf {
-    manifest.with_file_name(LOCK)
+    manifest.with_extension(EXTENSION)
 }
 
 /// Reads it; `None` where there is none.
@@ -95,6 +95,20 @@ pub fn remove_drafts(path: &Path) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOCK: &str = "toolcell.lock";
+
+    #[test]
+    fn each_manifest_of_a_folder_has_its_own_lock() {
+        for (manifest, lock) in [
+            ("toolcell.toml", "toolcell.lock"),
+            ("team/tools.toml", "team/tools.lock"),
+            ("team/tools.v2.toml", "team/tools.v2.lock"),
+            ("tools", "tools.lock"),
+        ] {
+            assert_eq!(path_beside(Path::new(manifest)), Path::new(lock));
+        }
+    }
 
     #[test]
     fn a_lock_is_written_whole_and_what_a_killed_writer_left_is_removed() {

@@ -1,6 +1,7 @@
 //! The command line. The commands themselves are in `commands`, one file each.
 mod authors;
 mod clients;
+mod edit;
 mod log;
 mod records;
 
@@ -16,6 +17,7 @@ use toolcell_server::reload::Watch;
 
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
+pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
@@ -91,6 +93,10 @@ pub enum Command {
     Token(TokenArgs),
     /// Print the entry for this server in an MCP client's configuration
     ClientConfig(ClientConfigArgs),
+    /// Let a component do more: add rights to the manifest, in place
+    Grant(GrantArgs),
+    /// Let a component do less: take rights out of the manifest, in place
+    Revoke(RevokeArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in a language of your choice

@@ -12,6 +12,7 @@ pub mod compile;
 pub mod completions;
 pub mod dev;
 pub mod diff;
+pub mod grant;
 pub mod inspect;
 pub mod list;
 pub mod lock;

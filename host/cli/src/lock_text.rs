@@ -1,4 +1,5 @@
-//! Differences from the lock and errors of the lock file, as people see them. Must not hold: how they are found.
+//! Differences from the lock and errors of the lock file, as people see them. Must not hold: how
+//! they are found.
 use toolcell_server::lock::{Drift, LockError};
 
 use crate::exit::Exit;

@@ -6,6 +6,7 @@
 
 mod args;
 mod commands;
+mod edit;
 mod exit;
 mod lock_text;
 mod logging;
@@ -39,6 +40,8 @@ fn main() -> std::process::ExitCode {
         Command::Audit(args) => commands::audit::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
+        Command::Grant(args) => commands::grant::run(&args),
+        Command::Revoke(args) => commands::grant::revoke(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
         Command::Completions(args) => commands::completions::run(&args),

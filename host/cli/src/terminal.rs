@@ -44,6 +44,11 @@ pub fn red(text: &str, style: Style) -> String {
     paint(text, "31", style)
 }
 
+/// Green text, if the style has colours.
+pub fn green(text: &str, style: Style) -> String {
+    paint(text, "32", style)
+}
+
 /// Yellow text, if the style has colours.
 pub fn yellow(text: &str, style: Style) -> String {
     paint(text, "33", style)

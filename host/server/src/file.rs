@@ -1,8 +1,9 @@
-//! Reads whole files that people name, within a time and a size, without blocking on what is no
-//! regular file. Must not hold: their content.
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::path::Path;
+//! Reads and writes whole files that people name, within a time and a size, without blocking on
+//! what is no regular file. Must not hold: their content.
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use toolcell_policy::quantity::show_bytes;
@@ -44,6 +45,48 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
 /// See [`read`].
 pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     read(path, bytes_max).map_err(|error| error.to_string())
+}
+
+/// Writes a file whole or not at all, even if the process or the machine stops meanwhile. An
+/// existing file keeps its permissions, a new one is readable for everybody. A link stays: its
+/// target is written.
+///
+/// # Errors
+/// As the system says.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let draft = draft_of(&path, std::process::id());
+    let written = write_draft(&draft, bytes, &path).and_then(|()| fs::rename(&draft, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    // The rename itself, so that a lost machine has either file.
+    if let Ok(folder) = File::open(folder_or_here(&path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn write_draft(draft: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
+    if let Ok(metadata) = fs::metadata(path) {
+        file.set_permissions(metadata.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Path of a draft: hidden, and with the process id, which tells abandoned drafts.
+pub(crate) fn draft_of(path: &Path, process: u32) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{process}.new"))
+}
+
+/// The folder of a path; the current one for a bare name.
+pub(crate) fn folder_or_here(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
 /// Opens a regular file for reading, without blocking. FIFOs and devices are recognised on the open

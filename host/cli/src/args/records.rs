@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{CodeCacheArgs, ManifestArg};
+use super::{CodeCacheArgs, ConsentArg, ManifestArg};
 
 /// The audit's name where none is given.
 pub const AUDIT: &str = "audit.jsonl";
@@ -198,10 +198,18 @@ pub struct PolicyTestArgs {
 Examples:
   toolcell serve --observe tried.jsonl      then use the tools for a while; they are denied as ever
   toolcell policy suggest tried.jsonl       prints tables for the manifest
+  toolcell policy suggest tried.jsonl --apply -m tools/toolcell.toml      merges them into it
 
 Read them before you add them: they allow what was tried, whoever made the tools try it.")]
 pub struct SuggestArgs {
     /// What `toolcell serve --observe` wrote, or an audit
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Merge the tables into the manifest, which keeps its comments and order
+    #[arg(long)]
+    pub apply: bool,
+    #[command(flatten)]
+    pub consent: ConsentArg,
 }

@@ -1,23 +1,19 @@
 //! The lock file on the disk: read whole, written whole or not at all.
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
 use crate::blocking_files;
-use crate::file::read_bounded;
+use crate::file::{folder_or_here, read_bounded, write_whole};
 
-/// The file's name, beside the manifest.
-pub const LOCK: &str = "toolcell.lock";
+/// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
+const EXTENSION: &str = "lock";
 
 /// Most bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
 const BYTES_MAX: u64 = 64 << 20;
-
-/// Suffix of a draft's name, after the process id.
-const DRAFT: &str = ".new";
 
 /// Reason why there is no usable lock. Each names the file.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +57,9 @@ impl LockError {
     }
 }
 
-/// Path of a manifest's lock.
+/// Path of a manifest's lock: beside it, with its name. Each manifest of a folder has its own.
 pub fn path_beside(manifest: &Path) -> PathBuf {
-    manifest.with_file_name(LOCK)
+    manifest.with_extension(EXTENSION)
 }
 
 /// Reads the lock; `None` if there is none.
@@ -86,33 +82,7 @@ pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
     // If the path is a link, the file behind it is written, and the link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
-    let draft = draft_of(&path, std::process::id());
-    let written = write_draft(&draft, lock.text().as_bytes()).and_then(|()| fs::rename(&draft, &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written.map_err(unwritable)?;
-    // Flushes the rename itself, so that a crash of the machine leaves either file.
-    if let Ok(folder) = File::open(folder_or_here(&path)) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
-}
-
-fn write_draft(draft: &Path, bytes: &[u8]) -> io::Result<()> {
-    let _ = fs::remove_file(draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn draft_of(path: &Path, process: u32) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{process}{DRAFT}"))
-}
-
-fn folder_or_here(path: &Path) -> PathBuf {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+    write_whole(&path, lock.text().as_bytes()).map_err(unwritable)
 }
 
 /// Removes drafts of writers that were stopped half-way; returns their number.
@@ -125,6 +95,20 @@ pub fn remove_drafts(path: &Path) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOCK: &str = "toolcell.lock";
+
+    #[test]
+    fn each_manifest_of_a_folder_has_its_own_lock() {
+        for (manifest, lock) in [
+            ("toolcell.toml", "toolcell.lock"),
+            ("team/tools.toml", "team/tools.lock"),
+            ("team/tools.v2.toml", "team/tools.v2.lock"),
+            ("tools", "tools.lock"),
+        ] {
+            assert_eq!(path_beside(Path::new(manifest)), Path::new(lock));
+        }
+    }
 
     #[test]
     fn a_lock_is_written_whole_and_what_a_killed_writer_left_is_removed() {

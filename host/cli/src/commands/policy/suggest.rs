@@ -6,9 +6,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolcell_policy::{ATTEMPTS_MAX, Attempt, suggest};
+use toolcell_server::ManifestFile;
 use toolcell_server::file::plain;
 
 use crate::args::SuggestArgs;
+use crate::edit::{ManifestEdit, apply_or_say};
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -39,8 +41,27 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let attempts: Vec<Attempt> = attempts.into_iter().collect();
+    if args.apply {
+        return apply(args, &suggest(&attempts));
+    }
     terminal::print(&suggest(&attempts))?;
     Ok(Exit::Done)
+}
+
+/// Merges the tables into the manifest.
+fn apply(args: &SuggestArgs, tables: &str) -> anyhow::Result<Exit> {
+    let merged = ManifestFile::read(&args.manifest.manifest).and_then(|file| {
+        let mut edit = ManifestEdit::of(file.text()).map_err(|problem| format!("{}: {problem}", file.name()))?;
+        edit.merge(tables)?;
+        Ok((file, edit.text()))
+    });
+    match merged {
+        Ok((file, text)) => apply_or_say(&file, &text, args.consent.consent()),
+        Err(problem) => {
+            terminal::error(&problem, Some("name the manifest with --manifest, or merge the tables by hand"));
+            Ok(Exit::AtFault)
+        }
+    }
 }
 
 /// Denied attempts, each once and sorted, so that the same file gives the same suggestion.

@@ -22,7 +22,7 @@ const BATCH_MAX: usize = 512;
 const BATCH_TIME: Duration = Duration::from_secs(1);
 
 /// How often it is said that the collector takes nothing.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
+const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What became of spans.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ struct Counted {
 impl Counted {
     fn tell(&self, error: &dyn fmt::Display) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+        if told.is_none_or(|told| told.elapsed() >= MISSING_REPORT_INTERVAL) {
             *told = Some(Instant::now());
             tracing::warn!("{} takes no traces, and calls go on without: {error}", self.endpoint);
         }

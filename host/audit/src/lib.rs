@@ -42,5 +42,5 @@ pub use files::FILES_MAX;
 pub use follow::{Follower, record_number};
 pub use lines::{LineError, Lines};
 pub use settings::{Arguments, Fsync, Rotation, Settings};
-pub use sink::{OpenError, Opened, Sink, SinkError, TOLD_EVERY};
+pub use sink::{MISSING_REPORT_INTERVAL, OpenError, Opened, Sink, SinkError};
 pub use verify::{Break, Reason, Summary, Verifier, verify};

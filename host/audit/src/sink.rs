@@ -17,7 +17,7 @@ use crate::settings::{Arguments, Settings};
 use crate::writer::{self, Writer};
 
 /// The interval of reports on missing records where they are not required.
-pub const TOLD_EVERY: Duration = Duration::from_secs(60);
+pub const MISSING_REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Bytes of buffer that a thread keeps for the next record it makes. Nearly all are shorter.
 const BUFFER_BYTES_KEPT: usize = 8 << 10;
@@ -38,13 +38,13 @@ struct Audit {
     path: PathBuf,
     writer: Mutex<Writer>,
     settings: Settings,
-    tell: Tell,
+    reports: MissingReports,
     /// Records that were to be made and are missing.
     missing: AtomicU64,
 }
 
 /// The receiver of reports on missing records, where records are not required.
-struct Tell {
+struct MissingReports {
     to: Box<dyn Fn(&SinkError) + Send + Sync>,
     last: Mutex<Option<Instant>>,
 }
@@ -138,8 +138,13 @@ impl Sink {
             writer.append_rotated(previous_bytes)?;
         }
         let path = path.to_owned();
-        let audit =
-            Audit { path, writer: Mutex::new(writer), settings, tell: Tell::nobody(), missing: AtomicU64::new(0) };
+        let audit = Audit {
+            path,
+            writer: Mutex::new(writer),
+            settings,
+            reports: MissingReports::nobody(),
+            missing: AtomicU64::new(0),
+        };
         let sink = Self { audit: Some(audit) };
         if opened.torn_bytes > 0 {
             sink.record(|| Event::AuditRepaired(AuditRepaired { dropped_bytes: opened.torn_bytes }))?;
@@ -148,12 +153,12 @@ impl Sink {
     }
 
     /// Sets the receiver of reports on missing records, where records are not
-    /// [required](Settings::required): at once, then once in [`TOLD_EVERY`] while it lasts. Without
+    /// [required](Settings::required): at once, then once in [`MISSING_REPORT_INTERVAL`] while it lasts. Without
     /// one there are no reports.
     #[must_use]
     pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
         if let Some(audit) = &mut self.audit {
-            audit.tell.to = Box::new(to);
+            audit.reports.to = Box::new(to);
         }
         self
     }
@@ -195,7 +200,7 @@ impl Sink {
         }
         match recorded {
             Err(error) if !audit.settings.required => {
-                audit.tell.now(&error);
+                audit.reports.now(&error);
                 Ok(())
             }
             recorded => recorded,
@@ -216,14 +221,14 @@ impl Audit {
     }
 }
 
-impl Tell {
+impl MissingReports {
     fn nobody() -> Self {
         Self { to: Box::new(|_| ()), last: Mutex::new(None) }
     }
 
     fn now(&self, error: &SinkError) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
+        if last.is_none_or(|last| last.elapsed() >= MISSING_REPORT_INTERVAL) {
             *last = Some(Instant::now());
             drop(last);
             (self.to)(error);
@@ -231,8 +236,8 @@ impl Tell {
     }
 }
 
-impl fmt::Debug for Tell {
+impl fmt::Debug for MissingReports {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tell").field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("MissingReports").field("last", &self.last).finish_non_exhaustive()
     }
 }

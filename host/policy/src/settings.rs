@@ -27,42 +27,49 @@ pub(crate) trait Lend<'a, T> {
 }
 
 impl<'a> Lend<'a, &'a str> for String {
+    #[inline]
     fn lend(&'a self) -> &'a str {
         self
     }
 }
 
 impl<'a> Lend<'a, Option<&'a str>> for Option<String> {
+    #[inline]
     fn lend(&'a self) -> Option<&'a str> {
         self.as_deref()
     }
 }
 
 impl<'a, T> Lend<'a, Option<&'a T>> for Option<T> {
+    #[inline]
     fn lend(&'a self) -> Option<&'a T> {
         self.as_ref()
     }
 }
 
 impl<'a, T> Lend<'a, &'a [T]> for Vec<T> {
+    #[inline]
     fn lend(&'a self) -> &'a [T] {
         self
     }
 }
 
 impl<'a, T> Lend<'a, &'a [T]> for Arc<[T]> {
+    #[inline]
     fn lend(&'a self) -> &'a [T] {
         self
     }
 }
 
 impl<'a, T> Lend<'a, &'a T> for T {
+    #[inline]
     fn lend(&'a self) -> &'a T {
         self
     }
 }
 
 impl<T: Clone> Lend<'_, T> for T {
+    #[inline]
     fn lend(&self) -> T {
         self.clone()
     }
@@ -90,6 +97,7 @@ macro_rules! accessors {
     (@one [$($doc:tt)*] $field:ident => $given:ty) => {
         $($doc)*
         #[must_use]
+        #[inline]
         pub fn $field(&self) -> $given {
             $crate::settings::Lend::lend(&self.$field)
         }
@@ -150,6 +158,7 @@ macro_rules! settings {
             $(
                 $(#[doc = $doc])+
                 #[must_use]
+                #[inline]
                 pub fn $field(&self) -> $given {
                     $crate::settings::Lend::lend(&self.$field)
                 }

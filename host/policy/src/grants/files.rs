@@ -35,7 +35,7 @@ pub(crate) const MOUNT_QUOTA: Spec = Spec {
     default: QUOTA_BYTES_DEFAULT,
     min: 1,
     max: 1_024 * GIB,
-    reason: "What a writable mount may hold. Writing past it fails with the error for \"no space\", and the call goes on.",
+    reason: "Writing past it fails with the error for \"no space\", and the call goes on.",
 };
 
 /// Files and folders of a writable mount.
@@ -45,7 +45,7 @@ pub(crate) const MOUNT_FILES: Spec = Spec {
     default: FILES_DEFAULT,
     min: 1,
     max: 1_000_000,
-    reason: "Files and folders that a writable mount may hold: each takes an inode of the host.",
+    reason: "Each takes an inode of the host.",
 };
 
 /// Bytes of scratch space; it has no default, because its quota is what makes it one.
@@ -55,7 +55,7 @@ pub(crate) const SCRATCH: Spec = Spec {
     default: 8 << 20,
     min: 4 * KIB,
     max: 4 * GIB,
-    reason: "What a call's own space may hold. It is gone after the call.",
+    reason: "The space is gone after the call.",
 };
 
 accessors! {

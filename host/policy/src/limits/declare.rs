@@ -108,6 +108,7 @@ macro_rules! limits {
             $(
                 $(#[doc = $doc])+
                 #[must_use]
+                #[inline]
                 pub fn $field(&self) -> $type {
                     $crate::limits::FromNumber::from_number(self.$field)
                 }

@@ -99,6 +99,7 @@ pub(crate) trait FromNumber {
 }
 
 impl FromNumber for u64 {
+    #[inline]
     fn from_number(number: u64) -> Self {
         number
     }
@@ -106,18 +107,21 @@ impl FromNumber for u64 {
 
 impl FromNumber for usize {
     /// The bounds of every count fit a `usize` of any machine wasmtime runs on.
+    #[inline]
     fn from_number(number: u64) -> Self {
         Self::try_from(number).unwrap_or(Self::MAX)
     }
 }
 
 impl FromNumber for Duration {
+    #[inline]
     fn from_number(number: u64) -> Self {
         Self::from_millis(number)
     }
 }
 
 impl FromNumber for Rate {
+    #[inline]
     fn from_number(number: u64) -> Self {
         Self::of_number(number)
     }

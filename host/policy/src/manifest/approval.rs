@@ -33,10 +33,8 @@ pub(crate) const REMEMBER: Spec = Spec {
     unit: Unit::Millis,
     default: 0,
     min: 1_000,
-    // A working day, as what somebody confirmed yesterday is forgotten.
     max: 43_200_000,
-    reason: "How long a confirmation holds for further calls of the same tool by the same caller, whatever their arguments. \
-             Not at all where the key is missing.",
+    reason: "Holds for any arguments of the tool. The most is a working day: yesterday's confirmations are forgotten.",
 };
 
 impl ApprovalPolicy {

@@ -26,8 +26,7 @@ pub(crate) const RATE: Spec = Spec {
     default: Rate::MOST.number(),
     min: Rate { count: 1, per: Per::Hour }.number(),
     max: Rate::MOST.number(),
-    reason: "Calls by one caller, of all tools together; beside it, each tool has a rate for each caller. The default is \
-             the most there is: the tools' own rates bound a caller already.",
+    reason: "The most there is: each tool's own rate bounds a caller already.",
 };
 
 pub(crate) const CONCURRENCY: Spec = Spec {
@@ -36,8 +35,7 @@ pub(crate) const CONCURRENCY: Spec = Spec {
     default: 4_096,
     min: 1,
     max: 4_096,
-    reason: "Calls by one caller that run at once, of all tools together; those past it wait as they wait for a tool. The \
-             default is the most there is: what the tools and the process allow.",
+    reason: "The most there is: the tools and the process bound a caller already. Further calls wait.",
 };
 
 /// Who may call what. Without `[callers]` in the manifest, everybody may call every tool.

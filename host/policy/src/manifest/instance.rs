@@ -32,8 +32,7 @@ pub(crate) const PREWARM: Spec = Spec {
     // None: each call makes its own.
     min: 0,
     max: 64,
-    reason: "Instances kept ready for each tool in use, so that a call does not wait for instantiation. The default \
-             covers calls that come together; a tool's are given up after ten seconds without a call.",
+    reason: "The default covers calls that come together.",
 };
 
 pub(crate) const INSTANCE_IDLE: Spec = Spec {
@@ -43,8 +42,7 @@ pub(crate) const INSTANCE_IDLE: Spec = Spec {
     // Less would end the instance between two calls of one conversation.
     min: 1_000,
     max: 86_400_000,
-    reason: "How long a caller's instance waits for the next call. The default outlasts the pause of a model that \
-             thinks; whoever comes back later finds a fresh instance.",
+    reason: "The default outlasts the pause of a model that thinks. A later call finds a fresh instance.",
 };
 
 pub(crate) const INSTANCE_LIFETIME: Spec = Spec {
@@ -53,8 +51,7 @@ pub(crate) const INSTANCE_LIFETIME: Spec = Spec {
     default: 3_600_000,
     min: 1_000,
     max: 86_400_000,
-    reason: "How old a caller's instance becomes, however often it is called: what a call has left in its memory ends \
-             with it.",
+    reason: "Whatever calls leave in the instance's memory ends with it.",
 };
 
 impl InstancePolicy {

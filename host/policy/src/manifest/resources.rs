@@ -255,13 +255,8 @@ table! {
 /// The rules of a component, in the order of the file.
 pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Vec<ResourceRule> {
     let Some(entry) = section.get("resources") else { return Vec::new() };
-    let Some(section) = entry.section(problems) else { return Vec::new() };
-    if section.len() > RESOURCES_MAX {
-        let message = format!("resources has {} entries, {RESOURCES_MAX} are allowed", section.len());
-        problems.add(entry.key_error("resources::too_many", message));
-        return Vec::new();
-    }
-    section.entries().iter().filter_map(|entry| read_one(entry, problems)).collect()
+    let entries = entry.entries(RESOURCES_MAX, "resources::too_many", "entries", problems);
+    entries.iter().filter_map(|entry| read_one(entry, problems)).collect()
 }
 
 fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> {

@@ -111,13 +111,8 @@ fn read_wit(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Span)
 }
 
 fn read_all(entry: &Entry<'_>, problems: &mut Problems) -> Vec<Description> {
-    let Some(section) = entry.section(problems) else { return Vec::new() };
-    if section.len() > DESCRIPTIONS_MAX {
-        let message = format!("describe has {} entries, {DESCRIPTIONS_MAX} are allowed", section.len());
-        problems.add(entry.key_error("describe::too_many", message));
-        return Vec::new();
-    }
-    section.entries().iter().filter_map(|entry| read_one(entry, problems)).collect()
+    let entries = entry.entries(DESCRIPTIONS_MAX, "describe::too_many", "entries", problems);
+    entries.iter().filter_map(|entry| read_one(entry, problems)).collect()
 }
 
 fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<Description> {

@@ -34,14 +34,9 @@ table! {
 
 /// The mounts, the longest guest path first. What is wrong is noted and left out.
 pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Vec<Mount> {
-    let Some(section) = entry.section(problems) else { return Vec::new() };
-    if section.len() > MOUNTS_MAX {
-        let message = format!("filesystem has {} mounts, {MOUNTS_MAX} are allowed", section.len());
-        problems.add(entry.key_error("grants::too_many", message));
-        return Vec::new();
-    }
+    let entries = entry.entries(MOUNTS_MAX, "grants::too_many", "mounts", problems);
     let mut mounts: Vec<Mount> = Vec::new();
-    for entry in section.entries() {
+    for entry in entries {
         let Some(mount) = mount(&entry, subject, problems) else { continue };
         if mounts.iter().any(|other| other.guest == mount.guest) {
             let message = format!("{:?} is mounted twice", mount.guest);

@@ -120,13 +120,7 @@ fn value_error(key: &str, wrong: &str, span: Span) -> Diagnostic {
 
 /// The entries of a table of at most [`ENTRIES_MAX`] with names that a variable can have.
 pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry<'t>> {
-    let Some(section) = entry.section(problems) else { return Vec::new() };
-    if section.len() > ENTRIES_MAX {
-        let message = format!("{} has {} entries, {ENTRIES_MAX} are allowed", entry.key, section.len());
-        problems.add(entry.key_error("grants::too_many", message));
-        return Vec::new();
-    }
-    let mut entries = section.entries();
+    let mut entries = entry.entries(ENTRIES_MAX, "grants::too_many", "entries", problems);
     entries.retain(|entry| match name_problem(entry.key) {
         Some(wrong) => {
             let message = format!("the name {:?} {wrong}", entry.key);

@@ -13,13 +13,7 @@ pub(super) const FILES_MAX: usize = 32;
 
 /// The entries of `files`: a path and a template each.
 pub(crate) fn inputs<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Vec<Entry<'a>> {
-    let entries = entry.section(problems).map(|section| section.entries()).unwrap_or_default();
-    if entries.len() > FILES_MAX {
-        let message = format!("files has {} files, {FILES_MAX} are allowed", entries.len());
-        problems.add(entry.key_error("program::files", message));
-        return Vec::new();
-    }
-    entries
+    entry.entries(FILES_MAX, "program::files", "files", problems)
 }
 
 /// The path of one of them. No folder is made for it, so it lies directly in scratch space.

@@ -54,14 +54,9 @@ table! {
 
 /// The secrets. What is wrong is noted and left out.
 pub(crate) fn read(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Vec<Secret> {
-    let Some(section) = entry.section(problems) else { return Vec::new() };
-    if section.len() > SECRETS_MAX {
-        let message = format!("secrets has {} entries, {SECRETS_MAX} are allowed", section.len());
-        problems.add(entry.key_error("grants::too_many", message));
-        return Vec::new();
-    }
+    let entries = entry.entries(SECRETS_MAX, "grants::too_many", "entries", problems);
     let mut secrets: Vec<Secret> = Vec::new();
-    for entry in section.entries() {
+    for entry in entries {
         let Some(secret) = secret(&entry, network, problems) else { continue };
         if let Some(other) = secrets.iter().find(|other| same_place(other, &secret)) {
             let message =

@@ -234,6 +234,18 @@ impl<'t> Entry<'t> {
         Some(section)
     }
 
+    /// The entries of a table with names of its own, in the order of the file. More than `max` are a
+    /// problem; `things` is their plural.
+    pub(crate) fn entries(&self, max: usize, code: &'static str, things: &str, problems: &mut Problems) -> Vec<Self> {
+        let Some(section) = self.section(problems) else { return Vec::new() };
+        if section.len() > max {
+            let message = format!("{} has {} {things}, {max} are allowed", self.key, section.len());
+            problems.add(self.key_error(code, message));
+            return Vec::new();
+        }
+        section.entries()
+    }
+
     /// The meaning of a text that is one of two words.
     pub(crate) fn one_of<T>(&self, words: [&str; 2], meanings: [T; 2], problems: &mut Problems) -> Option<T> {
         let text = self.string(problems)?;

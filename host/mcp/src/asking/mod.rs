@@ -214,7 +214,7 @@ impl fmt::Debug for Asking {
 }
 
 impl Asking {
-    /// Asking without anybody to ask.
+    /// No client to ask.
     #[must_use]
     pub const fn nobody() -> Self {
         Self { mode: AskingMode::Nobody }
@@ -339,7 +339,7 @@ impl LegacyRequests {
             }
             let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
             question.fits(self.capabilities)?;
-            question::note(&mut used, &question)?;
+            question::claim_key(&mut used, &question)?;
             questions.push(question);
         }
         Ok(questions)

@@ -1,39 +1,39 @@
-//! `toolcell dev`: builds the project of a component whenever a file of it changes. What a build writes is seen by the reload, as
-//! any other save is.
+//! `toolcell dev`: builds the project of a component whenever a file of it changes. The reload then
+//! sees the new component, like any other change.
 //!
-//! The command stands on the command line, never in the manifest: whoever may write a manifest must not thereby run programs on
-//! the host. Must not hold: what a reload is.
-mod board;
+//! The build command stands on the command line, never in the manifest: a person who may write a
+//! manifest must not thereby run programs on the host. Must not hold: reloading.
 mod build;
 mod driver;
+mod folder_watch;
+mod last_build;
 mod project;
-mod sight;
 
-pub use board::Board;
 pub use driver::Driver;
-pub use project::{Look, Project};
+pub use last_build::LastBuild;
+pub use project::{Project, ProjectState};
 
 use std::io;
 use std::time::Duration;
 
-use build::{Build, Done};
+use build::{Build, BuildResult};
 
-/// What is built, and how.
+/// A project with its build command.
 #[derive(Clone)]
-pub struct Job {
+pub struct BuildJob {
     /// The project.
     pub project: Project,
     /// A program and its arguments. Never empty.
     pub command: Vec<String>,
-    /// Where it is said how it went.
-    pub board: Board,
+    /// Gets the result of each build.
+    pub last_build: LastBuild,
 }
 
-/// How often a first build is looked at, in the absence of anything to wait for it and for signals together.
+/// Interval of checks of the first build, since nothing waits for it and for signals together.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-impl Job {
-    /// Builds once, before anything is served. `Ok(false)`: a signal came, and the build was ended.
+impl BuildJob {
+    /// Builds once, before anything is served. `Ok(false)`: a signal ended the build.
     ///
     /// # Errors
     /// The command does not start, or signals cannot be handled.
@@ -61,24 +61,24 @@ impl Job {
     /// Starts a build.
     fn begin(&self) -> io::Result<Build> {
         tracing::info!("building: {}", self.command.join(" "));
-        self.board.building();
+        self.last_build.building();
         let begun = Build::start(&self.command, self.project.folder());
         if let Err(error) = &begun {
-            self.board.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
+            self.last_build.failed(&format!("{} does not start: {error}", self.command.join(" ")), Duration::ZERO);
         }
         begun
     }
 
-    /// Says how a build ended.
-    fn tell(&self, done: &Done) {
+    /// Reports the result of a build.
+    fn tell(&self, done: &BuildResult) {
         let took = done.took.as_secs_f64();
         if done.is_good {
             tracing::info!("built in {took:.1} s");
-            self.board.built(done.took);
+            self.last_build.built(done.took);
         } else {
             let output = toolcell_mcp::sanitize::text(&done.output);
             tracing::error!("the build failed after {took:.1} s ({}); what serves stays\n{output}", done.status);
-            self.board.failed(&output, done.took);
+            self.last_build.failed(&output, done.took);
         }
     }
 }

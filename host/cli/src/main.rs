@@ -1,4 +1,5 @@
-//! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit code.
+//! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit
+//! code.
 //!
 //! The server is a library, `toolcell_server`. Must not hold: anything that a server needs.
 #![forbid(unsafe_code)]

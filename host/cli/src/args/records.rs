@@ -68,7 +68,8 @@ pub struct AuditFilterArgs {
     /// Only calls that ended so: ok, trap, deadline, invalid_input, …
     #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
     pub outcome: Option<String>,
-    /// Only records since then: 30m, 12h, 7d, or a time in UTC such as 2026-01-12 or 2026-01-12T15:00
+    /// Only records since then: 30m, 12h, 7d, or a time in UTC such as 2026-01-12 or
+    /// 2026-01-12T15:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only records of the call with this number; numbers begin anew with every process

@@ -1,4 +1,4 @@
-//! `toolcell approve`: pins one component as it is now, and has what was quarantined served.
+//! `toolcell approve`: pins one component as it is now, so that servers lift its quarantine.
 use std::path::Path;
 
 use serde_json::Value;
@@ -12,7 +12,8 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Has the processes that serve only what is pinned approve; pins it here where there are none.
+/// Lets the processes that serve pinned components approve; without such processes, writes the lock
+/// here.
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
         Ok(Some(answers)) => reload::show(&answers, false),
@@ -28,7 +29,7 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What the processes answer; `None` where none of them goes by the lock.
+/// Answers of the processes; `None` if none of them serves by the lock.
 fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
     let ask = |request| ask_all(&args.control, &args.manifest.manifest, &request);
     if ask(Request::Status)?.iter().all(|status| status["locked"] == false) {

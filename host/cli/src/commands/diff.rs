@@ -1,4 +1,4 @@
-//! `toolcell diff`: how what the manifest says now differs from what is pinned, in words.
+//! `toolcell diff`: differences of the manifest's components from the pinned ones, in words.
 use serde_json::{Value, json};
 use toolcell_server::lock::{self, Drift, Lock, drift};
 
@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Compares and shows. Ends with 1 where anything differs.
+/// Compares and prints. Ends with 1 if anything differs.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let path = lock::path_beside(&args.manifest.manifest);
     let locked = match lock::read(&path) {
@@ -31,7 +31,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     Ok(if drifts.is_empty() { Exit::Done } else { Exit::AtFault })
 }
 
-/// For people.
+/// The differences for people.
 pub fn page(drifts: &[Drift]) -> String {
     let mut text = String::new();
     for drift in drifts {

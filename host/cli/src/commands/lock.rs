@@ -1,4 +1,4 @@
-//! `toolcell lock`: pins what the manifest's components are now.
+//! `toolcell lock`: pins the manifest's components as they are now.
 use toolcell_server::lock::{self, Lock, LockError, drift};
 
 use crate::args::LockArgs;
@@ -7,12 +7,12 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Writes the lock and says what is other than before.
+/// Writes the lock and prints the differences from before.
 pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let path = lock::path_beside(&args.manifest.manifest);
     say_removed(lock::remove_drafts(&path));
-    // One that is damaged is what this command mends.
+    // This command replaces a damaged lock.
     let before = lock::read(&path).ok().flatten();
     let now = Lock::of(&ready.catalog);
     if before.as_ref() == Some(&now) {
@@ -30,14 +30,14 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says that a writer was stopped half-way before.
+/// Reports that a writer was stopped half-way before.
 pub fn say_removed(drafts: usize) {
     if drafts > 0 {
         terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
     }
 }
 
-/// Says what is wrong with a lock.
+/// Reports an invalid lock.
 pub fn at_fault(error: &LockError) -> Exit {
     terminal::error(&error.to_string(), Some(error.hint()));
     Exit::AtFault

@@ -12,21 +12,21 @@ use crate::manifest::open_with_or_say;
 use crate::terminal;
 
 /// A project that is built beside the server.
-pub struct Beside<'a> {
+pub struct ProjectBuild<'a> {
     /// The last build.
     pub status: Arc<dyn BuildStatus>,
-    /// Starts to build, and to order reloads. Ends when its result is dropped.
+    /// Starts building and ordering reloads, until its result is dropped.
     pub start: &'a mut dyn FnMut(Orders) -> std::io::Result<crate::dev::Driver>,
 }
 
-/// Serves until the input ends or a signal comes.
+/// Serves until the input ends or a signal arrives.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let log = logging::start(&args.log);
     serve(args, &log, None)
 }
 
 /// Serves, and builds a project meanwhile.
-pub fn serve(args: &ServeArgs, log: &Log, beside: Option<Beside<'_>>) -> anyhow::Result<Exit> {
+pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild<'_>>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let open = OpenOptions {
         code: args.code.options(),
@@ -43,13 +43,13 @@ pub fn serve(args: &ServeArgs, log: &Log, beside: Option<Beside<'_>>) -> anyhow:
         control: args.control.clone(),
         metrics: args.metrics,
         log: Some(Arc::new(log.control())),
-        build: beside.as_ref().map(|beside| Arc::clone(&beside.status)),
+        build: build.as_ref().map(|build| Arc::clone(&build.status)),
         signals: true,
         began: Some(began),
     };
     let ended = Server::start(ready, options).and_then(|running| {
-        let start = |beside: Beside<'_>| (beside.start)(running.orders().clone());
-        let building = beside.map(start).transpose();
+        let start = |build: ProjectBuild<'_>| (build.start)(running.orders().clone());
+        let building = build.map(start).transpose();
         let building = building
             .map_err(|source| StartError::Machine { step: "no thread to build on", source: Box::new(source) })?;
         let ended = running.serve();

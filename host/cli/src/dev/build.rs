@@ -1,4 +1,5 @@
-//! One run of a build command: in a process group of its own, which is killed with it. Must not hold: when it is run.
+//! One run of a build command, in a process group of its own that is killed with it. Must not hold:
+//! when it runs.
 use std::io::{self, PipeReader, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
@@ -8,38 +9,40 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Bytes kept of what a build writes: its end, where compilers say what is wrong. A screenful of errors is 10 KiB.
+/// Bytes kept of a build's output: its end, where compilers report errors. A screenful of errors is
+/// 10 KiB.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 
-/// Bytes read at once: what a pipe holds.
+/// Bytes of one read: the capacity of a pipe.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// A build that runs. Dropped before its end, it is killed, and everything that it started.
+/// A running build. Dropped before its end, it is killed with every process of its group.
 pub struct Build {
     child: Child,
     output: PipeReader,
     text: Vec<u8>,
     cut: bool,
-    /// Nobody has the other end of `output` any more.
+    /// True once all writers of `output` have closed it.
     is_closed: bool,
     began: Instant,
     is_over: bool,
 }
 
-/// How a build ended.
-pub struct Done {
-    /// Whether it went well.
+/// Result of a build.
+pub struct BuildResult {
+    /// True if it succeeded.
     pub is_good: bool,
-    /// How the process ended.
+    /// Exit status of the process.
     pub status: ExitStatus,
-    /// What it wrote, to stdout and stderr; the end of it, where that is much.
+    /// Its output on stdout and stderr, cut to its end if long.
     pub output: String,
-    /// How long it took.
+    /// Duration of the build.
     pub took: Duration,
 }
 
 impl Build {
-    /// Starts the command in this folder. It has nothing on stdin, and cannot write where this process does.
+    /// Starts the command in this folder. Its stdin is empty, and its output does not go to that of
+    /// this process.
     pub fn start(command: &[String], folder: &Path) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
         let (output, writer) = io::pipe()?;
@@ -63,26 +66,27 @@ impl Build {
         })
     }
 
-    /// Readable when it has written, and at its end, unless what it started goes on writing. `None` once it is closed.
+    /// Becomes readable with new output, and at the end of it unless another process of the build
+    /// still writes. `None` once closed.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.is_closed).then(|| self.output.as_fd())
     }
 
-    /// Whether it has ended, and was waited for.
+    /// True if the build has ended and was waited for.
     pub const fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Takes what it has written; how it ended, where it has.
-    pub fn step(&mut self) -> Option<Done> {
+    /// Reads new output; returns the result once the build has ended.
+    pub fn step(&mut self) -> Option<BuildResult> {
         self.read();
         let status = self.child.try_wait().ok()??;
         self.is_over = true;
-        // What it wrote last may have come between the two.
+        // The last output may have come between the two.
         self.read();
         let output = String::from_utf8_lossy(&self.text);
         let output = if self.cut { format!("…\n{output}") } else { output.into_owned() };
-        Some(Done { is_good: status.success(), status, output, took: self.began.elapsed() })
+        Some(BuildResult { is_good: status.success(), status, output, took: self.began.elapsed() })
     }
 
     fn read(&mut self) {
@@ -105,7 +109,7 @@ impl Drop for Build {
         if self.is_over {
             return;
         }
-        // The number is the group's as long as the child was not waited for.
+        // The process id stays the group's until the child is waited for.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
@@ -119,7 +123,7 @@ mod tests {
         ["sh", "-c", script].map(str::to_owned).into()
     }
 
-    fn run(script: &str) -> Done {
+    fn run(script: &str) -> BuildResult {
         let mut build = Build::start(&command(script), Path::new(".")).unwrap();
         loop {
             if let Some(done) = build.step() {
@@ -151,7 +155,7 @@ mod tests {
         }
         let sleeper: i32 = String::from_utf8_lossy(&build.text).trim().parse().unwrap();
         drop(build);
-        // It is not ours to wait for: whoever adopts it does. Dead it is at once.
+        // It is not our child, so its new parent waits for it. It is dead at once.
         let state = || std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
         while !(state().is_empty() || state().contains(") Z ")) {
             std::thread::yield_now();

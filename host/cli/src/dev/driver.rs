@@ -1,4 +1,5 @@
-//! The thread that watches a project and builds it: one build at a time, and always of the newest files.
+//! The thread that watches a project and builds it: one build at a time, always of the newest
+//! files.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd as _;
@@ -9,58 +10,59 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toolcell_server::reload::Orders;
 
-use super::Job;
+use super::BuildJob;
 use super::build::Build;
-use super::project::Look;
-use super::sight::Sight;
+use super::folder_watch::FolderWatch;
+use super::project::ProjectState;
 
-/// How long it must be quiet after a change before it is built: an editor that saves several files, or a checkout.
+/// Quiet time after a change before a build, for editors that save several files and for checkouts.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 
-/// A project that is never quiet is looked at as often as this all the same.
+/// Longest wait for quiet: a project that is never quiet is examined this often.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(500);
 
-/// How often a project is looked at where the kernel does not tell, and a build whose output something it started keeps open.
+/// Interval of polls without inotify, and of checks of a build whose output another process keeps
+/// open.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How often a build is looked at that has closed its output and goes on.
+/// Interval of checks of a build that closed its output and still runs.
 const LOOK_AT_CLOSED_EVERY: Duration = Duration::from_millis(20);
 
-/// Builds in a row that change the same file, after which it is taken for one that the build itself writes.
+/// Consecutive builds that change the same file, after which the build itself counts as its writer.
 const WRITTEN_BY_BUILDS: u32 = 3;
 
-/// The thread; it ends when this is dropped, and the build that it runs with it.
+/// The building thread; dropping it ends the thread and its build.
 pub struct Driver {
     thread: Option<JoinHandle<()>>,
     stop: Option<PipeWriter>,
 }
 
-/// What the thread has.
-struct Work {
-    job: Job,
+/// State of the thread.
+struct BuildThread {
+    job: BuildJob,
     orders: Orders,
     stopped: PipeReader,
-    /// `None` where the kernel does not tell.
-    sight: Option<Sight>,
-    /// The project as it was when its last build began.
-    built: Look,
+    /// inotify; `None` if the kernel gives no instance.
+    folder_watch: Option<FolderWatch>,
+    /// The project at the start of its last build.
+    built: ProjectState,
     build: Option<Build>,
-    /// How many builds in a row changed which files.
+    /// By file, the number of consecutive builds that changed it.
     changed_by_builds: BTreeMap<PathBuf, u32>,
     /// Files that builds write.
     left_out: BTreeSet<PathBuf>,
 }
 
 impl Driver {
-    /// Builds the project once, and then whenever it looks other than `built`.
-    pub fn start(job: Job, built: Option<Look>, orders: Orders) -> io::Result<Self> {
+    /// Builds the project once, and then whenever it differs from `built`.
+    pub fn start(job: BuildJob, built: Option<ProjectState>, orders: Orders) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
-        let sight = Sight::new().ok();
-        let mut work = Work {
+        let folder_watch = FolderWatch::new().ok();
+        let mut work = BuildThread {
             job,
             orders,
             stopped,
-            sight,
+            folder_watch,
             built: built.unwrap_or_default(),
             build: None,
             changed_by_builds: BTreeMap::new(),
@@ -74,7 +76,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The thread sees the other end close.
+        // The thread sees that the pipe closed.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -82,16 +84,16 @@ impl Drop for Driver {
     }
 }
 
-/// Why a wait ended.
-struct Woken {
+/// Reasons for the end of a wait.
+struct Wakeup {
     stopped: bool,
     changed: bool,
 }
 
-impl Work {
+impl BuildThread {
     fn go_on(&mut self) {
         self.look();
-        // When something was noticed: first, and last.
+        // Times of the first and the last change.
         let mut noticed: Option<(Instant, Instant)> = None;
         loop {
             let now = Instant::now();
@@ -109,19 +111,20 @@ impl Work {
                 let now = Instant::now();
                 noticed.get_or_insert((now, now)).1 = now;
             }
-            self.see_to_build();
+            self.check_build();
         }
     }
 
-    /// Builds where the project looks other than when its last build began. A build of older files is ended.
+    /// Builds if the project differs from its state at the start of the last build. A running build
+    /// of older files is killed.
     fn look(&mut self) {
         let look = self.job.project.look();
-        // Watched before it is compared: what changes from here on is noticed.
-        if let Some(sight) = &mut self.sight
-            && let Err(error) = sight.follow(&look.folders)
+        // Watched before it is compared, so any change from here on is noticed.
+        if let Some(folder_watch) = &mut self.folder_watch
+            && let Err(error) = folder_watch.follow(&look.folders)
         {
-            tracing::warn!("the kernel does not watch the project ({error}): it is looked at twice a second");
-            self.sight = None;
+            tracing::warn!("the kernel does not watch the project ({error}): it is polled twice a second");
+            self.folder_watch = None;
         }
         let mut look = self.job.project.look();
         look.files.retain(|path, _| !self.left_out.contains(path));
@@ -133,7 +136,7 @@ impl Work {
             return;
         }
         if look.is_cut && !self.built.is_cut {
-            tracing::warn!("the project has more files than are looked at: changes of some go unseen");
+            tracing::warn!("the project has more files than are examined: changes of some go unseen");
         }
         self.built = look;
         self.build = None;
@@ -143,9 +146,9 @@ impl Work {
         }
     }
 
-    /// Whether nothing is different but files that builds write: those that were different during several builds in a row. They
-    /// are left out from now on.
-    fn is_by_the_build_alone(&mut self, look: &mut Look) -> bool {
+    /// True if nothing changed but files that builds write: those that changed during several
+    /// consecutive builds. They are ignored from now on.
+    fn is_by_the_build_alone(&mut self, look: &mut ProjectState) -> bool {
         let names: BTreeSet<&PathBuf> = look.files.keys().chain(self.built.files.keys()).collect();
         let differ = |path: &&&PathBuf| look.files.get(**path) != self.built.files.get(**path);
         let different: BTreeSet<PathBuf> = names.iter().filter(differ).map(|path| (*path).clone()).collect();
@@ -159,7 +162,7 @@ impl Work {
             *times += 1;
             if *times >= WRITTEN_BY_BUILDS {
                 tracing::warn!(
-                    "the build itself writes {}: it is no longer looked at; .gitignore can say so",
+                    "the build itself writes {}: its changes are ignored from now on; add it to .gitignore",
                     path.display()
                 );
                 self.left_out.insert(path.clone());
@@ -169,35 +172,38 @@ impl Work {
         different.iter().all(|path| self.left_out.contains(path))
     }
 
-    fn see_to_build(&mut self) {
+    fn check_build(&mut self) {
         let Some(done) = self.build.as_mut().and_then(Build::step) else { return };
         self.job.tell(&done);
         if done.is_good {
             self.orders.files();
         }
-        // What changed meanwhile is looked at while it still counts as changed during a build. Another one may begin.
+        // Changes during this build must be examined now, while they still count as such. Another
+        // build may begin.
         self.look();
         drop(self.build.take_if(|build| build.is_over()));
     }
 
-    /// Waits for a change, an end, or something that a build wrote.
-    fn wait(&self, until: Option<Duration>) -> Woken {
+    /// Waits for a change, for the end of a build, or for output of it.
+    fn wait(&self, until: Option<Duration>) -> Wakeup {
         let mut fds = vec![PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN)];
-        fds.extend(self.sight.iter().map(|sight| PollFd::from_borrowed_fd(sight.fd(), PollFlags::IN)));
+        fds.extend(
+            self.folder_watch.iter().map(|folder_watch| PollFd::from_borrowed_fd(folder_watch.fd(), PollFlags::IN)),
+        );
         fds.extend(self.build.iter().filter_map(Build::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let is_looked_at = self.build.is_some() || self.sight.is_none();
+        let is_looked_at = self.build.is_some() || self.folder_watch.is_none();
         let is_closed = self.build.as_ref().is_some_and(|build| build.fd().is_none());
         let every = [is_looked_at.then_some(LOOK_EVERY), is_closed.then_some(LOOK_AT_CLOSED_EVERY)];
         let timeout = until.into_iter().chain(every.into_iter().flatten()).min();
-        // One more millisecond: the poll must not end just before the time and spin.
+        // One more millisecond, so that the poll does not end just before the time and spin.
         let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up: the caller looks again.
+        // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let changed = self.sight.is_none() || ready(1);
-        let woken = Woken { stopped: ready(0), changed };
-        if let Some(sight) = self.sight.as_ref().filter(|_| changed) {
-            sight.take();
+        let changed = self.folder_watch.is_none() || ready(1);
+        let woken = Wakeup { stopped: ready(0), changed };
+        if let Some(folder_watch) = self.folder_watch.as_ref().filter(|_| changed) {
+            folder_watch.take();
         }
         woken
     }

@@ -1,41 +1,41 @@
-//! Which files of a folder make a project: all that is not hidden, ignored by git, or written by builds and by tools. Must not
-//! hold: how a change is noticed.
+//! Files of a project: all files of its folder that are neither hidden, nor ignored by git, nor
+//! written by builds or tools. Must not hold: how a change is noticed.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
 use toolcell_policy::{Access, Manifest, MountKind, SourceRef};
 use toolcell_server::catalog::side_files::absolute;
-use toolcell_server::stamp::{self, Stamps};
+use toolcell_server::file_stamp::{self, Stamps};
 
-/// Folders that tools of languages write, whatever git is told of them.
+/// Folders that tools of languages write, even if git does not ignore them.
 const WRITTEN_BY_TOOLS: [&str; 3] = ["target", "node_modules", "__pycache__"];
 
-/// Files and folders looked at: a large project has thousands. Past these, changes go unseen.
+/// Most files and folders examined: a large project has thousands. Changes beyond these go unseen.
 const ENTRIES_MAX: usize = 50_000;
 
-/// A folder whose files are built from.
+/// A folder with sources of a build.
 #[derive(Clone)]
 pub struct Project {
     folder: PathBuf,
-    /// What is in it and no part of it.
+    /// Paths in the folder that are no part of the project.
     outside: BTreeSet<PathBuf>,
 }
 
-/// A project at one time.
+/// State of a project at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
-    /// Its files, and how they look.
+pub struct ProjectState {
+    /// Its files with their stamps.
     pub files: Stamps,
     /// Its folders.
     pub folders: BTreeSet<PathBuf>,
-    /// Whether there is more than is looked at.
+    /// True if it has more entries than are examined.
     pub is_cut: bool,
 }
 
 impl Project {
-    /// The project in this folder. What the manifest in `home` has written or read at run time is no part of it: components,
-    /// the audit, state, and what tools may write to.
+    /// The project in this folder. Files that the manifest in `home` writes or reads at run time
+    /// are no part of it: components, the audit, state, and writable mounts.
     pub fn new(folder: &Path, manifest: Option<&Manifest>, home: &Path) -> Self {
         let at = |written: &str| real(&home.join(written));
         let outside = manifest.into_iter().flat_map(|manifest| {
@@ -53,7 +53,7 @@ impl Project {
         Self { folder: real(folder), outside: outside.collect() }
     }
 
-    /// These are no part of it either.
+    /// Excludes these paths as well.
     pub fn without(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.outside.extend(paths.into_iter().map(|path| real(&path)));
         self
@@ -64,16 +64,16 @@ impl Project {
         &self.folder
     }
 
-    /// How it looks now.
-    pub fn look(&self) -> Look {
+    /// Its state now.
+    pub fn look(&self) -> ProjectState {
         let outside = self.outside.clone();
         let is_part = move |entry: &DirEntry| {
             let is_written = entry.file_name().to_str().is_some_and(|name| WRITTEN_BY_TOOLS.contains(&name));
             entry.depth() == 0 || !(is_written || outside.contains(entry.path()))
         };
         let walk = WalkBuilder::new(&self.folder).require_git(false).filter_entry(is_part).build();
-        let mut look = Look::default();
-        // What cannot be looked at has no changes either.
+        let mut look = ProjectState::default();
+        // Entries that cannot be read are skipped: no change of them could be seen.
         for entry in walk.flatten() {
             if look.files.len() + look.folders.len() >= ENTRIES_MAX {
                 look.is_cut = true;
@@ -83,7 +83,7 @@ impl Project {
                 look.folders.insert(entry.into_path());
             } else {
                 let path = entry.into_path();
-                let looks = stamp::of(&path);
+                let looks = file_stamp::of(&path);
                 look.files.insert(path, looks);
             }
         }
@@ -91,11 +91,11 @@ impl Project {
     }
 }
 
-/// Without links, where it is there.
+/// The path without links, as far as it exists.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
         let path = absolute(path);
-        // What is still to be written is in a folder that is there already, most often.
+        // A file that does not exist yet is mostly in a folder that does.
         let above = path.parent().and_then(|above| above.canonicalize().ok());
         above.zip(path.file_name()).map_or(path.clone(), |(above, name)| above.join(name))
     })

@@ -1,4 +1,5 @@
-//! How a serving process is, as one JSON value. Nothing of it is secret to the user; nothing of it reaches a client.
+//! Status of a serving process as one JSON value. It holds no secret for the user, and nothing of
+//! it reaches a client.
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -10,21 +11,21 @@ use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
 use crate::log::OperatorLog;
-use crate::reload::{Attempted, Current, Journal};
+use crate::reload::{Current, Journal, ReloadAttempt};
 use crate::serve::BuildStatus;
 
-/// What a status is of.
+/// State that the status comes from.
 #[derive(Clone)]
-pub struct Subject {
+pub struct StatusSources {
     /// The manifest.
     pub manifest: PathBuf,
-    /// What serves.
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// What happened to it.
+    /// Reloads and their results.
     pub journal: Arc<Journal>,
-    /// When the process began to serve.
+    /// Time at which the process began to serve.
     pub started: (Instant, SystemTime),
-    /// Whether only what the lock pins is served.
+    /// True if only components that the lock pins are served.
     pub locked: bool,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
@@ -32,8 +33,8 @@ pub struct Subject {
     pub build: Option<Arc<dyn BuildStatus>>,
 }
 
-impl Subject {
-    /// How it is now.
+impl StatusSources {
+    /// Its status now.
     pub fn status(&self) -> Value {
         let catalog = self.current.snapshot();
         let earlier = self.current.held();
@@ -73,7 +74,7 @@ impl Subject {
     }
 }
 
-/// Calls that run and wait in these generations. Those that share a tool's places share its counts.
+/// Running and waiting calls of these generations. Tools that share call slots share counts.
 fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
     let mut seen = std::collections::HashSet::new();
     let offers = catalogs.flat_map(|catalog| catalog.offers());
@@ -105,7 +106,7 @@ fn tools(catalog: &Catalog) -> Vec<Value> {
     shown.collect()
 }
 
-fn attempt(attempt: &Attempted) -> Value {
+fn attempt(attempt: &ReloadAttempt) -> Value {
     json!({
         "time": timestamp(attempt.time),
         "trigger": attempt.trigger,

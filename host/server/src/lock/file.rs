@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
-use crate::aside;
+use crate::blocking_files;
 use crate::file::read_bounded;
 
 /// The file's name, beside the manifest.
 pub const LOCK: &str = "toolcell.lock";
 
-/// Bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
+/// Most bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How a draft's name ends, after the process id.
+/// Suffix of a draft's name, after the process id.
 const DRAFT: &str = ".new";
 
-/// Why there is no lock to go by. Each names the file.
+/// Reason why there is no usable lock. Each names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// It cannot be read.
@@ -27,15 +27,15 @@ pub enum LockError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         problem: String,
     },
-    /// It holds something else.
+    /// It is not a valid lock.
     #[error("{} is no lock file, or was damaged: {problem}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its place.
+        /// The problem and its place.
         problem: String,
     },
     /// It cannot be written.
@@ -43,13 +43,13 @@ pub enum LockError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
 }
 
 impl LockError {
-    /// What to do about it.
+    /// Advice to the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "it must be a file that this user can read",
@@ -61,15 +61,15 @@ impl LockError {
     }
 }
 
-/// Where a manifest's lock is.
+/// Path of a manifest's lock.
 pub fn path_beside(manifest: &Path) -> PathBuf {
     manifest.with_file_name(LOCK)
 }
 
-/// Reads it; `None` where there is none.
+/// Reads the lock; `None` if there is none.
 pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     let own = path.to_owned();
-    if let Ok(Err(error)) = aside::run(path, move |_| fs::symlink_metadata(own))
+    if let Ok(Err(error)) = blocking_files::run(path, move |_| fs::symlink_metadata(own))
         && error.kind() == io::ErrorKind::NotFound
     {
         return Ok(None);
@@ -81,9 +81,9 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     Lock::parse(&text).map(Some).map_err(corrupt)
 }
 
-/// Writes it: a draft beside it, on the disk before it takes the old one's place.
+/// Writes the lock: a draft beside it is flushed to disk, then replaces the old file.
 pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
-    // Where the manifest's folder is swapped by a link, the file itself is written, not the link replaced.
+    // If the path is a link, the file behind it is written, and the link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
     let draft = draft_of(&path, std::process::id());
@@ -92,7 +92,7 @@ pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
         let _ = fs::remove_file(&draft);
     }
     written.map_err(unwritable)?;
-    // The rename itself, so that a lost machine has either file.
+    // Flushes the rename itself, so that a crash of the machine leaves either file.
     if let Ok(folder) = File::open(folder_or_here(&path)) {
         let _ = folder.sync_all();
     }
@@ -115,7 +115,7 @@ fn folder_or_here(path: &Path) -> PathBuf {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// Removes the drafts of writers that were stopped half-way. Gives how many.
+/// Removes drafts of writers that were stopped half-way; returns their number.
 pub fn remove_drafts(path: &Path) -> usize {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
@@ -131,7 +131,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK);
         assert!(read(&path).unwrap().is_none());
-        // No process has this number: it is past what Linux gives.
+        // No process has this id: it is above the most that Linux gives.
         fs::write(folder.path().join(".toolcell.lock.2000000000.new"), "half").unwrap();
         fs::write(folder.path().join(".toolcell.lock.notes.new"), "somebody's own").unwrap();
         assert_eq!(remove_drafts(&path), 1);

@@ -1,4 +1,5 @@
-//! `toolcell policy suggest`: from what tools tried to the lines that would allow it.
+//! `toolcell policy suggest`: turns denied attempts of tools into manifest lines that would allow
+//! them.
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -11,12 +12,12 @@ use crate::args::SuggestArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Bytes of one line: more than an audit record may have.
+/// Most bytes of one line: more than an audit record may have.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is read of a line of an audit or an observation.
+/// Fields of a line of an audit or an observation.
 #[derive(Deserialize)]
-struct Line {
+struct DeniedLine {
     event: Option<String>,
     component: Option<String>,
     asked: Option<String>,
@@ -42,7 +43,7 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What was denied, each once, in the order of the alphabet: the same file gives the same suggestion.
+/// Denied attempts, each once and sorted, so that the same file gives the same suggestion.
 fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", plain(&error));
     let mut reader = BufReader::new(std::fs::File::open(path).map_err(cannot)?);
@@ -54,13 +55,13 @@ fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
         if read == 0 || attempts.len() >= ATTEMPTS_MAX {
             break;
         }
-        // What a crash cut off is no line.
+        // A line without its end was cut off by a crash.
         if line.last() != Some(&b'\n') && read as u64 != LINE_BYTES_MAX {
             break;
         }
-        let record: Line =
+        let record: DeniedLine =
             serde_json::from_slice(&line).map_err(|_| format!("is no JSON Lines: look at line {number}"))?;
-        let Line { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
+        let DeniedLine { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
             continue;
         };
         if event == "call.denied" {

@@ -1,9 +1,9 @@
 //! Serves one in-process `echo` tool over stdio, to measure the cost of the protocol alone.
 //!
-//! `cargo run --release -p toolcell-mcp --example echo` speaks MCP on stdin and stdout. `…
-//! --example echo -- measure` starts itself that way. It prints the cost of a call above a bare
-//! pipe, and the share of the protocol core itself (decoding, checking, encoding; no descriptor and
-//! no other thread).
+//! `cargo run --release -p toolcell-mcp --example echo` speaks MCP on stdin and stdout.
+//! `… --example echo -- measure` starts itself that way. It prints the cost of a call above a bare
+//! pipe, and the share of the protocol core itself: decoding, checking and encoding, with no
+//! descriptor and no other thread.
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read, Write};

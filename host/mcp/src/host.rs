@@ -203,7 +203,7 @@ impl Executor for tokio::runtime::Handle {
 
 /// The reach of messages that an outbox takes besides the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hearing {
+pub enum Audience {
     /// The client does.
     Client,
     /// Nobody: the client takes the answer alone.
@@ -235,8 +235,8 @@ pub trait Outbox: Send + Sync + 'static {
     fn unanswered(&self) {}
 
     /// Tells if a request from the server would reach the client.
-    fn hearing(&self) -> Hearing {
-        Hearing::Client
+    fn audience(&self) -> Audience {
+        Audience::Client
     }
 
     /// The arguments of a call that the transport carries beside the message, if it does.

@@ -47,7 +47,7 @@ pub use content::{
 };
 pub use events::CallEvents;
 pub use frame::{ErrorCode, RequestId, RpcError};
-pub use host::{Call, CallContext, Catalog, Executor, Hearing, Host, Outbox, Work, leave_thread};
+pub use host::{Audience, Call, CallContext, Catalog, Executor, Host, Outbox, Work, leave_thread};
 pub use meta::{ClientInfo, LogLevel, TraceContext};
 pub use method::Method;
 pub use mirrored::Mirrored;

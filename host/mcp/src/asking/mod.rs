@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 
 use crate::cancellation::Cancellation;
 use crate::frame::RpcError;
-use crate::host::{Hearing, Outbox};
+use crate::host::{Audience, Outbox};
 use crate::meta::Peer;
 use crate::revision::Revision;
 
@@ -214,7 +214,7 @@ impl fmt::Debug for Asking {
 }
 
 impl Asking {
-    /// Asking without anybody to ask.
+    /// No client to ask.
     #[must_use]
     pub const fn nobody() -> Self {
         Self { mode: AskingMode::Nobody }
@@ -249,7 +249,7 @@ impl Asking {
         match &self.mode {
             AskingMode::Nobody => false,
             AskingMode::Request(requests) => {
-                requests.capabilities.has(kind) && requests.outbox.hearing() != Hearing::AnswerOnly
+                requests.capabilities.has(kind) && requests.outbox.audience() != Audience::AnswerOnly
             }
             AskingMode::Rounds(rounds) => lock(rounds).supports(kind),
         }
@@ -306,10 +306,10 @@ impl LegacyRequests {
             Ok(questions) => questions,
             Err(error) => return Asked::Refused(error),
         };
-        match (self.outbox.hearing(), questions.first()) {
-            (Hearing::AnswerOnly, Some(first)) => return Asked::Refused(AskError::Unheard(first.kind)),
-            (Hearing::Gone, _) => return Asked::Refused(gone()),
-            (Hearing::AnswerOnly | Hearing::Client, _) => {}
+        match (self.outbox.audience(), questions.first()) {
+            (Audience::AnswerOnly, Some(first)) => return Asked::Refused(AskError::Unheard(first.kind)),
+            (Audience::Gone, _) => return Asked::Refused(gone()),
+            (Audience::AnswerOnly | Audience::Client, _) => {}
         }
         if self.cancellation.is_cancelled() {
             return Asked::Ended(Some("the call was cancelled".to_owned()));
@@ -339,7 +339,7 @@ impl LegacyRequests {
             }
             let question = PreparedQuestion::new(ask, terms.asker, self.revision)?;
             question.fits(self.capabilities)?;
-            question::note(&mut used, &question)?;
+            question::claim_key(&mut used, &question)?;
             questions.push(question);
         }
         Ok(questions)

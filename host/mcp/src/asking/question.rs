@@ -110,7 +110,7 @@ impl PreparedQuestion {
 }
 
 /// Notes the key of a question among those that the call has used.
-pub(super) fn note(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), AskError> {
+pub(super) fn claim_key(used: &mut Vec<String>, question: &PreparedQuestion) -> Result<(), AskError> {
     let key = &question.key;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.bytes().all(plain) {

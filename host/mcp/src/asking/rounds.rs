@@ -148,7 +148,7 @@ impl Rounds {
     ///
     /// # Errors
     /// The state is not one of ours, is too old, or belongs to another caller or another call.
-    pub(crate) fn take_up(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
+    pub(crate) fn resume(key: &StateKey, peer: &Peer, round: &Round<'_>, input: RoundInput) -> Result<Self, RpcError> {
         let request = round.digest();
         let (mut answered, mut asked, mut chain) = (Vec::new(), None, None);
         if let Some(state) = &input.state {
@@ -207,7 +207,7 @@ impl Rounds {
                 Ok(question) => question,
                 Err(error) => return Asked::Refused(error),
             };
-            if let Err(error) = question::note(&mut self.used, &question) {
+            if let Err(error) = question::claim_key(&mut self.used, &question) {
                 return Asked::Refused(error);
             }
             match self.answer(&question, terms) {

@@ -174,7 +174,7 @@ impl<H: Host> Shared<H> {
             }
             let principal = self.caller.name();
             let round = Round { principal, tool: &name, binding: &binding, arguments: &arguments };
-            Rounds::take_up(&self.server.options.state_key, &peer, &round, input).map(Asking::in_rounds)
+            Rounds::resume(&self.server.options.state_key, &peer, &round, input).map(Asking::in_rounds)
         });
         match asking {
             Ok(asking) => context.asking = asking,

@@ -65,7 +65,7 @@ impl<H: Host> Connection<H> {
     /// has resources of its own.
     pub(crate) fn listening(self) -> Self {
         let _ = self.shared.number.set(self.shared.server.number());
-        self.shared.hear();
+        self.shared.listen_for_changes();
         self
     }
 
@@ -239,7 +239,7 @@ impl<H: Host> Shared<H> {
     }
 
     /// Registers the connection for news of a changed list.
-    fn hear(self: &Arc<Self>) {
+    fn listen_for_changes(self: &Arc<Self>) {
         if !std::mem::replace(&mut self.state().listens, true) {
             self.server.enter(self.listener());
         }

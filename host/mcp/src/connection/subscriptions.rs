@@ -65,7 +65,7 @@ impl<H: Host> Shared<H> {
             }
             honoured.close();
         });
-        self.hear();
+        self.listen_for_changes();
         let mut state = self.state();
         let open = state.open.values().filter(|open| matches!(open, OpenRequest::Subscription(_))).count();
         if open >= self.server.options.listens_max {

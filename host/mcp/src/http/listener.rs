@@ -212,7 +212,7 @@ impl AcceptedConnection {
                         // A client that cannot shake hands is not told why.
                         Ok(Err(_)) | Err(_) => return,
                     },
-                    () = watch.left() => return,
+                    () = watch.told_to_leave() => return,
                 }
             }
         };

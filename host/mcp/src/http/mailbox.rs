@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
 use crate::frame::ErrorCode;
-use crate::host::{Hearing, Outbox};
+use crate::host::{Audience, Outbox};
 use crate::meta::TraceContext;
 use crate::mirrored::Mirrored;
 
@@ -177,11 +177,11 @@ impl Outbox for Mailbox {
         self.state().bytes > self.bytes_max / 2
     }
 
-    fn hearing(&self) -> Hearing {
+    fn audience(&self) -> Audience {
         match self.takes_events {
-            false => Hearing::AnswerOnly,
-            true if self.is_over() => Hearing::Gone,
-            true => Hearing::Client,
+            false => Audience::AnswerOnly,
+            true if self.is_over() => Audience::Gone,
+            true => Audience::Client,
         }
     }
 

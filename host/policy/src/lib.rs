@@ -22,6 +22,7 @@
 mod canonical;
 mod capabilities;
 mod diagnostic;
+pub mod edit;
 mod expect;
 mod explain;
 mod exports;

@@ -1,11 +1,11 @@
 //! `toolcell grant` and `toolcell revoke`: rights of a component, added to the manifest or taken
 //! out of it in place.
-use toml_edit::{Array, InlineTable, Value};
+use toolcell_policy::edit::{Array, InlineTable, ManifestEdit, ManifestEntry, Value};
 use toolcell_policy::{Ask, Attempt, suggest};
 use toolcell_server::ManifestFile;
 
 use crate::args::{GrantArgs, RevokeArgs};
-use crate::edit::{Entry, ManifestEdit, apply_or_say};
+use crate::edit::apply_or_say;
 use crate::exit::Exit;
 use crate::terminal;
 
@@ -75,7 +75,7 @@ fn open_or_say(path: &std::path::Path, component: &str) -> Option<(ManifestFile,
     Some((file, edit))
 }
 
-fn read_or_say(right: &str) -> Option<Entry> {
+fn read_or_say(right: &str) -> Option<ManifestEntry> {
     let entry = entry(right);
     if entry.is_none() {
         terminal::error(&format!("{right:?} is no right"), Some(FORMS));
@@ -84,20 +84,20 @@ fn read_or_say(right: &str) -> Option<Entry> {
 }
 
 /// The entry of a section that a right is.
-fn entry(right: &str) -> Option<Entry> {
+fn entry(right: &str) -> Option<ManifestEntry> {
     let right = right.trim();
     let (verb, rest) = right.split_once(' ').map_or((right, ""), |(verb, rest)| (verb, rest.trim()));
     let (name, value) = rest.split_once('=').map_or((rest, None), |(name, value)| (name.trim(), Some(value.trim())));
-    let rule = |key: &str, rule: &str| Entry {
+    let rule = |key: &str, rule: &str| ManifestEntry {
         section: "network",
         key: key.to_owned(),
         value: Value::Array(Array::from_iter([rule])),
     };
-    let keyed = |section, value| Entry { section, key: name.to_owned(), value };
+    let keyed = |section, value| ManifestEntry { section, key: name.to_owned(), value };
     match verb {
         _ if right.contains("://") => Some(rule("http", right)),
         "keyvalue" if rest.is_empty() => {
-            Some(Entry { section: "keyvalue", key: "quota".to_owned(), value: Value::from("1MiB") })
+            Some(ManifestEntry { section: "keyvalue", key: "quota".to_owned(), value: Value::from("1MiB") })
         }
         "tcp" | "udp" | "private" if !rest.is_empty() => Some(rule(verb, rest)),
         "read" | "write" if name.starts_with('/') => {
@@ -130,6 +130,6 @@ fn private(component: &str, right: &str, edit: &mut ManifestEdit) -> Result<(), 
         tables.lines().filter_map(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]")).collect();
     private.into_iter().try_for_each(|address| {
         let value = Value::Array(Array::from_iter([address]));
-        edit.add(component, &Entry { section: "network", key: "private".to_owned(), value })
+        edit.add(component, &ManifestEntry { section: "network", key: "private".to_owned(), value })
     })
 }

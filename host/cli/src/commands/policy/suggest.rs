@@ -5,12 +5,13 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use serde::Deserialize;
+use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{ATTEMPTS_MAX, Attempt, suggest};
 use toolcell_server::ManifestFile;
 use toolcell_server::file::plain;
 
 use crate::args::SuggestArgs;
-use crate::edit::{ManifestEdit, apply_or_say};
+use crate::edit::apply_or_say;
 use crate::exit::Exit;
 use crate::terminal;
 

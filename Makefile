@@ -98,9 +98,11 @@ lint: ## Check formatting, and clippy with every warning an error
 	$(CARGO) clippy $(fixtures) --all-targets -- -D warnings
 
 docs: export RUSTDOCFLAGS := -D warnings
-docs: ## Build the crates' documentation, and check that what the Markdown files name is there
+docs: build ## Build the crates' documentation and the pages as a book (target/book/html), and check links, snippets and generated pages
 	$(CARGO) doc $(host) --no-deps
 	$(PYTHON) .ci/check-docs.py
+	$(PYTHON) .ci/check-snippets.py
+	$(PYTHON) .ci/book.py
 
 ci: ## All that continuous integration runs
 	.ci/run

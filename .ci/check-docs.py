@@ -1,37 +1,41 @@
 #!/usr/bin/env python3
-"""Checks what the Markdown files say against what is there:
+"""Checks the Markdown files against the clone:
 
 - every relative link leads to a file, and its #fragment to a heading;
+- every page is reached from the README in two clicks;
+- every path to code that stands between backticks exists;
 - every test that SECURITY.md names exists;
-- the README's tables have each number of the manifest with its default;
-- the manifest's reference is what the manifest's schema says;
+- the pages' tables have each key of the manifest with its default;
+- generated pages and pictures are up to date;
 - every message on the page for troubleshooting is in the host's source.
 
-Links to the web are not followed: the check needs no network.
+Snippets are checked by check-snippets.py. Links to the web are not followed: the check needs no network.
 """
 
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-SKIPPED = {"target", "node_modules", ".git", ".venv"}
-FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+from pages import FENCE, ROOT, pages, shown
+
+CLICKS_MAX = 2
 CODE = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\]\(<?([^)\s>]+)>?\)")
 HEADING = re.compile(r"^#{1,6} +(.+?) *#*$", re.MULTILINE)
+CODE_PATH = re.compile(r"`((?:host|tests|wit|guest-examples|\.ci)/[\w./-]+?)/?`")
 TEST = re.compile(r"`((?:[a-z0-9_]+::)+)([a-z0-9_]+)`")
 MESSAGE = re.compile(r"^### `(.+)`$", re.MULTILINE)
-UNIT_TEST = re.compile(r"`([a-z0-9_]+)` in `([\w/.-]+\.rs)`")
-
-
-def pages():
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED)
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(".md"))
+# Tests of a crate have long names: nothing else in SECURITY.md has three underscores.
+UNIT_TEST = re.compile(r"`((?:[a-z0-9]+_){3,}[a-z0-9_]+)`")
+# Tables of the manifest whose keys stand in a page's table, each with its default.
+DEFAULTS = {
+    "Limits": "limits", "Load": "limits", "Server": "limits", "Http": "http", "Issuer": "oauth", "Component": "manifest",
+}
+# Keys that another page has, or that need no row.
+ELSEWHERE = {("Server", "name"): None, ("Component", "approval"): "approvals"}
+# Made by a build, so that a clone does not have them.
+BUILT = re.compile(r"^(guest-examples|tests/fixtures)/components\b")
 
 
 def anchors(page):
@@ -45,66 +49,95 @@ def anchors(page):
     return found
 
 
-def broken_links(page):
+def links(page):
+    """Each relative link of a page: as it is written, its file and its fragment."""
     for link in LINK.findall(CODE.sub("", FENCE.sub("", page.read_text("utf-8")))):
-        if re.match(r"[a-z][a-z0-9+.-]*:", link):
-            continue
-        path, _, fragment = link.partition("#")
-        goal = (page.parent / path).resolve() if path else page
+        if not re.match(r"[a-z][a-z0-9+.-]*:", link):
+            path, _, fragment = link.partition("#")
+            yield link, (page.parent / path).resolve() if path else page, fragment
+
+
+def broken_links(page):
+    for link, goal, fragment in links(page):
         if ROOT not in (goal, *goal.parents) or not goal.exists():
-            yield f"{page.relative_to(ROOT)}: no such file: {link}"
+            yield f"{shown(page)}: no such file: {link}"
         elif fragment and goal.suffix == ".md" and fragment not in anchors(goal):
-            yield f"{page.relative_to(ROOT)}: no such heading: {link}"
+            yield f"{shown(page)}: no such heading: {link}"
+
+
+def far_pages(all_pages):
+    """Pages that take more clicks from the README. A link to a folder leads to its README, as on a web view of it."""
+    reached = near = {ROOT / "README.md"}
+    for _ in range(CLICKS_MAX):
+        goals = {goal / "README.md" if goal.is_dir() else goal for page in near for _, goal, _ in links(page)}
+        near = {goal for goal in goals if goal.suffix == ".md" and goal.exists()} - reached
+        reached = reached | near
+    for page in all_pages:
+        if page not in reached:
+            yield f"{shown(page)}: more than {CLICKS_MAX} clicks from README.md"
+
+
+def missing_paths(page):
+    for written in CODE_PATH.findall(FENCE.sub("", page.read_text("utf-8"))):
+        # A name in capitals stands for one that the reader chooses.
+        path = re.sub(r"/[A-Z_]+(\.\w+)?(/.*)?$", "", written) if not (ROOT / written).exists() else written
+        if not (ROOT / path).exists() and not (page.parent / path).exists() and not BUILT.match(path):
+            yield f"{shown(page)}: no such path: {written}"
 
 
 def missing_tests():
-    for module, test in TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    for module, test in TEST.findall(text):
         source = ROOT / "tests" / "e2e" / f"{'/'.join(module.split('::')[:-1])}.rs"
         if source.with_suffix("").joinpath(f"{test}.rs").exists():
             continue  # all tests of a module
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
             yield f"SECURITY.md: no such test: {module}{test}"
-    for test, path in UNIT_TEST.findall((ROOT / "SECURITY.md").read_text("utf-8")):
-        source = ROOT / path
-        if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
-            yield f"SECURITY.md: no such test: {test} in {path}"
+    crates = " ".join(source.read_text("utf-8") for source in (ROOT / "host").rglob("*.rs"))
+    for test in UNIT_TEST.findall(text):
+        if f"fn {test}(" not in crates:
+            yield f"SECURITY.md: no such test in host: {test}"
 
 
 def wrong_defaults():
-    schema = json.loads((ROOT / "host" / "policy" / "toolcell.schema.json").read_text("utf-8"))
-    readme = (ROOT / "README.md").read_text("utf-8")
-    keys = (item for table in ("Limits", "Load", "Component", "Server") for item in schema["$defs"][table]["properties"].items())
-    for key, value in keys:
-        default = value.get("default")
-        if default is None or key == "name":
-            continue
-        shown = str(default).lower() if isinstance(default, bool) else f"{default:_}" if isinstance(default, int) else f'"{default}"'
-        if f"| `{key}` | `{shown}` |" not in readme:
-            yield f"README.md: no table has a row `{key}` with default `{shown}`"
+    tables = json.loads((ROOT / "host" / "policy" / "toolcell.schema.json").read_text("utf-8"))["$defs"]
+    for table, usual in DEFAULTS.items():
+        for key, value in tables[table]["properties"].items():
+            page, default = ELSEWHERE.get((table, key), usual), value.get("default")
+            if default is None or page is None:
+                continue
+            said = str(default).lower() if isinstance(default, bool) else f"{default:_}" if isinstance(default, int) else f'"{default}"'
+            path = ROOT / "host" / "docs" / f"{page}.md"
+            if f"| `{key}` | `{said}` |" not in path.read_text("utf-8"):
+                yield f"{shown(path)}: no table has a row `{key}` with default `{said}`"
 
 
-def stale_reference():
-    said = subprocess.run([ROOT / ".ci" / "manifest-reference.py", "--check"], capture_output=True, text=True, check=False)
-    if said.returncode:
-        yield said.stderr.strip()
+def stale():
+    """Pages and pictures that a script writes, each script's own word."""
+    scripts = [ROOT / ".ci" / "manifest-reference.py", ROOT / ".ci" / "dependencies.py"]
+    scripts += sorted((ROOT / "host" / "docs" / "pictures").glob("*.py"))
+    for script in scripts:
+        said = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+        if said.returncode:
+            yield said.stderr.strip() or f"{shown(script)} failed"
 
 
 def unknown_messages():
-    """The page's headings are messages; what differs from one to the next is written as `…`."""
-    page = ROOT / "guest-examples" / "docs" / "troubleshooting.md"
+    """The page's headings are messages; the part that differs from one to the next is written as `…`."""
+    page = ROOT / "host" / "docs" / "troubleshooting.md"
     source = " ".join(path.read_text("utf-8") for path in sorted((ROOT / "host").rglob("src/**/*.rs")))
     # A text that goes on in the next line of the source, and quotes within it, are as they are shown.
     source = re.sub(r"\\\n\s*", "", source).replace('\\"', '"')
     for message in MESSAGE.findall(page.read_text("utf-8")):
         for part in message.split("…"):
             if part.strip() and part not in source:
-                yield f"{page.relative_to(ROOT)}: no message of the host has {part!r} in it: {message}"
+                yield f"{shown(page)}: no message of the host has {part!r} in it: {message}"
 
 
 def main():
     checked = list(pages())
-    found = [problem for page in checked for problem in broken_links(page)]
-    found += [*missing_tests(), *wrong_defaults(), *stale_reference(), *unknown_messages()]
+    found = [problem for page in checked for check in (broken_links, missing_paths) for problem in check(page)]
+    found += [*far_pages(checked), *missing_tests(), *wrong_defaults(), *stale(), *unknown_messages()]
     for problem in found:
         print(problem, file=sys.stderr)
     print(f"{len(checked)} Markdown files: {'ok' if not found else f'{len(found)} problems'}")

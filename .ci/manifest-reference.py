@@ -19,7 +19,7 @@ HEAD = """\
 # The manifest, key by key
 
 This page is written by `.ci/manifest-reference.py` out of [the manifest's JSON Schema](../../host/policy/toolcell.schema.json), which editors use as well.
-What the keys are for is in [the README](../../README.md#the-manifest). `NAME`, `TOOL` and the like stand for names that you choose. Keys that are not
+[The manifest](../../host/docs/manifest.md) says what the keys are for. `NAME`, `TOOL` and the like stand for names that you choose. Keys that are not
 here are errors.
 """
 

@@ -20,6 +20,7 @@ mod machine;
 mod memory;
 mod native;
 mod options;
+mod page;
 mod peers;
 mod pipelined;
 mod placed;
@@ -94,6 +95,9 @@ fn measure(options: &Options) -> anyhow::Result<()> {
         });
         report.add(name, measure(options)?);
         drop(watch);
+    }
+    if let Some(file) = &options.markdown {
+        page::write(file, &report.to_markdown())?;
     }
     if options.json {
         return print(&report.to_json());

@@ -1,5 +1,6 @@
 //! The command line of the benchmark, and the number of rounds that it sets.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -17,6 +18,7 @@ Usage: make bench
   --filter NAME    only those with NAME in their names; given again, those as well: serial, placed, pipelined,
                    saturation, start, loops, memory, reload, granted, decision, fetch, http, languages, peers
   --json           one JSON object on stdout instead of tables
+  --markdown FILE  the tables into this file as well, between the lines <!-- bench: begin --> and <!-- bench: end -->
   --help           this
 
 Environment:
@@ -42,6 +44,8 @@ pub struct Options {
     pub quick: bool,
     /// JSON instead of tables.
     pub json: bool,
+    /// The Markdown file that holds the tables.
+    pub markdown: Option<PathBuf>,
     /// Parts of the names to measure. An empty list stands for all.
     filters: Vec<String>,
 }
@@ -78,7 +82,7 @@ pub fn from_command_line() -> anyhow::Result<Asked> {
 }
 
 fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
-    let mut options = Options { quick: false, json: false, filters: Vec::new() };
+    let mut options = Options { quick: false, json: false, markdown: None, filters: Vec::new() };
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => options.quick = true,
@@ -86,6 +90,10 @@ fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
             "--filter" => match arguments.next() {
                 Some(filter) => options.filters.push(filter),
                 None => bail!("--filter needs a name"),
+            },
+            "--markdown" => match arguments.next() {
+                Some(file) => options.markdown = Some(file.into()),
+                None => bail!("--markdown needs a file"),
             },
             "--help" => return Ok(Asked::Help),
             other => match Native::from_flag(other) {
@@ -96,6 +104,9 @@ fn read(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Asked> {
     }
     if let Some(filter) = options.idle_filter() {
         bail!("no measurement has {filter:?} in its name");
+    }
+    if options.quick && options.markdown.is_some() {
+        bail!("--quick measures too little for a page: leave out --quick or --markdown");
     }
     Ok(Asked::Measure(options))
 }
@@ -128,5 +139,12 @@ mod tests {
             "no measurement has \"nothing\" in its name"
         );
         assert_eq!(wanted("--filter").unwrap_err(), "--filter needs a name");
+    }
+
+    #[test]
+    fn a_quick_look_is_not_written_into_a_page() {
+        assert_eq!(wanted("--markdown page.md").unwrap().len(), crate::MEASUREMENTS.len());
+        assert_eq!(wanted("--markdown").unwrap_err(), "--markdown needs a file");
+        assert!(wanted("--quick --markdown page.md").unwrap_err().starts_with("--quick measures too little"));
     }
 }

@@ -1,5 +1,5 @@
-//! Tables: as aligned text for people, as JSON for programs. This module knows how figures are
-//! shown, not where they come from.
+//! Tables: as aligned text for people, as Markdown for a page, as JSON for programs. This module
+//! knows how figures are shown, not where they come from.
 
 use std::fmt::Write as _;
 
@@ -82,6 +82,21 @@ impl Report {
         text
     }
 
+    /// Everything as tables of Markdown, the goals first.
+    pub fn to_markdown(&self) -> String {
+        let Machine { cpus, cpu, kernel, load, version } = &self.machine;
+        let mut text = format!("{version} on {cpus} CPUs ({cpu}), Linux {kernel}; load before: {load:.2}.\n");
+        let measured = self.measured();
+        if !measured.is_empty() {
+            text.push_str("\n### Goals\n\n");
+            grid(&mut text, &goals::table(&measured, self.is_quick));
+        }
+        for (_, section) in &self.sections {
+            section.write_markdown(&mut text);
+        }
+        text
+    }
+
     /// Everything as one JSON object.
     pub fn to_json(&self) -> String {
         let sections: Map<String, Value> =
@@ -103,14 +118,28 @@ impl Section {
         text.push('\n');
         text.push_str(&paint.bold(self.title));
         text.push('\n');
-        let headings = self.columns.iter().map(|column| column.heading.to_owned());
-        let mut lines = vec![std::iter::once(String::new()).chain(headings).collect()];
-        lines.extend(self.rows.iter().map(|row| self.line(row)));
-        align(text, &lines, 1, paint);
+        align(text, &self.lines(), 1, paint);
         for line in self.note.lines() {
             // Writing to a string never fails.
             let _ = writeln!(text, "  {}", paint.dim(line));
         }
+    }
+
+    fn write_markdown(&self, text: &mut String) {
+        // A string takes all that is written to it.
+        let _ = write!(text, "\n### {}\n\n", escaped(self.title));
+        grid(text, &self.lines());
+        text.push('\n');
+        for line in self.note.lines() {
+            let _ = writeln!(text, "{}", escaped(line.trim()));
+        }
+    }
+
+    /// The lines of cells, the headings first.
+    fn lines(&self) -> Vec<Vec<String>> {
+        let headings = self.columns.iter().map(|column| column.heading.to_owned());
+        let headings = std::iter::once(String::new()).chain(headings).collect();
+        std::iter::once(headings).chain(self.rows.iter().map(|row| self.line(row))).collect()
     }
 
     fn line(&self, row: &Row) -> Vec<String> {
@@ -152,6 +181,23 @@ fn align(text: &mut String, lines: &[Vec<String>], left: usize, paint: Paint) {
         text.push_str(&if at == 0 { paint.dim(shown.trim_end()) } else { paint.verdict(shown.trim_end()) });
         text.push('\n');
     }
+}
+
+/// Writes lines of cells as a table of Markdown, the first column flush left, others flush right.
+fn grid(text: &mut String, lines: &[Vec<String>]) {
+    for (at, line) in lines.iter().enumerate() {
+        let cells: Vec<String> = line.iter().map(|cell| escaped(cell.trim())).collect();
+        // A string takes all that is written to it.
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
+        if at == 0 {
+            let _ = writeln!(text, "|---|{}", "--:|".repeat(line.len().saturating_sub(1)));
+        }
+    }
+}
+
+/// A text in which nothing is a mark of tables or of HTML.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// Colours, on a terminal.

@@ -21,6 +21,7 @@ mod clients;
 mod code_cache;
 mod coverage;
 mod dev;
+mod edit;
 mod eras;
 mod fairness;
 mod grants;

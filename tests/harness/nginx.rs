@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::frames::PATIENCE;
 
 /// The page with that configuration, relative to the folder of this crate.
-const PAGE: &str = "../guest-examples/docs/reverse-proxy.md";
+const PAGE: &str = "../host/docs/reverse-proxy.md";
 
 /// The exit status of `nginx.sh` if there is no nginx to be had.
 const CANNOT: i32 = 3;

@@ -1,7 +1,7 @@
 //! Measures what a record costs, with the sink of the default settings.
 //!
-//! `cargo run --release -p toolcell-audit --example cost -- FOLDER` writes its audit into that folder, so that the file
-//! system measured is the one that counts.
+//! `cargo run --release -p toolcell-audit --example cost -- FOLDER` writes its audit into that
+//! folder, so that the file system measured is the one that counts.
 
 use std::error::Error;
 use std::io::Write as _;

@@ -1,5 +1,5 @@
-//! An audit as somebody reads it, who does not write it: all its files at one moment, whatever is written meanwhile.
-//! Must not hold: what the records say.
+//! An audit as somebody reads it, who does not write it: all its files at one moment, whatever is
+//! written meanwhile. Must not hold: what the records say.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -11,12 +11,13 @@ use crate::follow::Follower;
 use crate::lines::{LineError, Lines};
 use crate::verify::{Break, Summary, Verifier};
 
-/// How often the files may be found moved while they are being opened. They are moved once in minutes.
+/// The number of times that the files may be found moved while they are being opened. They are
+/// moved once in minutes.
 const ATTEMPTS_MAX: u32 = 16;
 
 const MOVED: &str = "the files are moved all the time";
 
-/// What is read at once, in bytes: the largest record needs two of it.
+/// Bytes that are read at once: the largest record needs two of it.
 pub(crate) const READ_BYTES: usize = 64 << 10;
 
 /// An audit's files, oldest first.
@@ -33,9 +34,9 @@ pub struct ArchivedFile {
     path: PathBuf,
     file: File,
     identity: Identity,
-    /// Where its last whole line ends.
+    /// The end of its last whole line.
     lines_end: u64,
-    /// What follows that, in bytes.
+    /// Bytes after that.
     torn_bytes: u64,
 }
 
@@ -47,20 +48,21 @@ pub struct Between<'a> {
     end: u64,
 }
 
-/// Where lines start, seen from the end.
+/// The start of some last lines.
 struct FromEnd {
-    /// Where the line starts that was looked for; 0 where there are not that many.
+    /// The start of the line that was looked for; 0 where there are not that many.
     start: u64,
-    /// How many lines there are from there on.
+    /// The number of lines from there on.
     lines: u64,
 }
 
 impl Archive {
-    /// Opens the file that is written and all closed ones. A host that is killed between the two renames of a rotation
-    /// leaves closed ones alone: then it is these.
+    /// Opens the file that is written and all closed ones. A host that is killed between the two
+    /// renames of a rotation leaves closed ones alone: then it is these.
     ///
     /// # Errors
-    /// Where one of them cannot be opened; [`io::ErrorKind::NotFound`]: there is no file of that name, and no closed one.
+    /// The system's error where a file cannot be opened. [`io::ErrorKind::NotFound`]: no such file,
+    /// and no closed one.
     pub fn open(path: &Path) -> io::Result<Self> {
         let files = Files::of(path);
         for _ in 0..ATTEMPTS_MAX {
@@ -71,8 +73,9 @@ impl Archive {
         Err(io::Error::other(MOVED))
     }
 
-    /// [`open`](Self::open), and the names of the strays: what is numbered beside these files as closed ones are, and stands
-    /// beyond a gap that no rotation leaves. Nothing of a stray is checked or shown, so that anybody may have changed it.
+    /// [`open`](Self::open), and the names of the strays: what is numbered beside these files as
+    /// closed ones are, and stands beyond a gap that no rotation leaves. Nothing of a stray is
+    /// checked or shown, so that anybody may have changed it.
     ///
     /// # Errors
     /// As there, and where the folder cannot be listed.
@@ -82,7 +85,8 @@ impl Archive {
         for _ in 0..ATTEMPTS_MAX {
             let Some(archive) = Self::attempt(&files)? else { continue };
             let strays = archive.strays(&files)?;
-            // A file that was moved while the others were opened is none: the second look finds it among them.
+            // A file that was moved while the others were opened is none: the second look finds it
+            // among them.
             if strays.is_empty() || before.as_ref() == Some(&strays) {
                 return Ok((archive, strays));
             }
@@ -94,13 +98,13 @@ impl Archive {
     /// Opens just this file.
     ///
     /// # Errors
-    /// Where it cannot be opened.
+    /// The system's error where it cannot be opened.
     pub fn open_one(path: &Path) -> io::Result<Self> {
         Ok(Self { files: vec![ArchivedFile::open(path.to_owned())?], lacks_current: false })
     }
 
-    /// True if there is no file of the audit's own name, but closed ones: a host was killed while it rotated, or somebody
-    /// removed it.
+    /// True if there is no file of the audit's own name, but closed ones: a host was killed while
+    /// it rotated, or somebody removed it.
     #[must_use]
     pub const fn lacks_current(&self) -> bool {
         self.lacks_current
@@ -112,10 +116,10 @@ impl Archive {
         &self.files
     }
 
-    /// The last so many records, and what is written after them.
+    /// The last records, and those written after them.
     ///
     /// # Errors
-    /// Where a file cannot be read.
+    /// The system's error where a file cannot be read.
     pub fn follow(self, path: &Path, last: u64) -> io::Result<Follower> {
         let mut wanted = last;
         let mut places = Vec::new();
@@ -130,8 +134,8 @@ impl Archive {
         Ok(Follower::new(Files::of(path), places.into_iter().rev()))
     }
 
-    /// Checks the whole lines of every file. What follows them in the newest file is not looked at: it may be a record
-    /// that is being written. See [`ArchivedFile::torn_bytes`].
+    /// Checks the whole lines of every file. What follows them in the newest file is not looked at:
+    /// it may be a record that is being written. See [`ArchivedFile::torn_bytes`].
     ///
     /// # Errors
     /// The first line that does not follow, and its file.
@@ -159,7 +163,8 @@ impl Archive {
         self.files
     }
 
-    /// Newest first, so that a file which is moved meanwhile is seen twice rather than not at all; nothing if one was.
+    /// Newest first, so that a file which is moved meanwhile is seen twice rather than not at all;
+    /// nothing if one was.
     pub(crate) fn attempt(files: &Files) -> io::Result<Option<Self>> {
         let current = found(ArchivedFile::open(files.current().to_owned()))?;
         let was = current.as_ref().map(|file| file.identity);
@@ -181,7 +186,7 @@ impl Archive {
         Ok(Some(Self { files: opened, lacks_current: was.is_none() }))
     }
 
-    /// What is numbered as closed files are and is none of these, by whatever name.
+    /// Files that are numbered like closed ones and are none, by any name.
     fn strays(&self, files: &Files) -> io::Result<Vec<PathBuf>> {
         let mut strays = Vec::new();
         for path in files.numbered()? {
@@ -213,16 +218,16 @@ impl ArchivedFile {
         &self.path
     }
 
-    /// What follows its last whole line, in bytes: of a record that is being written, or was never written whole.
+    /// Bytes after its last whole line: a record that is being written, or a torn one.
     #[must_use]
     pub const fn torn_bytes(&self) -> u64 {
         self.torn_bytes
     }
 
-    /// Whether nothing was added to it, and nothing cut off, since it was opened.
+    /// True if nothing was added to it, and nothing cut off, since it was opened.
     ///
     /// # Errors
-    /// Where the file cannot be asked.
+    /// The system's error where the file cannot be asked.
     pub fn is_unchanged(&self) -> io::Result<bool> {
         Ok(self.file.metadata()?.len() == self.lines_end + self.torn_bytes)
     }
@@ -258,7 +263,8 @@ impl Read for Between<'_> {
     }
 }
 
-/// Finds where the last so many whole lines before `end` start; with 0, where the last whole line ends.
+/// Finds where the last so many whole lines before `end` start; with 0, where the last whole line
+/// ends.
 fn from_end(file: &File, end: u64, wanted: u64) -> io::Result<FromEnd> {
     let mut step = vec![0; READ_BYTES];
     let (mut at, mut newlines) = (end, 0);

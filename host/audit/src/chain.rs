@@ -1,19 +1,19 @@
-//! How one record follows another: the link that every line carries. Must not hold: files, events.
+//! The chain of records: the link that every line carries. Must not hold: files, events.
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
-/// The longest record, in bytes, newline included. The largest, a component of a thousand tools with the longest
-/// names, has about 70 KiB.
+/// The longest record, in bytes, newline included. The largest, a component of a thousand tools
+/// with the longest names, has about 70 KiB.
 pub const RECORD_BYTES_MAX: usize = 128 << 10;
 
 /// The SHA-256 of a line, without its newline.
 pub(crate) type Hash = [u8; 32];
 
-/// What stands before the first record.
+/// The link of the first record.
 pub(crate) const GENESIS: Hash = [0; 32];
 
-/// How every line begins.
+/// The beginning of every line.
 pub(crate) const LINE_START: &[u8] = b"{\"seq\":";
 
 /// The event that may begin a chain whose older files are gone.

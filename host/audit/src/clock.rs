@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// RFC 3339 in UTC with microseconds, as records have it: `2026-01-12T15:00:58.000001Z`. Two of them compare as their
-/// texts do. A clock before 1970 is shown as 1970.
+/// RFC 3339 in UTC with microseconds, as records have it: `2026-01-12T15:00:58.000001Z`. Two of
+/// them compare as their texts do. A clock before 1970 is shown as 1970.
 #[must_use]
 pub fn timestamp(time: SystemTime) -> String {
     let mut text = Vec::with_capacity(27);
@@ -43,8 +43,8 @@ pub(crate) fn push_number(line: &mut Vec<u8>, value: u64, width: usize) {
     }
 }
 
-/// Year, month and day of a number of days after 1970-01-01, by counting years from March so that the leap day is the
-/// last of its year (Hinnant, "chrono-compatible low-level date algorithms").
+/// Year, month and day of a number of days after 1970-01-01, by counting years from March so that
+/// the leap day is the last of its year (Hinnant, "chrono-compatible low-level date algorithms").
 const fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     // From 0000-03-01 to 1970-01-01.

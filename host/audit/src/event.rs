@@ -1,4 +1,4 @@
-//! What can happen, and what is recorded of it. Must not hold: where records go.
+//! Events and their records. Must not hold: where records go.
 //!
 //! Events borrow what they name: making one allocates nothing.
 
@@ -35,7 +35,7 @@ pub enum Event<'a> {
     /// Another catalog was to serve, and could not.
     #[serde(rename = "catalog.refused")]
     CatalogRefused(CatalogRefused<'a>),
-    /// A component is not served as it is now, since the lock does not have it so.
+    /// A component is quarantined: its present form is not in the lock.
     #[serde(rename = "component.quarantined")]
     ComponentQuarantined(ComponentQuarantined<'a>),
     /// Somebody approved what was quarantined.

@@ -1,4 +1,5 @@
-//! The files of one audit: the one that is written, and those closed before. Must not hold: records.
+//! The files of one audit: the one that is written, and those closed before. Must not hold:
+//! records.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -7,19 +8,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The most closed files that are kept, or looked for.
+/// The most closed files to keep, or to look for.
 pub const FILES_MAX: u32 = 1_000;
 
-/// Links that are followed to a file that is not there: as many as Linux follows.
+/// Links to follow to a missing file: as many as Linux follows.
 const LINKS_MAX: u32 = 40;
 
-/// Where an audit is.
+/// The files of an audit.
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     current: PathBuf,
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     device: u64,
@@ -44,8 +45,9 @@ impl From<&Metadata> for Identity {
 }
 
 impl Files {
-    /// By the name of the file that is written. Closed files are beside it, not beside a link to it: also in the moment of
-    /// a rotation in which there is no file of that name, and the link leads to nothing.
+    /// By the name of the file that is written. Closed files are beside it, not beside a link to
+    /// it: also in the moment of a rotation in which there is no file of that name, and the link
+    /// leads to nothing.
     pub(crate) fn of(path: &Path) -> Self {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {
@@ -73,7 +75,8 @@ impl Files {
         PathBuf::from(name)
     }
 
-    /// The numbers of the closed files, newest first. A rotation that was stopped leaves a gap of one.
+    /// The numbers of the closed files, newest first. A rotation that was stopped leaves a gap of
+    /// one.
     pub(crate) fn closed(&self) -> io::Result<Vec<u32>> {
         let mut numbers = Vec::new();
         for number in 1..=FILES_MAX {
@@ -102,7 +105,7 @@ impl Files {
         Ok(found.into_iter().map(|(_, path)| path).collect())
     }
 
-    /// How many closed files there are up to the first gap.
+    /// The number of closed files up to the first gap.
     fn closed_in_row(&self) -> io::Result<u32> {
         for number in 1..=FILES_MAX {
             if !exists(&self.number(number))? {
@@ -112,8 +115,8 @@ impl Files {
         Ok(FILES_MAX)
     }
 
-    /// Makes place for one more closed file among so many: the oldest go, the others move up by one. Stopped anywhere,
-    /// it leaves a gap at most, which the next time fills.
+    /// Makes place for one more closed file among so many: the oldest go, the others move up by
+    /// one. Stopped anywhere, it leaves a gap at most, which the next time fills.
     pub(crate) fn make_place(&self, keep: u32) -> io::Result<()> {
         let keep = keep.clamp(1, FILES_MAX);
         let closed = self.closed_in_row()?;
@@ -137,7 +140,8 @@ impl Files {
     }
 }
 
-/// Opens a file to be read. What is no regular file is not opened: opening a FIFO would wait for its other end.
+/// Opens a file to be read. What is no regular file is not opened: opening a FIFO would wait for
+/// its other end.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidInput`]: it is no regular file. Else as the system says.
@@ -155,7 +159,7 @@ pub(crate) fn exists(path: &Path) -> io::Result<bool> {
     found(fs::symlink_metadata(path)).map(|metadata| metadata.is_some())
 }
 
-/// Tells what is not there from what cannot be looked at.
+/// Tells a missing file from one that cannot be read.
 pub(crate) fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

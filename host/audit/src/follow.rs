@@ -1,5 +1,5 @@
-//! An audit as somebody reads it while it is written: record after record, from file to file. Must not hold: how to
-//! wait for the next one.
+//! An audit as somebody reads it while it is written: record after record, from file to file. Must
+//! not hold: how to wait for the next one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,31 +14,32 @@ use crate::lines::LineError;
 #[derive(Debug)]
 pub struct Follower {
     files: Files,
-    /// The file that is read, and those that come after it.
-    places: VecDeque<Place>,
-    /// What was read of the first of them and not given yet.
+    /// The file being read, and those after it.
+    places: VecDeque<FilePosition>,
+    /// The part of the first of them that was read and not given yet.
     ahead: Vec<u8>,
     line: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct FilePosition {
     file: ArchivedFile,
-    /// Where the next line starts.
+    /// The start of the next line.
     offset: u64,
 }
 
 impl Follower {
     pub(crate) fn new(files: Files, places: impl Iterator<Item = (ArchivedFile, u64)>) -> Self {
-        let places = places.map(|(file, offset)| Place { file, offset }).collect();
+        let places = places.map(|(file, offset)| FilePosition { file, offset }).collect();
         Self { files, places, ahead: Vec::new(), line: Vec::new() }
     }
 
-    /// The next whole line without its newline; nothing where there is none yet: ask again later. Where files were
-    /// removed before they were read, the lines of the oldest one left come next; the number of the record tells.
+    /// The next whole line without its newline; nothing where there is none yet: ask again later.
+    /// Where files were removed before they were read, the lines of the oldest one left come next;
+    /// the number of the record tells.
     ///
     /// # Errors
-    /// Where a file cannot be read, or holds a line longer than any record.
+    /// The system's error where a file cannot be read, or where a line is longer than any record.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             if self.read_line()? {
@@ -54,7 +55,7 @@ impl Follower {
 
     /// Reads one line of the first file; false where there is no whole one.
     fn read_line(&mut self) -> io::Result<bool> {
-        let Some(Place { file, offset }) = self.places.front_mut() else { return Ok(false) };
+        let Some(FilePosition { file, offset }) = self.places.front_mut() else { return Ok(false) };
         loop {
             if let Some(end) = self.ahead.iter().position(|byte| *byte == b'\n') {
                 self.line.clear();
@@ -89,7 +90,7 @@ impl Follower {
         if let Some(place) = files.iter().position(|file| Some(file.identity()) == read) {
             files.drain(..=place);
         }
-        self.places.extend(files.into_iter().map(|file| Place { file, offset: 0 }));
+        self.places.extend(files.into_iter().map(|file| FilePosition { file, offset: 0 }));
         Ok(self.places.len() > 1 || read.is_none())
     }
 }

@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, line: Vec::new(), number: 0 }
     }
 
-    /// How many were read; the number of the last one.
+    /// The number of lines read, which is the number of the last one.
     pub const fn number(&self) -> u64 {
         self.number
     }
@@ -40,7 +40,8 @@ impl<R: BufRead> Lines<R> {
     /// The next line without its newline; nothing at the end.
     ///
     /// # Errors
-    /// [`LineError`] where there is no whole line of a record's length; [`number`](Self::number) is its number.
+    /// [`LineError`] where there is no whole line of a record's length; [`number`](Self::number) is
+    /// its number.
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, LineError> {
         self.line.clear();
         let mut bounded = self.reader.by_ref().take(RECORD_BYTES_MAX as u64);

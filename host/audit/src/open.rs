@@ -1,4 +1,5 @@
-//! How an audit is opened to be continued: found, locked, repaired. Must not hold: how records are written.
+//! Opening an audit to continue it: finding, locking and repairing it. Must not hold: how records
+//! are written.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
@@ -11,10 +12,11 @@ use crate::settings::Settings;
 use crate::sink::OpenError;
 use crate::tail::{self, Tail};
 
-/// The permissions of a new file: nobody else reads who called what.
+/// The permissions of a new file: no other user may read the record of calls.
 const FILE_MODE: u32 = 0o600;
 
-/// How often the file may be found moved away while it is being opened. Another process moves it once in minutes.
+/// The number of times that the file may be found moved away while it is being opened. Another
+/// process moves it once in minutes.
 const ATTEMPTS_MAX: u32 = 16;
 
 /// An audit that may be continued.
@@ -27,9 +29,10 @@ pub(crate) struct Found {
     /// The number and the hash of the last record.
     pub(crate) seq: u64,
     pub(crate) prev: Hash,
-    /// What was never written whole, now cut off.
+    /// The torn record, now cut off.
     pub(crate) torn_bytes: u64,
-    /// The bytes of the file before, where the file is still without a record that says that it goes on from there.
+    /// The bytes of the file before, where the file is still without a record that says that it
+    /// goes on from there.
     pub(crate) continues: Option<u64>,
 }
 
@@ -63,8 +66,8 @@ pub(crate) fn create(path: &Path) -> io::Result<Result<File, OpenError>> {
     Ok(lock(&file).map(|()| file))
 }
 
-/// The file, locked, if it is one that can be. A writer that goes on in a new file has no file of this name for a
-/// moment, and holds the lock of the newest closed one meanwhile.
+/// The file, locked, if it is one that can be. A writer that goes on in a new file has no file of
+/// this name for a moment, and holds the lock of the newest closed one meanwhile.
 fn locked(files: &Files) -> Result<File, OpenError> {
     for _ in 0..ATTEMPTS_MAX {
         if let Some(file) = found(reading().open(files.current()))? {

@@ -1,16 +1,16 @@
-//! How an audit is kept. Must not hold: where it is.
+//! The settings of an audit. Must not hold: where it is.
 
-/// How an audit is kept.
+/// The settings of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// A file larger than this is closed and a new one begun; `None`: files grow without end.
     pub rotation: Option<Rotation>,
     /// When records reach the disk.
     pub fsync: Fsync,
-    /// What is kept of a call's arguments.
+    /// The part of a call's arguments that is recorded.
     pub arguments: Arguments,
-    /// Whether what cannot be recorded must not happen. Where it may, records that are missing are counted, and the
-    /// count is recorded once that is possible.
+    /// True refuses what cannot be recorded. With false, records that are missing are counted, and
+    /// the count is recorded once that is possible.
     pub required: bool,
 }
 
@@ -19,23 +19,23 @@ pub struct Settings {
 pub struct Rotation {
     /// The most a file has, in bytes; one that holds a single record may have more.
     pub file_bytes_max: u64,
-    /// How many closed files are kept: `FILE.1` is the newest. At most [`FILES_MAX`](crate::FILES_MAX); with 0 a full
-    /// file is removed once the next one has begun.
+    /// The number of closed files that are kept: `FILE.1` is the newest. At most
+    /// [`FILES_MAX`](crate::FILES_MAX); with 0 a full file is removed once the next one has begun.
     pub keep: u32,
 }
 
 /// When records reach the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// When the operating system writes them, within seconds: a process that is killed loses nothing, a machine that
-    /// loses power the last seconds.
+    /// When the operating system writes them, within seconds: a process that is killed loses
+    /// nothing, a machine that loses power the last seconds.
     #[default]
     Never,
     /// Each before what it stands for happens. Costs a wait for the disk per record.
     Always,
 }
 
-/// What is kept of a call's arguments.
+/// The part of a call's arguments that is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arguments {
     /// Their SHA-256 and size: arguments may be private.
@@ -51,7 +51,8 @@ impl Rotation {
 }
 
 impl Default for Settings {
-    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; what cannot be recorded must not happen.
+    /// Rotation at [`Rotation::DEFAULT`], no fsync, digests of arguments; what cannot be recorded
+    /// must not happen.
     fn default() -> Self {
         Self {
             rotation: Some(Rotation::DEFAULT),

@@ -1,4 +1,5 @@
-//! Where records go: a JSON Lines file, or nowhere. Must not hold: which events there are.
+//! The destination of records: a JSON Lines file, or nowhere. Must not hold: which events there
+//! are.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,10 +16,10 @@ use crate::open;
 use crate::settings::{Arguments, Settings};
 use crate::writer::{self, Writer};
 
-/// How often missing records are told of where they are not required.
+/// The interval of reports on missing records where they are not required.
 pub const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// What a thread keeps for the next record it makes, in bytes. Nearly all are shorter.
+/// Bytes of buffer that a thread keeps for the next record it makes. Nearly all are shorter.
 const BUFFER_BYTES_KEPT: usize = 8 << 10;
 
 thread_local! {
@@ -26,7 +27,7 @@ thread_local! {
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Where records go. Shared by every call; one record is written at a time.
+/// The destination of records. Shared by every call; one record is written at a time.
 #[derive(Debug)]
 pub struct Sink {
     audit: Option<Audit>,
@@ -42,18 +43,19 @@ struct Audit {
     missing: AtomicU64,
 }
 
-/// Who is told of records that are missing though they are not required.
+/// The receiver of reports on missing records, where records are not required.
 struct Tell {
     to: Box<dyn Fn(&SinkError) + Send + Sync>,
     last: Mutex<Option<Instant>>,
 }
 
-/// What was found where the records go.
+/// The state of the audit's files when they were opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
     /// Records that were there before, those in older files included; 0 for a new file.
     pub records: u64,
-    /// Bytes of a record that was never written whole, now cut off. The chain says so too: `audit.repaired`.
+    /// Bytes of a record that was never written whole, now cut off. The chain says so too:
+    /// `audit.repaired`.
     pub torn_bytes: u64,
 }
 
@@ -69,10 +71,11 @@ pub enum OpenError {
     /// It holds something, and not an audit: nothing is written to it.
     #[error("the file does not end as an audit file does; it is left as it is")]
     NotAnAudit,
-    /// A file has the name of a closed file of this audit and is none: rotation would move it, and remove it at last.
+    /// A file has the name of a closed file of this audit and is none: rotation would move it, and
+    /// remove it at last.
     #[error("the file of this name with .{number} behind it is no audit file, and rotation would move it")]
     Foreign {
-        /// What is behind the audit file's name.
+        /// The number behind its name.
         number: u32,
     },
     /// The repair could not be recorded.
@@ -83,16 +86,18 @@ pub enum OpenError {
 /// Why an event could not be recorded. What it stands for must not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The file took none of the record, or only a part that was cut off again; or no new file could be begun.
+    /// The file took none of the record, or only a part that was cut off again; or no new file
+    /// could be begun.
     #[error("the audit cannot be written: {0}")]
     Io(#[from] io::Error),
-    /// A part of a record stays in the file, since it could not be cut off: nothing more is written after it.
+    /// A part of a record stays in the file, since it could not be cut off: nothing more is written
+    /// after it.
     #[error("the audit has a torn record and cannot be continued")]
     Broken,
     /// The record would exceed [`RECORD_BYTES_MAX`].
     #[error("the audit record has {bytes} bytes, {RECORD_BYTES_MAX} are allowed")]
     TooLarge {
-        /// How many it has.
+        /// The bytes it has.
         bytes: usize,
     },
     /// The event has no JSON form.
@@ -115,12 +120,14 @@ impl Sink {
         Self::open_with(path, Settings::default())
     }
 
-    /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is continued, be it in a
-    /// closed file whose successor was never begun; what is left of a record that was never written whole is cut off,
-    /// and the cut recorded. A regular file is locked against other writers as long as the sink lives.
+    /// Opens a file for appending, or makes it with permissions 0600. An audit that is there is
+    /// continued, be it in a closed file whose successor was never begun; a torn record is cut off,
+    /// and the cut recorded. A regular file is locked against other writers as long as the sink
+    /// lives.
     ///
     /// # Errors
-    /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an audit.
+    /// [`OpenError`] where the file cannot be opened, is in use, or holds something else than an
+    /// audit.
     pub fn open_with(path: &Path, settings: Settings) -> Result<(Self, Opened), OpenError> {
         let files = Files::of(path);
         let found = open::open(&files, &settings)?;
@@ -140,8 +147,9 @@ impl Sink {
         Ok((sink, opened))
     }
 
-    /// Names who is told that records are missing, where they are not [required](Settings::required): at once, then
-    /// once in [`TOLD_EVERY`] while it lasts. Without, nobody is told.
+    /// Sets the receiver of reports on missing records, where records are not
+    /// [required](Settings::required): at once, then once in [`TOLD_EVERY`] while it lasts. Without
+    /// one there are no reports.
     #[must_use]
     pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
         if let Some(audit) = &mut self.audit {
@@ -150,13 +158,13 @@ impl Sink {
         self
     }
 
-    /// Whether events are recorded at all.
+    /// True if events are recorded at all.
     #[must_use]
     pub const fn is_enabled(&self) -> bool {
         self.audit.is_some()
     }
 
-    /// Whether calls are recorded with their arguments.
+    /// True if calls are recorded with their arguments.
     #[must_use]
     pub fn keeps_arguments(&self) -> bool {
         self.audit.as_ref().is_some_and(|audit| audit.settings.arguments == Arguments::Values)
@@ -168,7 +176,7 @@ impl Sink {
         self.audit.as_ref().map(|audit| audit.path.as_path())
     }
 
-    /// How many records could not be made since it was opened.
+    /// The number of records that could not be made since it was opened.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.audit.as_ref().map_or(0, |audit| audit.missing.load(Ordering::Relaxed))
@@ -177,8 +185,8 @@ impl Sink {
     /// Records an event with one write to the file. The event is made only if it is recorded.
     ///
     /// # Errors
-    /// [`SinkError`] where the record is not in the file: what the event stands for must not happen. None where records
-    /// are not required.
+    /// [`SinkError`] where the record is not in the file: what the event stands for must not
+    /// happen. None where records are not required.
     pub fn record<'a>(&self, event: impl FnOnce() -> Event<'a>) -> Result<(), SinkError> {
         let Some(audit) = &self.audit else { return Ok(()) };
         let recorded = audit.record(&event());

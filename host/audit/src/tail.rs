@@ -1,15 +1,15 @@
-//! The end of a file that is being continued: its last record, and what was never written whole. Must not hold: the
-//! decision what to do about it.
+//! The end of a file that is being continued: its last record, and what was never written whole.
+//! Must not hold: the decision what to do about it.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use crate::chain::{self, GENESIS, Hash, LINE_START, RECORD_BYTES_MAX};
 
-/// What is read of a file that is continued: its last record and a torn one.
+/// Bytes that are read of a file that is continued: its last record and a torn one.
 const TAIL_BYTES_MAX: u64 = 2 * RECORD_BYTES_MAX as u64;
 
-/// Where a chain is continued.
+/// The point at which a chain is continued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tail {
     /// The number of the last whole record; 0: none.
@@ -28,8 +28,8 @@ pub(crate) fn of_file(mut file: &File, length_bytes: u64) -> io::Result<Option<T
     Ok(read(&end, length_bytes <= TAIL_BYTES_MAX))
 }
 
-/// Reads the end of a file: the last bytes of it, one record and a torn one at least where there are that many, or
-/// the whole of it. Gives nothing where they are not the end of an audit file.
+/// Reads the end of a file: the last bytes of it, one record and a torn one at least where there
+/// are that many, or the whole of it. Gives nothing where they are not the end of an audit file.
 pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
     let whole = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (lines, torn) = end.split_at_checked(whole)?;
@@ -50,8 +50,8 @@ pub(crate) fn read(end: &[u8], is_whole_file: bool) -> Option<Tail> {
     Some(Tail { seq: link.seq, prev: chain::hash(last), torn_bytes })
 }
 
-/// Whether these bytes can be what is left of a record: its beginning, or the zeros some file systems leave after a
-/// power cut. Anything else is somebody's text, and is not to be cut off.
+/// True if these bytes can be the rest of a record: its beginning, or the zeros some file systems
+/// leave after a power cut. Anything else is somebody's text, and is not to be cut off.
 fn is_torn_record(bytes: &[u8]) -> bool {
     let common = bytes.len().min(LINE_START.len());
     bytes.iter().all(|byte| *byte == 0) || bytes.get(..common) == LINE_START.get(..common)

@@ -1,4 +1,4 @@
-//! The check of what was written. Must not hold: files; whoever calls opens them.
+//! The check of what was written. Must not hold: files; the caller opens them.
 
 use std::io::BufRead;
 
@@ -8,14 +8,14 @@ use crate::lines::{LineError, Lines};
 /// An audit whose chain is whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// How many records there are.
+    /// The number of records.
     pub records: u64,
     /// The number of the first one: more than 1 where older files are gone; 0 where there is none.
     pub first: u64,
     /// The number of the last one; 0 where there is none.
     pub last: u64,
-    /// The hash of the last one, 64 hex digits; zeros where there is none. Kept elsewhere, it shows later whether the
-    /// end was cut off or written anew.
+    /// The hash of the last one, 64 hex digits; zeros where there is none. Kept elsewhere, it shows
+    /// later whether the end was cut off or written anew.
     pub head: String,
     /// When the first and the last record were written.
     pub times: Option<(String, String)>,
@@ -23,7 +23,7 @@ pub struct Summary {
     pub found: Option<u64>,
 }
 
-/// Where a chain breaks.
+/// The place at which a chain breaks.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct Break {
@@ -31,7 +31,7 @@ pub struct Break {
     pub line: u64,
     /// The number of the record that belongs there.
     pub record: u64,
-    /// What is wrong with the line.
+    /// The problem of the line.
     pub reason: Reason,
 }
 
@@ -60,14 +60,14 @@ pub enum Reason {
 /// Checks an audit file after file, oldest first, in constant memory.
 #[derive(Debug, Default)]
 pub struct Verifier {
-    seen: Option<Seen>,
+    seen: Option<ChainState>,
     looked_for: Option<String>,
     found: Option<u64>,
 }
 
-/// What is known of the records so far.
+/// The state of the verification after the records so far.
 #[derive(Debug)]
-struct Seen {
+struct ChainState {
     first: u64,
     last: u64,
     hash: Hash,
@@ -81,15 +81,15 @@ impl Verifier {
         Self { seen: None, looked_for: None, found: None }
     }
 
-    /// Also looks for the record with this hash, 64 lower-case hex digits: what [`Summary::head`] was at an earlier time
-    /// is still there unless the end was cut off or written anew.
+    /// Also looks for the record with this hash, 64 lower-case hex digits: what [`Summary::head`]
+    /// was at an earlier time is still there unless the end was cut off or written anew.
     #[must_use]
     pub fn looking_for(hash: &str) -> Self {
         Self { looked_for: Some(hash.to_owned()), ..Self::new() }
     }
 
-    /// Checks the next file and counts its lines, from its first line to its end. The first file of all begins with record 1, or with the
-    /// record that says that the audit goes on in a new file.
+    /// Checks the next file and counts its lines, from its first line to its end. The first file of
+    /// all begins with record 1, or with the record that says that the audit goes on in a new file.
     ///
     /// # Errors
     /// [`Break`] names the first line that does not follow.
@@ -105,10 +105,10 @@ impl Verifier {
         }
     }
 
-    /// What was found, once every file was checked.
+    /// The result, once every file was checked.
     #[must_use]
     pub fn summary(self) -> Summary {
-        let Some(Seen { first, last, hash, times }) = self.seen else {
+        let Some(ChainState { first, last, hash, times }) = self.seen else {
             return Summary { records: 0, first: 0, last: 0, head: chain::hex(&GENESIS), times: None, found: None };
         };
         let (head, found) = (chain::hex(&hash), self.found);
@@ -132,7 +132,7 @@ impl Verifier {
         }
         match &mut self.seen {
             Some(seen) => (seen.last, seen.hash, seen.times.1) = (found, hash, time),
-            None => self.seen = Some(Seen { first: found, last: found, hash, times: (time.clone(), time) }),
+            None => self.seen = Some(ChainState { first: found, last: found, hash, times: (time.clone(), time) }),
         }
         Ok(())
     }

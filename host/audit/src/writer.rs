@@ -1,4 +1,5 @@
-//! How records get into the file, one after the other, and from one file into the next. Must not hold: which records.
+//! Writing of records into the file, one after the other, and from one file into the next. Must not
+//! hold: which records.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -14,7 +15,7 @@ use crate::open::{self, Found};
 use crate::settings::{Fsync, Rotation, Settings};
 use crate::sink::SinkError;
 
-/// What a line has before its event, in bytes, at most: the longest number, the link, the time.
+/// The most bytes that a line has before its event: the longest number, the link, the time.
 const HEAD_BYTES_MAX: usize = 160;
 
 /// A file this long or shorter holds nothing yet but that it goes on from another one.
@@ -46,7 +47,8 @@ impl Writer {
         Self { files, file, is_regular, rotation, fsync, seq, prev, length_bytes, is_broken: false, missed: 0, line }
     }
 
-    /// Appends a record of an event, given as [`encode`] has it. What was missed before is recorded before it.
+    /// Appends a record of an event, given as [`encode`] has it. What was missed before is recorded
+    /// before it.
     pub(crate) fn append(&mut self, event: &[u8]) -> Result<(), SinkError> {
         let appended = self.append_missed().and_then(|()| self.append_in_place(event));
         if appended.is_err() {
@@ -154,8 +156,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Closes the file and goes on in a new one, or leaves everything as it was. The lock of the old file is held until
-    /// the new one is locked.
+    /// Closes the file and goes on in a new one, or leaves everything as it was. The lock of the
+    /// old file is held until the new one is locked.
     fn rotate(&mut self, keep: u32) -> Result<(), SinkError> {
         let (current, newest) = (self.files.current().to_owned(), self.files.number(1));
         let is_in_place = Identity::at(&current)? == Some(Identity::of(&self.file)?);
@@ -165,7 +167,8 @@ impl Writer {
         }
         let begun = self.begin_file();
         if begun.is_err() && is_in_place {
-            // Where even this fails, there is no file of that name; whoever opens the audit next goes on from there.
+            // Where even this fails, there is no file of that name; the next opening continues from
+            // there.
             let _ = fs::rename(&newest, &current);
         }
         if begun.is_ok() && keep == 0 {

@@ -12,10 +12,10 @@ use toolcell_audit::{
     SinkError, Summary, record_number,
 };
 
-/// Where the process that is killed writes.
+/// The file that the process that is killed writes.
 const WRITES_TO: &str = "TOOLCELL_TEST_AUDIT";
 
-/// How often it is killed.
+/// The number of times it is killed.
 const KILLS: u32 = 12;
 
 struct Folder {
@@ -183,7 +183,7 @@ fn a_crash_at_any_step_of_a_rotation_leaves_an_audit_that_goes_on() {
     }
 }
 
-/// What a rotation does up to the new file.
+/// The steps of a rotation up to the new file.
 fn close(folder: &Folder) {
     fs::remove_file(folder.file(4)).unwrap();
     for number in (0..4).rev() {

@@ -1,6 +1,7 @@
-//! The command line. What the commands do is in `commands`, one file each.
+//! The command line. The commands themselves are in `commands`, one file each.
 mod authors;
 mod clients;
+mod edit;
 mod log;
 mod records;
 
@@ -11,24 +12,26 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use toolcell_server::CodeCacheOptions;
 use toolcell_server::control::ControlSocket;
 use toolcell_server::http::HttpAddress;
-use toolcell_server::lock::Seen;
+use toolcell_server::lock::SeenDigest;
 use toolcell_server::reload::Watch;
 
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
+pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 
-/// The manifest's name where none is given.
+/// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
 
 /// Run MCP tools that nobody has to trust.
 ///
-/// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a memory limit and a
-/// deadline, and no files, network, environment or arguments but what the manifest grants.
+/// Each tool is a WebAssembly component. Each call gets a sandbox of its own, with a fuel budget, a
+/// memory limit and a deadline, and no files, network, environment or arguments but what the
+/// manifest grants.
 #[derive(Debug, Parser)]
 #[command(name = "toolcell", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
@@ -58,11 +61,11 @@ pub enum Command {
     Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
     Check(CheckArgs),
-    /// Show how the processes are that serve a manifest
+    /// Show the state of the processes that serve a manifest
     Status(AskArgs),
-    /// Have the processes that serve a manifest look at it now, and wait for what comes of it
+    /// Make the processes that serve a manifest reload it now, and wait for the outcome
     Reload(AskArgs),
-    /// Say how much the processes that serve a manifest write to stderr, or change it
+    /// Show or change the log level of the processes that serve a manifest
     LogLevel(LogLevelArgs),
     /// Pin what the components are now, and what their tools say and may do, in toolcell.lock
     Lock(LockArgs),
@@ -88,8 +91,12 @@ pub enum Command {
     Audit(AuditArgs),
     /// Make, list and revoke the tokens that callers over HTTP show
     Token(TokenArgs),
-    /// Print what to write into an MCP client's configuration
+    /// Print the entry for this server in an MCP client's configuration
     ClientConfig(ClientConfigArgs),
+    /// Let a component do more: add rights to the manifest, in place
+    Grant(GrantArgs),
+    /// Let a component do less: take rights out of the manifest, in place
+    Revoke(RevokeArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in a language of your choice
@@ -98,7 +105,7 @@ pub enum Command {
     Completions(CompletionsArgs),
 }
 
-/// Which manifest.
+/// The manifest's path.
 #[derive(Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
@@ -106,7 +113,7 @@ pub struct ManifestArg {
     pub manifest: PathBuf,
 }
 
-/// Where compiled code is kept.
+/// The cache of compiled code.
 #[derive(Debug, ClapArgs)]
 pub struct CodeCacheArgs {
     /// Keep compiled code in this folder [default: toolcell/code in the user's cache folder]
@@ -118,7 +125,7 @@ pub struct CodeCacheArgs {
 }
 
 impl CodeCacheArgs {
-    /// As the server takes it.
+    /// The server's options for it.
     pub fn options(&self) -> CodeCacheOptions {
         CodeCacheOptions { folder: self.code_cache.clone(), off: self.no_code_cache }
     }
@@ -150,43 +157,49 @@ pub struct ServeArgs {
     pub manifest: ManifestArg,
     #[command(flatten)]
     pub code: CodeCacheArgs,
-    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout: 127.0.0.1:8080, `[::1]:8080` or unix:PATH
+    /// Serve over HTTP, here or where the manifest says, instead of stdin and stdout:
+    /// 127.0.0.1:8080, `[::1]:8080` or unix:PATH
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = false, default_missing_value = "")]
     pub http: Option<HttpAddress>,
-    /// Listen on an address that other machines reach, though nobody has to say who they are
+    /// Listen on an address that other machines reach, even if callers need no token
     #[arg(long)]
     pub insecure_public: bool,
-    /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it names one]. A call that
-    /// cannot be recorded is refused, unless the manifest says otherwise
+    /// Record every call in this file: JSON Lines, hash-chained [default: the manifest's, if it
+    /// names one]. A call that cannot be recorded is refused, unless the manifest says otherwise
     #[arg(long, value_name = "FILE")]
     pub audit: Option<PathBuf>,
-    /// Write down in this file what tools try and are denied, for `toolcell policy suggest`. Nothing is allowed by it
+    /// Record denied attempts of tools in this file, for `toolcell policy suggest`. It allows
+    /// nothing
     #[arg(long, value_name = "FILE")]
     pub observe: Option<PathBuf>,
-    /// How to see that the manifest or a component changed: it is then loaded, and clients hear of another list
+    /// How to notice changes of the manifest or a component, which are then loaded; clients hear of
+    /// a changed list
     #[arg(long, value_name = "HOW", default_value = "auto")]
     pub watch: WatchArg,
-    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what changes later
+    /// Serve only what toolcell.lock pins: refuse to start with anything else, and quarantine what
+    /// changes later
     #[arg(long)]
     pub locked: bool,
-    /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in this user's runtime folder]
+    /// Listen here for `toolcell status`, `reload` and `approve`, or nowhere: `off` [default: in
+    /// this user's runtime folder]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub control: ControlSocket,
-    /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest says, if it does]
+    /// Serve metrics as Prometheus reads them, here: 127.0.0.1:9464 [default: where the manifest
+    /// says, if it does]
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub log: LogArgs,
 }
 
-/// How changes are seen.
+/// Way to notice changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WatchArg {
-    /// The kernel tells, but of network filesystems, which are polled
+    /// Through inotify; network filesystems are polled
     Auto,
-    /// The kernel tells
+    /// Through inotify
     Native,
-    /// Look twice a second: works everywhere
+    /// By polling twice a second: works everywhere
     Poll,
     /// Not at all: only SIGHUP and `toolcell reload`
     Off,
@@ -265,12 +278,14 @@ pub struct DiffArgs {
 pub struct ApproveArgs {
     /// The component, or one of its tools
     pub name: String,
-    /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by now]
+    /// Only the bytes that were seen: their digest, or how it begins [default: whatever there is by
+    /// now]
     #[arg(long, value_name = "DIGITS")]
-    pub digest: Option<Seen>,
+    pub digest: Option<SeenDigest>,
     #[command(flatten)]
     pub manifest: ManifestArg,
-    /// The socket of one process [default: those of all that serve the manifest; the lock alone is written where none does]
+    /// The socket of one process [default: those of all that serve the manifest; the lock alone is
+    /// written where none does]
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub control: ControlSocket,
     #[command(flatten)]
@@ -301,7 +316,8 @@ pub struct ListArgs {
     /// Print JSON: the whole definitions, with component and limits
     #[arg(long)]
     pub json: bool,
-    /// Only what this caller sees by the rules of `[callers]`: a token's name, ISSUER:SUBJECT, local or anyone
+    /// Only what this caller sees by the rules of `[callers]`: a token's name, ISSUER:SUBJECT,
+    /// local or anyone
     #[arg(long, value_name = "NAME")]
     pub caller: Option<String>,
     /// A scope that this caller has; may be given several times
@@ -383,7 +399,8 @@ pub struct BenchArgs {
     /// The arguments: a JSON object, `@FILE` to read one, `-` for stdin
     #[arg(default_value = "{}")]
     pub arguments: String,
-    /// How many calls, one after the other and again on every core [default: what three seconds allow, at most 10000]
+    /// How many calls, one after the other and again on every core [default: what three seconds
+    /// allow, at most 10000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: Option<u32>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! The commands, one file each. A command returns how it ended; only what the host itself could not do is an error.
+//! The commands, one file each. A command returns its exit code; only failures of the host itself
+//! are errors.
 pub mod annotate;
 pub mod approve;
 pub mod audit;
@@ -11,6 +12,7 @@ pub mod compile;
 pub mod completions;
 pub mod dev;
 pub mod diff;
+pub mod grant;
 pub mod inspect;
 pub mod list;
 pub mod lock;

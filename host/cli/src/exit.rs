@@ -1,21 +1,23 @@
-//! Exit codes: the one place that decides them.
+//! Exit codes, decided here alone.
 use std::process::ExitCode;
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done. 0.
     Done,
-    /// What was checked or called is at fault: a manifest, a component, a tool that answered with an error. 1.
+    /// The checked or called thing is at fault: a manifest, a component, a tool that answered with
+    /// an error. 1.
     AtFault,
     /// The command line is at fault. 2, as clap uses it.
     Usage,
-    /// This host or machine is at fault: no memory for the engine, output that cannot be written. 3.
+    /// This host or machine is at fault: no memory for the engine, output that cannot be written.
+    /// 3.
     HostFailed,
 }
 
 impl Exit {
-    /// Says what went wrong with the host itself.
+    /// Prints an error of the host itself.
     pub fn host_failed(error: &anyhow::Error) -> Self {
         crate::terminal::error(&format!("{error:#}"), None);
         Self::HostFailed

@@ -1,5 +1,5 @@
-//! The operator's log: lines on stderr, as text or JSON, written by a thread of their own so that nobody waits for whoever
-//! reads them. How much is written can change while it goes on. Must not hold: what there is to say.
+//! The operator's log: lines on stderr, as text or JSON. A thread of its own writes them, so that a
+//! slow reader delays nobody. Its level can change while it runs. Must not hold: messages.
 mod escape;
 
 use std::io::IsTerminal as _;
@@ -18,8 +18,8 @@ use crate::terminal;
 use escape::Escaping;
 pub use escape::escaped;
 
-/// Lines held for a reader that is behind; past them, lines are dropped. A tool prints at most 64 KiB a call unless the
-/// manifest says more.
+/// Lines kept for a slow reader; further ones are dropped. A tool prints at most 64 KiB a call
+/// unless the manifest allows more.
 const LINES_MAX: usize = 10_000;
 
 /// The log. Lines are written until this is dropped.
@@ -28,20 +28,20 @@ pub struct Log {
     _guard: WorkerGuard,
 }
 
-/// A way to the log for whoever looks after it. Cheap to clone.
+/// A handle to the log. Cheap to clone.
 #[derive(Clone)]
-pub struct LogControl(Arc<Controlled>);
+pub struct LogControl(Arc<LogState>);
 
-struct Controlled {
+struct LogState {
     handle: reload::Handle<LevelFilter, Registry>,
-    /// The level's place in [`LEVELS`].
+    /// Index of the level in [`LEVELS`].
     level: AtomicU8,
     format: LogFormat,
     errors: ErrorCounter,
 }
 
 impl Log {
-    /// A way to it.
+    /// A handle to the log.
     pub fn control(&self) -> LogControl {
         self.control.clone()
     }
@@ -65,7 +65,7 @@ impl OperatorLog for LogControl {
         u64::try_from(self.0.errors.dropped_lines()).unwrap_or(u64::MAX)
     }
 
-    /// Beside the log, or as a line of it where stderr is JSON.
+    /// Prints besides the log, or as a line of the log if stderr is JSON.
     fn announce(&self, text: &str) {
         match self.0.format {
             LogFormat::Text => terminal::say(&format!("{text}\n")),
@@ -90,7 +90,7 @@ pub fn start(args: &LogArgs) -> Log {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = fmt::layer().with_target(false).with_ansi(is_coloured);
     let lines = lines.with_writer(move || Escaping::new(writer.clone(), is_coloured));
-    // Fails only where a log was started before: then that one goes on.
+    // Fails only if a log was started before; that one stays.
     let _ = match args.log_format {
         LogFormat::Text => log.with(lines).try_init(),
         LogFormat::Json => {
@@ -98,7 +98,7 @@ pub fn start(args: &LogArgs) -> Log {
         }
     };
     let (level, format) = (AtomicU8::new(place(level)), args.log_format);
-    Log { control: LogControl(Arc::new(Controlled { handle, level, format, errors })), _guard: guard }
+    Log { control: LogControl(Arc::new(LogState { handle, level, format, errors })), _guard: guard }
 }
 
 /// Every level, the quietest first.

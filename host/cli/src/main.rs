@@ -1,12 +1,14 @@
-//! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit code.
+//! The `toolcell` binary: reads the command line, runs one command, turns its answer into an exit
+//! code.
 //!
 //! The server is a library, `toolcell_server`. Must not hold: anything that a server needs.
 #![forbid(unsafe_code)]
 
 mod args;
 mod commands;
-mod dev;
+mod edit;
 mod exit;
+mod lock_text;
 mod logging;
 mod manifest;
 mod terminal;
@@ -38,6 +40,8 @@ fn main() -> std::process::ExitCode {
         Command::Audit(args) => commands::audit::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
+        Command::Grant(args) => commands::grant::run(&args),
+        Command::Revoke(args) => commands::grant::revoke(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
         Command::Completions(args) => commands::completions::run(&args),

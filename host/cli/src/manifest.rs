@@ -1,4 +1,5 @@
-//! Opening a manifest for a command, and showing on stderr what is wrong with it. Must not hold: what a command does with it.
+//! Opening a manifest for a command, with its problems on stderr. Must not hold: the command's use
+//! of it.
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Mutex;
@@ -7,16 +8,15 @@ use toolcell_policy::{Diagnostic, Severity, render_all};
 use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
 use crate::args::CodeCacheArgs;
-use crate::commands::diff;
-use crate::commands::lock::at_fault;
+use crate::lock_text::{differences, lock_at_fault};
 use crate::terminal::{self, Progress};
 
-/// Reads a manifest and loads its components, or says on stderr why that cannot be. Nothing is recorded.
+/// Reads a manifest and loads its components, or prints the problems. Records nothing.
 pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     open_with_or_say(path, OpenOptions { code: code.options(), ..OpenOptions::default() })
 }
 
-/// The same with other options.
+/// [`open_or_say`] with other options.
 pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let file = match ManifestFile::read(path) {
         Ok(file) => file,
@@ -39,7 +39,7 @@ pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result
     Ok(Some((opened.file, ready)))
 }
 
-/// Opens a manifest, and shows how far it is where that takes long.
+/// Opens a manifest, with progress if it takes long.
 pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Opened> {
     let bar: Mutex<OnceCell<Progress>> = Mutex::default();
     let show = |done: usize, total: usize| {
@@ -53,7 +53,7 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
     Ok(opened)
 }
 
-/// Says a remark on the start.
+/// Prints a remark on the start.
 pub fn say_note(note: &Note) {
     match note {
         Note::CodeDraftsRemoved(drafts) => terminal::say(&format!(
@@ -63,7 +63,7 @@ pub fn say_note(note: &Note) {
     }
 }
 
-/// Shows every problem on stderr: drawn, or as JSON where stderr is JSON.
+/// Prints every problem to stderr: drawn, or as JSON if stderr is JSON.
 pub fn show_problems(opened: &Opened) {
     if terminal::speaks_json() {
         return opened.problems.iter().for_each(|problem| terminal::write(&line_of(opened, problem)));
@@ -92,10 +92,10 @@ fn say_refusal(refusal: &Refusal) {
             let problem = format!("there is no {}, and --locked serves nothing else", path.display());
             terminal::error(&problem, Some("write it with `toolcell lock`, read it, and keep it in version control"));
         }
-        Refusal::Lock(error) => drop(at_fault(error)),
+        Refusal::Lock(error) => drop(lock_at_fault(error)),
         Refusal::Drift { lock, drifts } => {
             terminal::error(&format!("what would be served is not what {} pins", lock.display()), None);
-            terminal::say(&diff::page(drifts));
+            terminal::say(&differences(drifts));
             terminal::say("\nhint: `toolcell approve NAME` pins one of them as it is now, `toolcell lock` all\n");
         }
     }

@@ -1,4 +1,5 @@
-//! Writing to people: colours only on a terminal, progress only where somebody waits and can see it, JSON where the log is that.
+//! Messages for people: with colours only on a terminal, with progress only if somebody sees it,
+//! and as JSON if the log is.
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,12 +14,12 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use crate::logging::escaped;
 
-/// How to draw on stderr. `NO_COLOR` (any value but empty) turns colours off.
+/// Style of stderr. `NO_COLOR` (any value but empty) turns colours off.
 pub fn stderr_style() -> Style {
     style(std::io::stderr().is_terminal())
 }
 
-/// How to draw on stdout.
+/// Style of stdout.
 pub fn stdout_style() -> Style {
     style(std::io::stdout().is_terminal())
 }
@@ -28,22 +29,27 @@ fn style(terminal: bool) -> Style {
     if terminal && !refused { Style::Color } else { Style::Plain }
 }
 
-/// Bold text where the style has colours.
+/// Bold text, if the style has colours.
 pub fn bold(text: &str, style: Style) -> String {
     paint(text, "1", style)
 }
 
-/// Faint text where the style has colours.
+/// Faint text, if the style has colours.
 pub fn faint(text: &str, style: Style) -> String {
     paint(text, "2", style)
 }
 
-/// Red text where the style has colours.
+/// Red text, if the style has colours.
 pub fn red(text: &str, style: Style) -> String {
     paint(text, "31", style)
 }
 
-/// Yellow text where the style has colours.
+/// Green text, if the style has colours.
+pub fn green(text: &str, style: Style) -> String {
+    paint(text, "32", style)
+}
+
+/// Yellow text, if the style has colours.
 pub fn yellow(text: &str, style: Style) -> String {
     paint(text, "33", style)
 }
@@ -55,23 +61,24 @@ fn paint(text: &str, code: &str, style: Style) -> String {
     }
 }
 
-/// Whether whoever reads stderr takes only JSON.
+/// True if stderr must be JSON.
 static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// From now on what is said on stderr is a line of JSON each time, as the lines of such a log are: no matter how much is logged.
+/// Makes each message on stderr a line of JSON from now on, like the log's lines; the log's level
+/// does not matter.
 pub fn speak_json() {
     SPEAKS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Whether that is so.
+/// True if stderr must be JSON.
 pub fn speaks_json() -> bool {
     SPEAKS_JSON.load(Ordering::Relaxed)
 }
 
-/// A line of JSON, of this level, with these fields, of which `message` is one.
+/// A line of JSON with this level and these fields, of which `message` is one.
 pub fn json_line(level: tracing::Level, fields: Map<String, Value>) -> String {
     let mut timestamp = String::new();
-    // A clock that cannot be written leaves no time behind.
+    // If the clock cannot be formatted, the line has no time.
     let _ = SystemTime.format_time(&mut Writer::new(&mut timestamp));
     let about = [("timestamp", timestamp), ("level", level.to_string())];
     let about = about.into_iter().map(|(key, text)| (key.to_owned(), Value::String(text)));
@@ -85,7 +92,7 @@ fn json_text(level: tracing::Level, message: &str, hint: Option<&str>) -> String
     json_line(level, fields.collect())
 }
 
-/// Says what went wrong and what to do about it, on stderr.
+/// Prints an error with advice to stderr.
 pub fn error(message: &str, hint: Option<&str>) {
     if speaks_json() {
         return write(&json_text(tracing::Level::ERROR, message, hint));
@@ -99,7 +106,7 @@ pub fn error(message: &str, hint: Option<&str>) {
     write(&text);
 }
 
-/// Says this on stderr.
+/// Prints a message to stderr.
 pub fn say(text: &str) {
     if speaks_json() {
         return write(&json_text(tracing::Level::INFO, text, None));
@@ -107,7 +114,7 @@ pub fn say(text: &str) {
     write(text);
 }
 
-/// Says what should be looked at, in one sentence, on stderr.
+/// Prints a warning of one sentence to stderr.
 pub fn warning(text: &str) {
     if speaks_json() {
         return write(&json_text(tracing::Level::WARN, text, None));
@@ -115,7 +122,7 @@ pub fn warning(text: &str) {
     write(&format!("warning: {text}\n"));
 }
 
-/// Writes to stderr as it is. Where that fails there is nobody left to tell.
+/// Writes to stderr unchanged. If that fails there is nobody left to tell.
 pub fn write(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
@@ -127,11 +134,11 @@ pub fn print(text: &str) -> std::io::Result<()> {
     stdout.flush()
 }
 
-/// A line on a terminal that says how many of so many are done and how long that has taken; shown after a second of it, drawn
-/// again while it goes on, and wiped. Elsewhere it is nothing.
+/// A line on a terminal with the number of finished steps, of all steps, and the time. It appears
+/// after a second, is redrawn, and is removed at the end. Elsewhere it is nothing.
 pub struct Progress {
     done: Arc<AtomicUsize>,
-    /// It is drawn until this is dropped.
+    /// The line is drawn until this is dropped.
     goes_on: Option<Sender<()>>,
     drawing: Option<JoinHandle<()>>,
 }
@@ -145,11 +152,11 @@ impl Progress {
             let done = Arc::clone(&done);
             std::thread::Builder::new().name("progress".to_owned()).spawn(move || draw(what, total, &done, &ends))
         });
-        // Without a thread for it nothing is drawn, and all else is as it was.
+        // Without a thread nothing is drawn; everything else works.
         Self { done, goes_on: Some(goes_on), drawing: drawing.and_then(Result::ok) }
     }
 
-    /// Says how far it is.
+    /// Sets the number of finished steps.
     pub fn at(&self, done: usize) {
         self.done.store(done, Ordering::Relaxed);
     }
@@ -158,15 +165,15 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.goes_on = None;
-        // It wipes its line first. A panic of that thread was shown when it happened.
+        // The thread removes its line first. If it panicked, that was shown then.
         let _ = self.drawing.take().map(JoinHandle::join);
     }
 }
 
-/// How long something may take before it is said how far it is.
+/// Time before the line appears.
 const PROGRESS_AFTER: Duration = Duration::from_secs(1);
 
-/// How often the line is drawn.
+/// Interval of redraws.
 const REDRAW: Duration = Duration::from_millis(250);
 
 fn draw(what: &str, total: usize, done: &AtomicUsize, ends: &Receiver<()>) {
@@ -182,7 +189,7 @@ fn draw(what: &str, total: usize, done: &AtomicUsize, ends: &Receiver<()>) {
     }
 }
 
-/// Cells of a progress bar.
+/// Width of a progress bar, in columns.
 const BAR_CELLS: usize = 24;
 
 fn bar(done: usize, total: usize) -> String {

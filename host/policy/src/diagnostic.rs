@@ -1,5 +1,5 @@
-//! One problem of a manifest: what, where, and what to do about it. Must not hold: how problems are found, or the
-//! drawing of carets (that is `render`).
+//! One problem of a manifest: what, where, and what to do about it. Must not hold: how problems are
+//! found, or the drawing of carets (that is `render`).
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub struct Source<'a> {
     pub text: &'a str,
 }
 
-/// Whether a problem keeps the manifest from being used.
+/// The weight of a problem: an error keeps the manifest from being used, a warning does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The manifest is used; somebody should look.
@@ -31,17 +31,17 @@ pub enum Severity {
 accessors! {
     /// One problem.
     ///
-    /// Control characters, terminal escapes and bidirectional overrides in its texts are shown escaped: they may quote
-    /// what a manifest or a component says.
+    /// Control characters, terminal escapes and bidirectional overrides in its texts are shown
+    /// escaped: they may quote what a manifest or a component says.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Diagnostic {
-        /// Whether it keeps the manifest from being used.
+        /// Its weight.
         severity: Severity => Severity,
         /// `room::problem`: stable, for scripts.
         code: &'static str => &'static str,
-        /// What is wrong, in one sentence.
+        /// The problem in one sentence.
         message: String => &str,
-        /// Where it is; `None`: the file as a whole.
+        /// Its place; `None`: the file as a whole.
         span: Option<Span> => Option<&Span>,
         label: Option<String>,
         hint: Option<String>,
@@ -49,7 +49,8 @@ accessors! {
     }
 }
 
-/// A place in a text, for people and editors: both count from 1, columns in characters (Unicode scalar values).
+/// A place in a text, for people and editors: both count from 1, columns in characters (Unicode
+/// scalar values).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     /// The line.
@@ -59,7 +60,7 @@ pub struct Position {
 }
 
 impl Source<'_> {
-    /// Where a byte of the text is. A byte past the end is at the end.
+    /// The line and column of a byte. A byte past the end is at the end.
     #[must_use]
     pub fn position(&self, byte: usize) -> Position {
         let before = self.before(byte);
@@ -89,8 +90,8 @@ impl Severity {
 }
 
 impl Diagnostic {
-    /// A problem that keeps the manifest from being used. `code` is `room::problem`, such as `limits::unit`; the
-    /// message is one sentence without a full stop.
+    /// A problem that keeps the manifest from being used. `code` is `room::problem`, such as
+    /// `limits::unit`; the message is one sentence without a full stop.
     #[must_use]
     pub fn error(code: &'static str, message: impl AsRef<str>) -> Self {
         Self::new(Severity::Error, code, message.as_ref())
@@ -107,53 +108,55 @@ impl Diagnostic {
         Self { severity, code, message, span: None, label: None, hint: None, conceals: false }
     }
 
-    /// Where it is.
+    /// Its place.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
         self
     }
 
-    /// What stands beside the caret.
+    /// The text beside the caret.
     #[must_use]
     pub fn label(mut self, label: impl AsRef<str>) -> Self {
         self.label = Some(visible(label.as_ref()));
         self
     }
 
-    /// What to do about it.
+    /// Advice.
     #[must_use]
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.hint = Some(visible(hint.as_ref()));
         self
     }
 
-    /// Leaves out what follows on the line when it is drawn: somebody may have written a secret there.
+    /// Leaves out what follows on the line when it is drawn: somebody may have written a secret
+    /// there.
     #[must_use]
     pub(crate) const fn concealing(mut self) -> Self {
         self.conceals = true;
         self
     }
 
-    /// Whether what follows on the line is left out.
+    /// True leaves out the rest of the line.
     pub(crate) const fn conceals(&self) -> bool {
         self.conceals
     }
 
-    /// What stands beside the caret.
+    /// The text beside the caret.
     #[must_use]
     pub fn label_text(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// What to do about it.
+    /// Advice.
     #[must_use]
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// For scripts: `severity`, `code`, `message`, `file`, `line`, `column`, `end_line`, `end_column`, `label`,
-    /// `hint`. What does not apply is null. The end is the place after the last character.
+    /// For scripts: `severity`, `code`, `message`, `file`, `line`, `column`, `end_line`,
+    /// `end_column`, `label`, `hint`. What does not apply is null. The end is the place after the
+    /// last character.
     #[must_use]
     pub fn to_json(&self, source: &Source<'_>) -> Value {
         let start = self.span.as_ref().map(|span| source.position(span.start));
@@ -186,8 +189,9 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same number of characters, those a reader could not see replaced by U+FFFD, and the controls of C1 as well: a terminal
-/// may take one for the escape sequence that it stands for. Those of C0 are drawn as pictures by what draws the line.
+/// A text of as many characters. U+FFFD replaces those that a reader could not see, and the
+/// controls of C1: a terminal may take one for the escape sequence that it stands for. The crate
+/// that draws the line draws those of C0 as pictures.
 pub(crate) fn masked(text: &str) -> String {
     let is_shown = |character: char| character.is_ascii() || !(character.is_control() || is_invisible(character));
     text.chars().map(|character| if is_shown(character) { character } else { '\u{fffd}' }).collect()

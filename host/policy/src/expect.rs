@@ -1,4 +1,5 @@
-//! A table of expectations, for a user's own tests of a manifest. Must not hold: which tools there are.
+//! A table of expectations, for a user's own tests of a manifest. Must not hold: which tools there
+//! are.
 //!
 //! ```toml
 //! [[expect]]
@@ -44,7 +45,7 @@ table! {
     }
 }
 
-/// What somebody expects of one tool.
+/// One expectation of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
     tool: (String, Span),
@@ -53,12 +54,12 @@ pub struct Expectation {
 }
 
 accessors! {
-    /// What came of it.
+    /// The outcome of an expectation.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ExpectationResult {
         /// The answer; `None` where there is no such tool.
         explanation: Option<Explanation> => Option<&Explanation>,
-        /// What differs, with its place in the file of expectations.
+        /// The difference, with its place in the file of expectations.
         problem: Option<Diagnostic> => Option<&Diagnostic>,
     }
 }
@@ -110,27 +111,24 @@ fn expectation(section: &Section<'_>, span: &Span, problems: &mut Problems) -> O
 fn question(entry: &Entry<'_>, problems: &mut Problems) -> Option<(Ask, Span)> {
     match Ask::parse(entry.string(problems)?) {
         Ok(ask) => Some((ask, entry.span.clone())),
-        Err(error) => {
-            problems.add(Diagnostic::error("expect::ask", error.to_string()).at(entry.span.clone()).hint(error.hint()));
-            None
-        }
+        Err(error) => problems.refuse(entry.error("expect::ask", error.to_string()).hint(error.hint())),
     }
 }
 
 impl Expectation {
-    /// Which tool, as the file calls it.
+    /// The tool, as the file calls it.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool.0
     }
 
-    /// What is asked.
+    /// The question.
     #[must_use]
     pub const fn ask(&self) -> &Ask {
         &self.ask.0
     }
 
-    /// Whether it should be allowed.
+    /// True if it should be allowed.
     #[must_use]
     pub const fn allowed(&self) -> bool {
         self.allowed.0
@@ -164,7 +162,7 @@ impl Expectation {
 }
 
 impl ExpectationResult {
-    /// Whether it came as expected.
+    /// True if it came as expected.
     #[must_use]
     pub const fn is_met(&self) -> bool {
         self.problem.is_none()

@@ -1,13 +1,15 @@
-//! Problems that show only once a component's tools are known. Must not hold: how they become known.
+//! Problems that show only once a component's tools are known. Must not hold: how they become
+//! known.
 
 use crate::diagnostic::Diagnostic;
 use crate::manifest::ComponentPolicy;
 use crate::names::{check_tool, did_you_mean};
 
 impl ComponentPolicy {
-    /// Compares what the manifest says of single tools, and its prefix, with the tools the component really has, by
-    /// their own names. Gives every problem: a tool the component does not have, and a name that its prefix makes too
-    /// long. Names that are no tool names by themselves are for whoever checks the component's definitions.
+    /// Compares what the manifest says of single tools, and its prefix, with the tools the
+    /// component really has, by their own names. Gives every problem: a tool the component does not
+    /// have, and a name that its prefix makes too long. Names that are no tool names by themselves
+    /// are for whoever checks the component's definitions.
     #[must_use]
     pub fn check_exports(&self, exported: &[&str]) -> Vec<Diagnostic> {
         let missing = self.tools().iter().filter(|tool| !exported.contains(&tool.name()));

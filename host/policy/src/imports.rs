@@ -1,4 +1,5 @@
-//! Grants for what a component does not import: they can never be used. Must not hold: how imports become known.
+//! Grants for what a component does not import: they can never be used. Must not hold: how imports
+//! become known.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Delivery;
@@ -22,8 +23,9 @@ struct Use {
 }
 
 impl ComponentPolicy {
-    /// Compares the component's grants with the interfaces it really imports, as they are named in it:
-    /// `wasi:http/outgoing-handler@0.2.4`. Gives an error for each grant that the component has no way to use.
+    /// Compares the component's grants with the interfaces it really imports, as they are named in
+    /// it: `wasi:http/outgoing-handler@0.2.4`. Gives an error for each grant that the component has
+    /// no way to use.
     #[must_use]
     pub fn check_imports(&self, imports: &[String]) -> Vec<Diagnostic> {
         let imported =
@@ -43,7 +45,7 @@ impl ComponentPolicy {
         problems.collect()
     }
 
-    /// What is granted, each with the imports that can use it; without a place where it is not granted.
+    /// The grants, each with the imports that can use it; without a place where it is not granted.
     fn uses(&self) -> Vec<Use> {
         let grants = self.grants();
         let (places, network) = (&grants.places, grants.network());

@@ -1,8 +1,9 @@
 //! Manifest text → validated policy.
 //!
-//! Holds what a manifest may say, what it means once every default is filled in, and how its problems are shown.
-//! Must not hold: files, clocks, the process environment, threads, an async runtime, WebAssembly. All of it is
-//! functions from values to values, so that reading a manifest is the same everywhere and tests need nothing.
+//! Holds the manifest's keys, its meaning once every default is filled in, and the form of its
+//! problems. Must not hold: files, clocks, the process environment, threads, an async runtime,
+//! WebAssembly. All of it is functions from values to values, so that reading a manifest is the
+//! same everywhere and tests need nothing.
 //!
 //! ```
 //! use toolcell_policy::{Source, parse};
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod canonical;
+mod capabilities;
 mod diagnostic;
 mod expect;
 mod explain;
@@ -31,15 +33,14 @@ pub mod names;
 mod parse;
 mod program;
 pub mod quantity;
-mod reach;
 mod read;
 mod render;
 mod schema;
 mod settings;
 mod suggest;
 mod table;
-mod text;
 
+pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
@@ -61,7 +62,6 @@ pub use manifest::{
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};
-pub use reach::ReachRow;
 pub use render::{Style, render_all};
 pub use schema::json_schema;
 pub use suggest::{ATTEMPTS_MAX, Attempt, suggest};

@@ -1,4 +1,5 @@
-//! Names of components and tools, and guesses at what somebody meant. Must not hold: where names are written.
+//! Names of components and tools, and guesses at what somebody meant. Must not hold: where names
+//! are written.
 //!
 //! | name | form | example |
 //! |---|---|---|
@@ -7,13 +8,15 @@
 //! | prefix | 1 to 63 of the same | `wx_` |
 //! | tool, as a client sees it | prefix + tool, at most 64 | `wx_get_forecast` |
 
-/// The longest name of a component or a tool, in characters: what most clients and model APIs accept.
+/// The longest name of a component or a tool, in characters: what most clients and model APIs
+/// accept.
 pub const NAME_CHARS_MAX: usize = 64;
 
 /// The longest prefix, in characters: one less than a name, so that something follows it.
 pub const PREFIX_CHARS_MAX: usize = NAME_CHARS_MAX - 1;
 
-/// Words longer than this, in characters, are not guessed at: the guess costs the product of two lengths.
+/// Words longer than this, in characters, are not guessed at: the guess costs the product of two
+/// lengths.
 const GUESS_CHARS_MAX: usize = NAME_CHARS_MAX;
 
 /// Why a name is refused. The message completes the sentence "NAME …".
@@ -25,9 +28,9 @@ pub enum NameError {
     /// More characters than the form allows.
     #[error("has {chars} characters, {max} are allowed")]
     TooLong {
-        /// How many there are.
+        /// The number there is.
         chars: usize,
-        /// How many there may be.
+        /// The number there may be.
         max: usize,
     },
     /// A character the form does not allow.
@@ -79,8 +82,8 @@ pub fn exposed(prefix: Option<&str>, tool: &str) -> Result<String, NameError> {
     Ok(name)
 }
 
-/// The candidate that somebody most likely meant, where one is near: case, `-` for `_`, and about one slip in three
-/// characters are forgiven. The first of equally near ones.
+/// The candidate that somebody most likely meant, where one is near: case, `-` for `_`, and about
+/// one slip in three characters are forgiven. The first of equally near ones.
 ///
 /// ```
 /// use toolcell_policy::names::did_you_mean;
@@ -116,15 +119,15 @@ const fn is_tool_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// The characters that are compared, or nothing for a text too long to guess at.
+/// The characters to compare, or nothing for a text too long to guess at.
 fn folded(text: &str) -> Option<Vec<char>> {
     let folded: Vec<char> =
         text.chars().take(GUESS_CHARS_MAX + 1).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect();
     (folded.len() <= GUESS_CHARS_MAX).then_some(folded)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other (optimal string
-/// alignment).
+/// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other
+/// (optimal string alignment).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();
@@ -147,6 +150,28 @@ fn distance(from: &[char], to: &[char]) -> usize {
         before_last = std::mem::replace(&mut last, current);
     }
     last.last().copied().unwrap_or_default()
+}
+
+/// A string with its quotes.
+pub(crate) fn toml_string(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            character if character.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(character))),
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A key, with quotes where it needs them.
+pub(crate) fn toml_key(text: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !text.is_empty() && text.chars().all(bare) { text.to_owned() } else { toml_string(text) }
 }
 
 #[cfg(test)]

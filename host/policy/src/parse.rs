@@ -1,5 +1,5 @@
-//! From text to a checked manifest: bounds, syntax, version, then every table. Must not hold: what the single tables
-//! mean (that is `read`).
+//! From text to a checked manifest: bounds, syntax, version, then every table. Must not hold: what
+//! the single tables mean (that is `read`).
 
 use toml::Spanned;
 use toml::de::{DeTable, Error};
@@ -11,7 +11,7 @@ use crate::manifest::http::HTTP;
 use crate::manifest::server::SERVER;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::{AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, TracesPolicy};
-use crate::read::callers::CALLER;
+use crate::read::callers::{CALLER, RULES_MAX};
 use crate::read::component::COMPONENT;
 use crate::read::{Problems, Section, callers, component, enclosure, limits};
 use crate::table::table;
@@ -19,44 +19,49 @@ use crate::table::table;
 /// The longest manifest, in bytes: a thousand components with a kilobyte each.
 pub const MANIFEST_BYTES_MAX: usize = 1 << 20;
 
-/// The most components in one manifest: the sandbox keeps code for each, and a client's model reads all their tools.
+/// The most components in one manifest: the sandbox keeps code for each, and a client's model reads
+/// all their tools.
 pub const COMPONENTS_MAX: usize = 1_000;
 
-/// The most problems reported at once; one more says how many are left out. Nobody mends more in one go.
+/// The most problems reported at once; one more says how many are left out. Nobody mends more in
+/// one go.
 pub const DIAGNOSTICS_MAX: usize = 200;
 
-/// The longest text, in bytes, in which all syntax errors are looked for and not only the first: the parser keeps one
-/// record per error before anybody can count them.
+/// The longest text, in bytes, in which all syntax errors are looked for and not only the first:
+/// the parser keeps one record per error before anybody can count them.
 const RECOVERY_BYTES_MAX: usize = 64 << 10;
 
 /// The only version of the manifest's format.
 const VERSION: i128 = 1;
 
 table! {
-    /// Which components are served as tools, and what each may use. Relative paths are relative to
-    /// this file; sizes and durations are texts with a unit.
+    /// The components that are served as tools, and the rights of each. Relative paths are relative
+    /// to this file; sizes and durations are texts with a unit.
     pub(crate) ROOT "" {
         /// The version of this format.
         "version" required: UpTo(1), {"const": 1, "examples": [1]};
-        /// What the server says of itself, and the bounds of a connection and of the process.
+        /// The server's name and texts for clients, and the bounds of a connection and of the
+        /// process.
         "server": Table(&SERVER), {};
-        /// How the server is reached over HTTP: with `serve --http`.
+        /// The server over HTTP: with `serve --http`.
         "http": Table(&HTTP), {};
-        /// Where the server's figures are read, as Prometheus reads them.
+        /// The address at which Prometheus reads the server's figures.
         "metrics": Table(&METRICS), {};
-        /// Where traces of calls are sent by OTLP, and of which.
+        /// The collector that gets traces by OTLP, and the part of the calls that is traced.
         "traces": Table(&TRACES), {};
-        /// What holds for components that say nothing of their own.
+        /// Limits of components that set none.
         "defaults": Table(&DEFAULTS), {};
-        /// How calls, denials and loads are recorded.
+        /// The record of calls, denials and loads.
         "audit": Table(&AUDIT), {};
         /// Who may see and call which tools; everybody all of them without this table. `default` is
-        /// for whoever no other rule is for: without it they see none. The caller over stdio,
-        /// `local`, sees all where no rule is for it.
-        "callers": Named(&Table(&CALLER)), {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": 200};
+        /// for callers without a rule: without it they see none. The caller over stdio, `local`,
+        /// sees all where no rule is for it.
+        "callers": Named(&Table(&CALLER)),
+            {"propertyNames": {"pattern": "^[A-Za-z0-9_.@-]{1,64}$"}, "maxProperties": RULES_MAX};
         /// The components, by name: 1 to 64 of `a-z`, `0-9`, `_` and `-`, a letter or a digit
         /// first.
-        "components": Named(&Table(&COMPONENT)), {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties": 1000};
+        "components": Named(&Table(&COMPONENT)),
+            {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties": COMPONENTS_MAX};
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
@@ -64,7 +69,7 @@ table! {
 }
 
 table! {
-    /// What holds for components that say nothing of their own.
+    /// Limits of components that set none.
     pub(crate) DEFAULTS "Defaults" {
         /// Limits of every call.
         "limits": Table(&LIMITS), {};
@@ -82,11 +87,12 @@ pub struct Parsed {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Reads a manifest. The text is TOML 1.1, at most [`MANIFEST_BYTES_MAX`] long and nested at most 80 deep.
+/// Reads a manifest. The text is TOML 1.1, at most [`MANIFEST_BYTES_MAX`] long and nested at most
+/// 80 deep.
 ///
 /// # Errors
-/// Every problem of the manifest at once, warnings included, in the order of the file. A text that is not TOML, or of
-/// another version of the format, is not looked at further.
+/// Every problem of the manifest at once, warnings included, in the order of the file. A text that
+/// is not TOML, or of another version of the format, is not looked at further.
 pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
     if source.text.len() > MANIFEST_BYTES_MAX {
         let message = format!("the manifest has {} bytes, {MANIFEST_BYTES_MAX} are allowed", source.text.len());

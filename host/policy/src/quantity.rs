@@ -1,4 +1,5 @@
-//! Sizes, durations and rates as people write them, both ways. Must not hold: which key takes which, or what is too much.
+//! Sizes, durations and rates as people write them, both ways. Must not hold: the keys that take
+//! them, or their bounds.
 //!
 //! | form | meaning | example |
 //! |---|---|---|
@@ -42,11 +43,11 @@ const DURATION_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s",
 /// The times of rates, as they stand behind the stroke.
 const RATE_TIMES: [(&str, Per); 3] = [("s", Per::Second), ("min", Per::Minute), ("h", Per::Hour)];
 
-/// So many in a time: `600/min`. The same number in another time is another rate: 600 may come at once of `600/min`, and
-/// only 10 of `10/s`.
+/// So many in a time: `600/min`. The same number in another time is another rate: 600 may come at
+/// once of `600/min`, and only 10 of `10/s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rate {
-    /// How many.
+    /// The number of things.
     pub count: u64,
     /// In which time.
     pub per: Per,
@@ -64,7 +65,7 @@ pub enum Per {
 }
 
 impl Per {
-    /// How long it is.
+    /// Its length.
     #[must_use]
     pub const fn duration(self) -> Duration {
         match self {
@@ -76,14 +77,16 @@ impl Per {
 }
 
 impl Rate {
-    /// The most that can be asked for: as good as none, and still a number that clocks can tell apart.
+    /// The most that can be asked for: as good as none, and still a number that clocks can tell
+    /// apart.
     pub const MOST: Self = Self { count: 1_000_000, per: Per::Second };
 
     /// The least that can be asked for.
     pub(crate) const LEAST: Self = Self { count: 1, per: Per::Hour };
 
-    /// The rate as one number that tells all rates apart. Between those of `1/h` and of [`Rate::MOST`] lie the numbers
-    /// of all rates of 1 to 1,000,000 in any of the times, and no others.
+    /// The rate as one number that tells all rates apart. Between those of `1/h` and of
+    /// [`Rate::MOST`] lie the numbers of all rates of 1 to 1,000,000 in any of the times, and no
+    /// others.
     #[must_use]
     pub const fn number(self) -> u64 {
         let per = match self.per {
@@ -123,7 +126,7 @@ pub enum QuantityError {
     /// A unit alone, or no text at all.
     #[error("needs a number")]
     NoNumber,
-    /// A unit nobody knows, as it was written.
+    /// An unknown unit, as it was written.
     #[error("has an unknown unit: \"{0}\"")]
     UnknownUnit(String),
     /// A fraction: `1.5MiB`.
@@ -267,8 +270,8 @@ fn part(text: &str) -> Result<(u64, &str, &str), QuantityError> {
     Ok((number?, unit, rest.trim_start()))
 }
 
-/// Splits a text into its number and what follows. The inner error is that no `u64` holds the number: what is wrong with
-/// the unit is said first.
+/// Splits a text into its number and what follows. The inner error is that no `u64` holds the
+/// number: what is wrong with the unit is said first.
 fn number(text: &str) -> Result<(Result<u64, QuantityError>, &str), QuantityError> {
     let (digits, rest) = split_while(text, |c| c.is_ascii_digit() || c == '_');
     if digits.is_empty() {

@@ -1,11 +1,11 @@
-//! Draws problems for people: the line, a caret, a label and a hint. Must not hold: what the problems mean, or where
-//! the text goes.
+//! Draws problems for people: the line, a caret, a label and a hint. Must not hold: what the
+//! problems mean, or where the text goes.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, masked, visible};
 
-/// Whether the text carries colours.
+/// The use of colours in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Text alone.
@@ -64,8 +64,8 @@ impl Diagnostic {
     }
 }
 
-/// The line a span starts on. The rest of the text is left out, so that drawing costs the same wherever the problem
-/// is, and a span over several lines is drawn on its first.
+/// The line a span starts on. The rest of the text is left out, so that drawing costs the same
+/// wherever the problem is, and a span over several lines is drawn on its first.
 fn snippet<'a>(
     problem: &'a Diagnostic,
     source: &Source<'a>,

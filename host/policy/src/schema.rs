@@ -1,5 +1,5 @@
-//! The manifest's JSON Schema, for editors and for the reference page, out of the declared tables. Must not hold: what
-//! any key means.
+//! The manifest's JSON Schema, for editors and for the reference page, out of the declared tables.
+//! Must not hold: what any key means.
 
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,8 @@ impl Definitions {
         schema
     }
 
-    /// A key's schema: what its shape says, its description, its facts, its default and its examples.
+    /// A key's schema: what its shape says, its description, its facts, its default and its
+    /// examples.
     fn property(&mut self, key: &Key) -> Value {
         let mut shape = self.shape(&key.shape);
         let mut facts = map((key.facts)());
@@ -114,8 +115,8 @@ impl Definitions {
 }
 
 impl Key {
-    /// The key's description. The bounds of a value with a unit follow its first sentence; JSON Schema has no keyword
-    /// for them.
+    /// The key's description. The bounds of a value with a unit follow its first sentence; JSON
+    /// Schema has no keyword for them.
     fn description(&self) -> String {
         let about = one_line(self.about);
         let spec = match self.shape {

@@ -1,6 +1,6 @@
-//! The form in which a plain section is declared: one row gives the key, its JSON Schema, the field, its accessor, its
-//! default and the way it is read. Beside it, a shorter form for structs that are no section: fields with accessors.
-//! Must not hold: any section.
+//! The form in which a plain section is declared: one row gives the key, its JSON Schema, the
+//! field, its accessor, its default and the way it is read. Beside it, a shorter form for structs
+//! that are no section: fields with accessors. Must not hold: any section.
 //!
 //! ```text
 //! settings! {
@@ -16,8 +16,8 @@
 //! }
 //! ```
 //!
-//! A row is: field, its type, the accessor's type, the key, its value in parentheses, and its facts for the JSON Schema.
-//! [`crate::table`] explains the shapes and the facts.
+//! A row is: field, its type, the accessor's type, the key, its value in parentheses, and its facts
+//! for the JSON Schema. [`crate::table`] explains the shapes and the facts.
 
 use std::sync::Arc;
 
@@ -68,8 +68,9 @@ impl<T: Clone> Lend<'_, T> for T {
     }
 }
 
-/// Declares a struct whose private fields are read through accessors of the same names. `field: String => &str` has one
-/// that gives a `&str`; a field without an arrow has none. The accessor has the field's documentation.
+/// Declares a struct whose private fields are read through accessors of the same names. `field:
+/// String => &str` has one that gives a `&str`; a field without an arrow has none. The accessor has
+/// the field's documentation.
 macro_rules! accessors {
     (
         $(#[$about:meta])*

@@ -1,4 +1,5 @@
-//! From what tools tried to the lines that would allow it. Must not hold: decisions, or where attempts are recorded.
+//! From what tools tried to the lines that would allow it. Must not hold: decisions, or where
+//! attempts are recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -6,12 +7,13 @@ use std::fmt::Write as _;
 use crate::diagnostic::visible;
 use crate::explain::Ask;
 use crate::grants::{Denial, FileAccess, Host, HttpAsk, HttpRule};
-use crate::text::{toml_key, toml_string};
+use crate::names::{toml_key, toml_string};
 
-/// The most attempts that are looked at: as many as a long observation records.
+/// The most attempts to look at: as many as a long observation records.
 pub const ATTEMPTS_MAX: usize = 100_000;
 
-/// The most paths of one host that are suggested singly; more become the folder they have in common.
+/// The most paths of one host that are suggested singly; more become the folder they have in
+/// common.
 const PATHS_MAX: usize = 8;
 
 /// Something that a tool of a component tried and was denied.
@@ -22,7 +24,7 @@ pub struct Attempt {
     private: Option<String>,
 }
 
-/// What a component needs.
+/// The needs of a component.
 #[derive(Default)]
 struct Needs {
     files: BTreeMap<String, bool>,
@@ -40,8 +42,8 @@ struct Needs {
 }
 
 impl Attempt {
-    /// An attempt as audit records tell it: the component, [`Denial::asked`], and [`crate::Allow::line`] where there is
-    /// one.
+    /// An attempt as audit records tell it: the component, [`Denial::asked`], and
+    /// [`crate::Allow::line`] where there is one.
     #[must_use]
     pub fn new(component: &str, asked: &str, allow_line: Option<&str>) -> Self {
         let private = allow_line.and_then(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]"));
@@ -57,9 +59,9 @@ impl Attempt {
     }
 }
 
-/// The tables that would allow what was tried, and little else: TOML to add to a manifest. Attempts past
-/// [`ATTEMPTS_MAX`] are left out. What cannot be suggested is told in comments; words in capitals are for a person to
-/// fill in.
+/// The tables that would allow what was tried, and little else: TOML to add to a manifest. Attempts
+/// past [`ATTEMPTS_MAX`] are left out. Comments tell of attempts without a suggestion; words in
+/// capitals are for a person to fill in.
 #[must_use]
 pub fn suggest(attempts: &[Attempt]) -> String {
     let mut components: BTreeMap<&str, Needs> = BTreeMap::new();
@@ -189,7 +191,8 @@ fn from(name: &str, more: &str) -> String {
     format!("{} = {{ from = {}{more} }}", toml_key(name), toml_string(&format!("env:{name}")))
 }
 
-/// The rules of one host: a rule for each path, or for the folder of all of them where they are many.
+/// The rules of one host: a rule for each path, or for the folder of all of them where they are
+/// many.
 fn requests(host: &str, paths: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let every = |methods: &BTreeSet<String>| {
         let methods = methods.iter().map(String::as_str).collect::<Vec<_>>();

@@ -1,6 +1,6 @@
-//! The form in which a table of the manifest is declared: its keys, the shape of each value, and the names people try
-//! instead. One declaration gives the known keys, the JSON Schema and with it the reference page. Must not hold: which
-//! tables there are, or how values are read.
+//! The form in which a table of the manifest is declared: its keys, the shape of each value, and
+//! the names people try instead. One declaration gives the known keys, the JSON Schema and with it
+//! the reference page. Must not hold: which tables there are, or how values are read.
 //!
 //! ```text
 //! table! {
@@ -15,7 +15,8 @@
 //! }
 //! ```
 //!
-//! `required`, `and`, `later` and `other names` may be left out. The facts in braces go into the JSON Schema as they are.
+//! `required`, `and`, `later` and `other names` may be left out. The facts in braces go into the
+//! JSON Schema as they are.
 
 use serde_json::Value;
 
@@ -30,8 +31,8 @@ pub(crate) struct Table {
     pub(crate) about: &'static [&'static str],
     /// Its keys, in the order of the reference; those of its limits are a group of their own.
     pub(crate) groups: &'static [&'static [Key]],
-    /// Keys that are designed but not enforced yet. They are refused with a message of their own, so that nobody relies
-    /// on them.
+    /// Keys that are designed but not enforced yet. They are refused with a message of their own,
+    /// so that nobody relies on them.
     pub(crate) later: &'static [&'static str],
     /// Words that people try, each with the key that is meant.
     pub(crate) other_names: &'static [(&'static str, &'static str)],

@@ -1,5 +1,5 @@
-//! Manifests and what is said of them, one golden file each, and the checked-in JSON Schema. `UPDATE_GOLDEN=1` writes
-//! the files anew.
+//! Manifests and what is said of them, one golden file each, and the checked-in JSON Schema.
+//! `UPDATE_GOLDEN=1` writes the files anew.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ fn golden(path: &Path, actual: &str, differing: &mut Vec<String>) {
     }
 }
 
-/// What is said of a manifest: its problems, and what it means where it can be used.
+/// The problems of a manifest, and its meaning where it can be used.
 fn said_of(source: &Source<'_>) -> String {
     match parse(source) {
         Err(problems) => render_all(source, &problems, Style::Plain),
@@ -85,7 +85,7 @@ fn meaning(manifest: &Manifest) -> String {
     text
 }
 
-/// What is said of functions.
+/// The texts for functions.
 fn typed(text: &mut String, typed: &TypedPolicy) {
     if *typed != TypedPolicy::default() {
         writeln!(text, "  wit: {} skip {}", typed.wit().unwrap_or("-"), typed.skip_unsupported()).unwrap();
@@ -95,7 +95,7 @@ fn typed(text: &mut String, typed: &TypedPolicy) {
     }
 }
 
-/// What can be reached, in words.
+/// The grants in words.
 fn reach(text: &mut String, grants: &Grants) {
     for row in grants.reach() {
         writeln!(text, "    {}: {}", row.capability().name(), row.text()).unwrap();
@@ -110,7 +110,7 @@ fn changed(limits: &Limits) -> String {
     listed(shown.collect())
 }
 
-/// The same of loading.
+/// The limits of loading that differ from the built-in ones.
 fn changed_load(limits: &LoadLimits) -> String {
     let differs = |limit: &LoadLimit| limits.get(*limit) != limit.spec().default;
     let shown = LoadLimit::ALL.into_iter().filter(differs);

@@ -1,5 +1,5 @@
-//! What grants allow, how tools narrow them, and whether what is said about them is so: a denial's hint allows what was
-//! denied, a suggestion allows what was tried.
+//! Decisions of grants, their narrowing by tools, and the truth of the words about them: a denial's
+//! hint allows what was denied, a suggestion allows what was tried.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
@@ -243,7 +243,8 @@ fn denials_say_nothing_that_the_guest_did_not_name() {
     assert!(odd.asked().is_ascii(), "{odd}");
 }
 
-/// Adds lines to tables of a manifest, as a person would: a key that is there gets its new value besides.
+/// Adds lines to tables of a manifest, as a person would: a key that is there gets its new value
+/// besides.
 fn with_lines(text: &str, denial: &Denial) -> String {
     let mut text = text.to_owned();
     for allow in denial.allows() {

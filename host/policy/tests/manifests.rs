@@ -1,4 +1,4 @@
-//! What manifests mean, where a golden file would not show it: bounds, equivalence, places.
+//! The meaning of manifests where a golden file would not show it: bounds, equivalence, places.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::time::Duration;
@@ -304,9 +304,9 @@ fn problems_come_in_the_order_of_the_file_with_warnings_among_them() {
 }
 
 #[test]
-fn the_grants_that_the_readme_shows_are_a_manifest() {
-    let readme = include_str!("../../../README.md");
-    let (_, section) = readme.split_once("### What a tool may reach").unwrap();
+fn the_grants_that_the_page_shows_are_a_manifest() {
+    let page = include_str!("../../docs/grants.md");
+    let (_, section) = page.split_once("## What a tool may reach").unwrap();
     let (_, block) = section.split_once("```toml\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let manifest = manifest(&format!("version = 1\n[components.weather]\nsource = 'weather.wasm'\n{block}"));

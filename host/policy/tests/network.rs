@@ -1,4 +1,5 @@
-//! What network rules allow and what not: tables of hosts, addresses and paths, and properties over generated ones.
+//! Decisions of network rules: tables of hosts, addresses and paths, and properties over generated
+//! ones.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)]
 
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +26,7 @@ fn ask(method: &str, url: &str) -> Result<HttpAsk, AskError> {
     HttpAsk::new(method, scheme, authority, target)
 }
 
-/// Whether a rule allows a request; `None`: the request is not well formed.
+/// True if a rule allows a request; `None`: the request is not well formed.
 fn check(rule: &str, method: &str, url: &str) -> Option<bool> {
     Some(HttpRule::parse(rule, 0..0).unwrap().matches(&ask(method, url).ok()?))
 }
@@ -186,8 +187,8 @@ fn what_is_compared_is_what_is_sent() {
     }
 }
 
-/// The readings of a path that servers are known for: decoded so many times, backslashes as slashes or not, parameters
-/// of a segment cut off or not, slashes merged or not; then without dots.
+/// The readings of a path that servers are known for: decoded so many times, backslashes as slashes
+/// or not, parameters of a segment cut off or not, slashes merged or not; then without dots.
 fn readings(path: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut text = path.to_owned();

@@ -1,4 +1,5 @@
-//! Arguments of a call → what a program is run with: a table of what each slot gives, and what holds for all arguments.
+//! Arguments of a call → what a program is run with: a table of what each slot gives, and what
+//! holds for all arguments.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ fn program(lines: &str) -> Arc<Program> {
     Arc::clone(parsed.manifest.component("a").unwrap().tool("t").unwrap().program().unwrap())
 }
 
-/// What a program with these `args` is run with.
+/// The input of a program with these `args`.
 fn args(args: &str, arguments: &Value) -> Result<Vec<String>, ExpandError> {
     let input =
         "input = { s = 'text', 'o?' = 'text', 'f?' = 'boolean', 'l?' = 'array', n = { default = 3 }, 'j?' = {} }";
@@ -150,13 +151,11 @@ fn arguments_are_bounded_in_number_and_bytes() {
 }
 
 #[test]
-fn the_program_that_the_readme_shows_is_a_manifest() {
-    let readme = include_str!("../../../README.md");
-    let (_, section) = readme.split_once("### Programs as tools").unwrap();
-    let (_, block) = section.split_once("```toml\n").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let text = format!("version = 1\n{block}");
-    let parsed = parse(&Source { name: "m", text: &text }).unwrap_or_else(|problems| panic!("{problems:?}"));
+fn the_program_that_the_page_shows_is_a_manifest() {
+    let page = include_str!("../../../guest-examples/docs/programs.md");
+    let (_, block) = page.split_once("```toml\n").unwrap();
+    let (text, _) = block.split_once("```").unwrap();
+    let parsed = parse(&Source { name: "m", text }).unwrap_or_else(|problems| panic!("{problems:?}"));
     let program = Arc::clone(parsed.manifest.component("jq").unwrap().tool("query_json").unwrap().program().unwrap());
     let run = program.expand(r#"{"filter": "-1", "data": "[]", "compact": true}"#).unwrap();
     assert_eq!(run.args, ["-c", "--", "-1"]);
@@ -176,7 +175,8 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever the values: each is in its own argument, whole, and the arguments beside it are the author's.
+    /// Whatever the values: each is in its own argument, whole, and the arguments beside it are the
+    /// author's.
     #[test]
     fn a_value_never_splits_and_never_becomes_another_argument(a in hostile(), b in hostile(), l in prop::collection::vec(hostile(), 0..5)) {
         let program = program("input = { a = 'text', b = 'text', l = 'array' }\nargs = ['--one={a}', '-v', '{a}', '--', '{b}', '{l...}', 'end']\nenv = { B = '{b}' }");

@@ -1,25 +1,26 @@
-//! Errors that keep a server from starting, or end it. Must not hold: exit codes, or how errors are shown.
+//! Errors that keep a server from starting, or end it. Must not hold: exit codes, or the form for
+//! people.
 use std::error::Error;
 
 use toolcell_mcp::stdio::StdioError;
 
-/// Why there is no server.
+/// Reason why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The manifest, or an option, is at fault: the operator can mend it.
+    /// The manifest, or an option, is at fault: the operator can fix it.
     #[error("{message}")]
     Refused {
-        /// What is wrong, in one sentence.
+        /// The problem, in one sentence.
         message: String,
-        /// What to do about it, where something is known.
+        /// Advice, if there is any.
         hint: Option<String>,
     },
-    /// The machine is at fault: it has no memory, threads or descriptors left, say.
+    /// The machine is at fault: for example it has no memory, threads or descriptors left.
     #[error("{step}")]
     Machine {
-        /// What could not be done.
+        /// The step that failed.
         step: &'static str,
-        /// Why.
+        /// Its cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
@@ -34,7 +35,7 @@ impl StartError {
         Self::Refused { message: message.into(), hint: None }
     }
 
-    /// The same with what to do about it, where something is known.
+    /// Adds advice, if there is any.
     pub(crate) fn hint_if(self, hint: Option<impl Into<String>>) -> Self {
         match self {
             Self::Refused { message, .. } => Self::Refused { message, hint: hint.map(Into::into) },
@@ -43,10 +44,10 @@ impl StartError {
     }
 }
 
-/// Names the step that failed on this machine.
+/// Names a failed step of this machine.
 pub(crate) trait StepExt<T> {
     /// # Errors
-    /// [`StartError::Machine`] with this step, where it failed.
+    /// [`StartError::Machine`] with this step.
     fn step(self, step: &'static str) -> Result<T, StartError>;
 }
 

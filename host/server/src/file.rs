@@ -1,54 +1,100 @@
-//! Files that people name, read whole: opened without waiting, looked at as they are open, read aside within a time and a size. Must
-//! not hold: what is in them.
-use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
-use std::path::Path;
+//! Reads and writes whole files that people name, within a time and a size, without blocking on
+//! what is no regular file. Must not hold: their content.
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use toolcell_policy::quantity::show_bytes;
 
-use crate::aside::{self, Pulse};
+use crate::blocking_files::{self, Heartbeat};
 
-/// Read at once, in bytes: what even a slow network brings within the time that nothing may come.
+/// Bytes of one read: a slow network delivers them within the time without progress.
 const PIECE_BYTES: u64 = 1024 * 1024;
 
-/// Why a file's bytes cannot be had. The message stands behind the file's name.
+/// Reason why a file cannot be read. The message follows the file's name.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It has more than may be.
+    /// It is larger than allowed.
     #[error("is larger than {}", show_bytes(*.bytes_max))]
     TooLarge {
-        /// Bytes that may be.
+        /// Bytes allowed.
         bytes_max: u64,
     },
-    /// Anything else.
+    /// Any other reason.
     #[error("{0}")]
     Otherwise(String),
 }
 
-/// Reads a file of at most `bytes_max`. Waits neither for the other end of a FIFO nor for a mount that hangs.
+/// Reads a file of at most `bytes_max`. Waits neither for the other end of a FIFO nor for a hanging
+/// mount.
 ///
 /// # Errors
-/// What is wrong, to stand behind the file's name.
+/// The reason, to follow the file's name.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
     let own = path.to_owned();
-    let read = aside::run(path, move |pulse| read_here(&own, bytes_max, pulse));
+    let read = blocking_files::run(path, move |heartbeat| read_here(&own, bytes_max, heartbeat));
     read.unwrap_or_else(|error| Err(cannot(&error)))
 }
 
-/// [`read`], with what is wrong as a text.
+/// [`read`], with the error as a text.
 ///
 /// # Errors
-/// As there.
+///
+/// See [`read`].
 pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
     read(path, bytes_max).map_err(|error| error.to_string())
 }
 
-/// Opens a regular file to read it, and gives what it is. Nothing that is there makes it wait: what is a FIFO or a device is
-/// found out on what is open, and not asked before by its name.
+/// Writes a file whole or not at all, even if the process or the machine stops meanwhile. An
+/// existing file keeps its permissions, a new one is readable for everybody. A link stays: its
+/// target is written.
 ///
 /// # Errors
-/// As the system says; [`io::ErrorKind::InvalidInput`]: it is no regular file.
+/// As the system says.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let draft = draft_of(&path, std::process::id());
+    let written = write_draft(&draft, bytes, &path).and_then(|()| fs::rename(&draft, &path));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written?;
+    // The rename itself, so that a lost machine has either file.
+    if let Ok(folder) = File::open(folder_or_here(&path)) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+fn write_draft(draft: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
+    let _ = fs::remove_file(draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
+    if let Ok(metadata) = fs::metadata(path) {
+        file.set_permissions(metadata.permissions())?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Path of a draft: hidden, and with the process id, which tells abandoned drafts.
+pub(crate) fn draft_of(path: &Path, process: u32) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.{process}.new"))
+}
+
+/// The folder of a path; the current one for a bare name.
+pub(crate) fn folder_or_here(path: &Path) -> PathBuf {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+}
+
+/// Opens a regular file for reading, without blocking. FIFOs and devices are recognised on the open
+/// descriptor, since a check of the name could be outdated.
+///
+/// # Errors
+///
+/// The system's error; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -59,18 +105,18 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
 }
 
-fn read_here(path: &Path, bytes_max: u64, pulse: &Pulse) -> Result<Vec<u8>, Unreadable> {
+fn read_here(path: &Path, bytes_max: u64, heartbeat: &Heartbeat) -> Result<Vec<u8>, Unreadable> {
     let (file, metadata) = open(path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidInput => Unreadable::Otherwise("is not a regular file".to_owned()),
         _ => cannot(&error),
     })?;
-    // Asked before anything is read: a file with holes is as large as it says.
+    // Checked before reading: a sparse file is as large as its length.
     if metadata.len() > bytes_max {
         return Err(Unreadable::TooLarge { bytes_max });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
     loop {
-        // One byte more than may be, so that a file that grows meanwhile is seen.
+        // One byte more than allowed, which reveals a file that grows meanwhile.
         let left = bytes_max.saturating_add(1).saturating_sub(bytes.len() as u64);
         let read = (&file).take(left.min(PIECE_BYTES)).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
         if bytes.len() as u64 > bytes_max {
@@ -79,7 +125,7 @@ fn read_here(path: &Path, bytes_max: u64, pulse: &Pulse) -> Result<Vec<u8>, Unre
         if read == 0 {
             return Ok(bytes);
         }
-        pulse.beat();
+        heartbeat.beat();
     }
 }
 
@@ -87,12 +133,12 @@ fn cannot(error: &io::Error) -> Unreadable {
     Unreadable::Otherwise(format!("cannot be read: {}", plain(error)))
 }
 
-/// An I/O error without its number.
+/// Text of an I/O error without its number.
 pub fn plain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        io::ErrorKind::WouldBlock => "it has nothing to say yet: it is no file that can be read whole".to_owned(),
+        io::ErrorKind::WouldBlock => "it has no data yet, so it cannot be read whole".to_owned(),
         _ => error.to_string(),
     }
 }

@@ -1,28 +1,31 @@
-//! The MCP server as a library: a manifest's tools, served over stdio or HTTP until something stops it.
+//! The MCP server as a library: a manifest's tools, served over stdio or HTTP until something stops
+//! it.
 //!
-//! [`ManifestFile`] reads and opens a manifest, [`Server::start`] serves what it came to, and [`Running`] is that server.
-//! The crates below do not know each other: `toolcell_policy` reads the manifest, `toolcell_sandbox` runs guests,
-//! `toolcell_mcp` speaks to clients, `toolcell_audit` records. Must not hold: command lines, terminals, exit codes.
+//! [`ManifestFile`] reads and opens a manifest, [`Server::start`] serves its catalog, and
+//! [`Running`] is that server. The crates below do not know each other: `toolcell_policy` reads the
+//! manifest, `toolcell_sandbox` runs guests, `toolcell_mcp` speaks to clients, `toolcell_audit`
+//! records. Must not hold: command lines, terminals, exit codes.
 #![forbid(unsafe_code)]
 
-pub mod aside;
+pub mod blocking_files;
 mod call;
 pub mod catalog;
 pub mod control;
+pub mod dev;
 mod error;
 pub mod file;
+pub mod file_stamp;
 pub mod http;
+mod http_client;
 pub mod lock;
 mod log;
 pub mod machine;
 mod metrics;
 mod observation;
 mod open;
-mod outgoing;
 pub mod reload;
 pub mod secrets;
 mod serve;
-pub mod stamp;
 mod traces;
 pub mod wit;
 pub mod workers;
@@ -31,4 +34,4 @@ pub use call::{Measured, USAGE_KEY};
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
 pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};
-pub use serve::{BuildStatus, Running, Server, ServerOptions, TransportOptions};
+pub use serve::{Running, Server, ServerOptions, TransportOptions};

@@ -1,7 +1,8 @@
-//! The operator's log, as the server sees it: its level, its losses, and announcements. Must not hold: where lines go.
+//! The operator's log for the server: its level, its losses, and announcements. Must not hold: the
+//! output of lines.
 use serde::{Deserialize, Serialize};
 
-/// How much of the log is written.
+/// Level of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
@@ -28,7 +29,7 @@ pub trait OperatorLog: Send + Sync + 'static {
     /// Lines dropped so far because nobody read them in time.
     fn lines_dropped(&self) -> u64;
 
-    /// Tells people something that is no line of the log, such as the address that is served.
+    /// Shows people a text besides the log, such as the address that is served.
     fn announce(&self, text: &str);
 }
 
@@ -44,7 +45,7 @@ impl std::fmt::Display for LogLevel {
     }
 }
 
-/// A log of no program: nothing is dropped, and nothing is announced.
+/// A log that drops nothing and announces nothing, for programs without one.
 pub(crate) struct NoLog;
 
 impl OperatorLog for NoLog {

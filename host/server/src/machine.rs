@@ -1,4 +1,4 @@
-//! What runs guests: the engine, the worker threads, and where compiled code is kept.
+//! The machinery for guests: the engine, the worker threads, and the code cache.
 use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
@@ -9,20 +9,21 @@ use crate::error::{StartError, StepExt as _};
 use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
 
-/// What runs guests.
+/// The machinery for guests.
 pub struct Machine {
     /// The threads that run guests for clients.
     pub workers: Workers,
-    /// Drives timers and sockets, and runs what a command itself waits for.
+    /// Drives timers and sockets, and runs futures of commands.
     pub runtime: Runtime,
     /// The engine.
     pub sandbox: Sandbox,
-    /// Remarks on the cache of compiled code.
+    /// Remarks on the code cache.
     pub notes: Vec<Note>,
 }
 
 impl Machine {
-    /// Starts the engine and one worker thread per core. `server` is the manifest's, where there is one.
+    /// Starts the engine and one worker thread per core. `server` comes from the manifest, if there
+    /// is one.
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
@@ -47,7 +48,7 @@ impl Machine {
     }
 }
 
-/// The cache, unless it is off or cannot be used. The host runs without one then, which is noted.
+/// The cache, unless it is off or unusable. Without it the host still runs, and a note says so.
 fn open_cache(code: &CodeCacheOptions, notes: &mut Vec<Note>) -> Option<CodeCache> {
     if code.off {
         return None;
@@ -66,15 +67,15 @@ fn open_cache(code: &CodeCacheOptions, notes: &mut Vec<Note>) -> Option<CodeCach
     }
 }
 
-/// Where the cache and its key are, used or not: another process of this user may use them.
+/// Paths of the cache and its key, even if unused: another process of this user may use them.
 pub fn cache_places(code: &CodeCacheOptions) -> (Option<PathBuf>, Option<PathBuf>) {
     let usual = || user_folder("XDG_CACHE_HOME", ".cache").map(|at| at.join("code"));
     let key = user_folder("XDG_STATE_HOME", ".local/state").map(|at| at.join("code-cache.key"));
     (code.folder.clone().or_else(usual), key)
 }
 
-/// This program's folder among the user's, by the XDG base directory specification; relative paths in the environment
-/// are ignored, as it asks.
+/// This program's folder among the user's, by the XDG base directory specification. That tells to
+/// ignore relative paths in the environment.
 pub fn user_folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
     let set = std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder =

@@ -1,5 +1,5 @@
-//! A manifest on disk and the catalog it comes to: every command but `inspect` begins here. Must not hold: how problems are
-//! shown.
+//! Opens a manifest on disk and builds its catalog: every command but `inspect` begins here. Must
+//! not hold: how problems are shown.
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,95 +7,96 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
 use toolcell_sandbox::CacheError;
 
-use crate::catalog::{Basis, Builder, Built, Catalog, Process, Withheld, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, Withheld, folder_of};
 use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::lock::{self, Drift, Lock, LockError};
 use crate::machine::Machine;
 use crate::serve::open_audit;
 
-/// A manifest's text, by the name people know it.
+/// A manifest's text, with the path that the user gave.
 pub struct ManifestFile {
     path: PathBuf,
     name: String,
     text: String,
 }
 
-/// How a manifest is opened.
+/// Options for opening a manifest.
 #[derive(Default)]
 pub struct OpenOptions<'a> {
-    /// Where compiled code is kept.
+    /// Folder of compiled code.
     pub code: CodeCacheOptions,
-    /// Where the calls are recorded; nowhere by default.
+    /// File for audit records; none by default.
     pub records: Records<'a>,
-    /// True if only what the lock pins may be served: anything else is [`Refusal`]. False by default.
+    /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
+    /// by default.
     pub locked: bool,
-    /// Is told how many components are compiled.
+    /// Called with the number of compiled components.
     pub progress: Option<&'a Progress<'a>>,
 }
 
-/// Where calls are recorded.
+/// Destination of audit records.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Records<'a> {
-    /// Nowhere, whatever the manifest says: for commands that do not serve.
+    /// None, even if the manifest names one: for commands that do not serve.
     #[default]
     Nowhere,
-    /// In this file, or else in the manifest's.
+    /// This file, or else the manifest's.
     In(Option<&'a Path>),
 }
 
-/// Is told how many of how many components are compiled: none at first.
+/// Called with the number of compiled components and of all; first with none compiled.
 pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// Where compiled code is kept.
+/// Folder of compiled code.
 #[derive(Clone, Debug, Default)]
 pub struct CodeCacheOptions {
-    /// In this folder; `None`: in the user's cache folder.
+    /// This folder; `None`: the user's cache folder.
     pub folder: Option<PathBuf>,
-    /// Nowhere.
+    /// True turns the cache off.
     pub off: bool,
 }
 
-/// A remark on the start that nobody has to act on.
+/// A remark on the start that needs no action.
 #[derive(Debug)]
 pub enum Note {
-    /// A process was stopped while it kept code; so many drafts of it were removed.
+    /// Number of drafts removed that a stopped process left in the cache.
     CodeDraftsRemoved(usize),
-    /// Compiled code is not kept.
+    /// Compiled code is not cached, for this reason.
     CodeNotKept(CacheError),
 }
 
-/// What a manifest came to.
+/// Result of opening a manifest.
 pub struct Opened {
     /// The manifest's text.
     pub file: ManifestFile,
-    /// Everything wrong with it, warnings included, in the order of the text.
+    /// All errors and warnings, in the order of the text.
     pub problems: Vec<Diagnostic>,
-    /// The tools that can be served, where nothing is wrong.
+    /// The tools to serve, if there is no error.
     pub ready: Option<Ready>,
-    /// Why nothing can be served though the manifest may be good.
+    /// Reason besides the problems why nothing can be served.
     pub refusal: Option<Refusal>,
 }
 
-/// Why nothing can be served, besides the manifest's own problems.
+/// Reason besides the manifest's problems why nothing can be served.
 #[derive(Debug)]
 pub enum Refusal {
     /// The audit cannot be opened: one sentence.
     Audit(String),
-    /// There is no lock file here, and nothing else may be served.
+    /// There is no lock file at this path, and only pinned components may be served.
     NoLock(PathBuf),
     /// The lock file is broken.
     Lock(LockError),
-    /// These components are not what this lock file pins.
+    /// Components differ from the lock.
     Drift {
         /// The lock file.
         lock: PathBuf,
-        /// The components.
+        /// The differing components.
         drifts: Vec<Drift>,
     },
 }
 
-/// A checked manifest, its tools, and the machine they run on.
+/// A checked manifest, its tools, and the machinery to run them.
 pub struct Ready {
     /// The manifest's digest, path and name are its file's.
     pub(crate) opened: OpenedAs,
@@ -103,15 +104,15 @@ pub struct Ready {
     pub manifest: Manifest,
     /// Its tools.
     pub catalog: Catalog,
-    /// The threads and the engine that run them.
+    /// The threads and the engine for them.
     pub machine: Machine,
-    /// Where their calls are recorded.
+    /// Audit of their calls.
     pub sink: Arc<Sink>,
-    /// Builds further generations of them.
+    /// Builds further generations.
     pub builder: Builder,
 }
 
-/// How a manifest was opened that is served later.
+/// Path and options of a manifest that is opened to serve it.
 pub(crate) struct OpenedAs {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
@@ -131,7 +132,7 @@ impl ManifestFile {
         Ok(Self { path: path.to_owned(), name, text })
     }
 
-    /// For diagnostics.
+    /// The text as a source of diagnostics.
     pub fn source(&self) -> Source<'_> {
         Source { name: &self.name, text: &self.text }
     }
@@ -141,20 +142,21 @@ impl ManifestFile {
         &self.text
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path as it was given.
+    /// The path as the user gave it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Parses it, opens the audit and loads every component; where only a lock is served, those alone that it pins.
+    /// Parses it, opens the audit and loads every component. If only a lock is served, withholds
+    /// others than the pinned components.
     ///
     /// # Errors
-    /// The machine is at fault. Problems of the manifest are in [`Opened`].
+    /// The machine is at fault. Problems of the manifest go into [`Opened`].
     pub fn open(self, options: &OpenOptions<'_>) -> Result<Opened, StartError> {
         let locked = match options.locked.then(|| locked(&self.path)).transpose() {
             Ok(locked) => locked,
@@ -177,8 +179,8 @@ impl ManifestFile {
         let total = manifest.components().len();
         let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
         tell(0);
-        let process = Process::new(&self.path, sink.path(), &options.code);
-        let builder = Builder::new(&machine, Arc::clone(&sink)).of_process(process);
+        let process = HostFiles::new(&self.path, sink.path(), &options.code);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
@@ -216,11 +218,10 @@ fn locked(manifest: &Path) -> Result<Lock, Refusal> {
     }
 }
 
-/// The components that are not what the lock pins. Those that were withheld come first: nothing has looked into them.
+/// Components that differ from the lock. Withheld ones come first: nothing has parsed them.
 fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift> {
     let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
-    let unread =
-        withheld.iter().map(|held| lock::withheld(locked, &held.name, (&held.digest, held.bytes.len() as u64)));
+    let unread = withheld.iter().map(|held| lock::withheld(locked, &held.name, &held.digest, held.bytes.len() as u64));
     let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
     unread.chain(drifts).collect()
 }

@@ -1,5 +1,5 @@
-//! Reads secrets from where the manifest says they are: a variable, a file, the system's keyring. Must not hold: what is
-//! done with them.
+//! Reads secrets from their source in the manifest: a variable, a file, the system's keyring. Must
+//! not hold: their use.
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -9,29 +9,29 @@ use toolcell_policy::SecretSource;
 use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
-use crate::aside;
+use crate::blocking_files;
 use crate::file::{open, plain};
 
-/// How long a keyring may take: somebody may have to type its password.
+/// Time for a keyring: somebody may have to type its password.
 const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
-/// Permissions by which others than the owner could read or change a file.
+/// Mode bits that let others than the owner read or change a file.
 const OTHERS_MODE: u32 = 0o077;
 
-/// Reads one secret; paths are relative to `folder`.
+/// Reads one secret; relative paths start from `folder`.
 ///
 /// # Errors
-/// What is wrong, as a sentence without a full stop, and what to do about it. Neither has any part of the value.
+/// The problem as a sentence without a full stop, and advice. Neither has any part of the value.
 pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, (String, String)> {
     let (value, shown) = text(source, folder)?;
     SecretValue::new(value)
         .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
 }
 
-/// Reads the text of one secret of the host's own, and what it is to be called.
+/// Reads the text of one secret of the host itself, and its name for messages.
 ///
 /// # Errors
-/// As [`read`].
+/// See [`read`].
 pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, String), (String, String)> {
     Ok(match source {
         SecretSource::Env(name) => (variable(name)?, format!("the variable {name}")),
@@ -51,7 +51,7 @@ fn variable(name: &str) -> Result<Zeroizing<String>, (String, String)> {
 
 fn file(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, String)> {
     let (own, name) = (path.to_owned(), shown.to_owned());
-    aside::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
+    blocking_files::run(path, move |_| file_here(&own, &name)).unwrap_or_else(|error| Err(cannot(shown, &error)))
 }
 
 fn cannot(shown: &str, error: &std::io::Error) -> (String, String) {
@@ -71,18 +71,18 @@ fn file_here(path: &Path, shown: &str) -> Result<Zeroizing<String>, (String, Str
         return Err((format!("{shown} can be read by others (mode {mode:03o})"), format!("chmod 600 {shown}")));
     }
     let mut text = Zeroizing::new(String::new());
-    // One byte for the line's end, one more so that a longer file is seen.
+    // One byte for the line end, and one that reveals a longer file.
     let bytes_max = SECRET_BYTES_MAX as u64 + 2;
     opened.take(bytes_max).read_to_string(&mut text).map_err(|error| cannot(shown, &error))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(Zeroizing::new(line.strip_suffix('\r').unwrap_or(line).to_owned()))
 }
 
-/// Asks the keyring aside: one that is locked waits for a person.
+/// Asks the keyring on a thread of its own, since a locked one waits for a person.
 fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, String)> {
     let (own, named) = (service.to_owned(), account.to_owned());
     let place = Path::new("keyring").join(service).join(account);
-    let asked = aside::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
+    let asked = blocking_files::run_within(KEYRING_ANSWERS_WITHIN, &place, move |_| {
         secret_service(&own, &named).or_else(|| kernel_keyring(&own, &named))
     });
     let why = match asked {
@@ -97,7 +97,8 @@ fn keyring(service: &str, account: &str) -> Result<Zeroizing<String>, (String, S
     ))
 }
 
-/// The desktop's keyring, over D-Bus. It takes fifty crates more, and a server has none: the feature is off by default.
+/// The desktop's keyring, over D-Bus. It needs fifty more crates, and servers have no desktop: the
+/// feature is off by default.
 #[cfg(feature = "secret-service")]
 fn secret_service(service: &str, account: &str) -> Option<String> {
     keyring::v1::Entry::new(service, account).ok()?.get_password().ok()
@@ -108,8 +109,8 @@ fn secret_service(_: &str, _: &str) -> Option<String> {
     None
 }
 
-/// The kernel's keyring: there without a desktop, gone with the last login. The key is a `user` key that is described as
-/// `keyring:ACCOUNT@SERVICE`.
+/// The kernel's keyring, which works without a desktop, and lasts until the user's last logout. The
+/// key is a `user` key with the description `keyring:ACCOUNT@SERVICE`.
 #[cfg(target_os = "linux")]
 fn kernel_keyring(service: &str, account: &str) -> Option<String> {
     use keyring_core::api::CredentialStoreApi as _;

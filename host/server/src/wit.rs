@@ -1,37 +1,38 @@
-//! Finds and reads `.wit` files: one file, or the files of a folder and of its `deps`. Must not hold: what they say.
+//! Finds and reads `.wit` files: one file, or the files of a folder and of its `deps`. Must not
+//! hold: their meaning.
 use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::{WitFile, WitTexts};
 
-use crate::aside;
+use crate::blocking_files;
 use crate::file::{plain, read_bounded};
 
-/// Files that are read of one folder. WASI 0.2 has 40 in nine packages.
+/// Most files read from one folder. WASI 0.2 has 40 in nine packages.
 const FILES_MAX: usize = 256;
 
-/// Bytes of one file. The longest of WASI 0.2 has 34 KB.
+/// Most bytes of one file. The longest of WASI 0.2 has 34 KB.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Where a folder has the packages that its own uses.
+/// Folder of the packages that a package uses.
 const DEPS: &str = "deps";
 
-/// The files of one package, or of one folder with several.
-struct Found {
-    /// Every file and folder that was looked at.
+/// The files of one package, or of a folder with several.
+struct FoundFiles {
+    /// Paths of all files and folders examined.
     places: Vec<PathBuf>,
     packages: Vec<Vec<PathBuf>>,
 }
 
-/// Every file and folder that [`read`] looks at, whether it is there or not.
+/// Paths of all files and folders that [`read`] depends on, even missing ones.
 pub fn places(path: &Path) -> Vec<PathBuf> {
     found(path).map_or_else(|_| vec![path.to_owned()], |found| found.places)
 }
 
-/// Reads what `.wit` files say. `shown` is what the path is called in problems.
+/// Reads `.wit` files. `shown` is the name of the path in problems.
 ///
 /// # Errors
-/// A text that names the file, and the place where it is no WIT.
+/// A text with the file, and the position that is not WIT.
 pub fn read(path: &Path, shown: &str) -> Result<WitTexts, String> {
     let found = found(path).map_err(|error| format!("{shown} cannot be read: {}", plain(&error)))?;
     let count: usize = found.packages.iter().map(Vec::len).sum();
@@ -57,19 +58,19 @@ fn read_file(file: &Path, root: &Path, shown: &str) -> Result<WitFile, String> {
     Ok(WitFile { name, text })
 }
 
-/// [`find`], within a time.
-fn found(path: &Path) -> io::Result<Found> {
+/// [`find`], within a time limit.
+fn found(path: &Path) -> io::Result<FoundFiles> {
     let own = path.to_owned();
-    aside::run(path, move |_| find(&own)).flatten()
+    blocking_files::run(path, move |_| find(&own)).flatten()
 }
 
-fn find(path: &Path) -> io::Result<Found> {
+fn find(path: &Path) -> io::Result<FoundFiles> {
     if !std::fs::metadata(path)?.is_dir() {
-        return Ok(Found { places: vec![path.to_owned()], packages: vec![vec![path.to_owned()]] });
+        return Ok(FoundFiles { places: vec![path.to_owned()], packages: vec![vec![path.to_owned()]] });
     }
     let (own, _) = listed(path)?;
     let deps = path.join(DEPS);
-    let mut found = Found { places: vec![path.to_owned(), deps.clone()], packages: vec![own] };
+    let mut found = FoundFiles { places: vec![path.to_owned(), deps.clone()], packages: vec![own] };
     if deps.is_dir() {
         let (files, folders) = listed(&deps)?;
         // A file there is a package of its own.
@@ -87,7 +88,7 @@ fn find(path: &Path) -> io::Result<Found> {
 /// The `.wit` files of a folder, and its folders, in order.
 fn listed(folder: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    // Twice as many as are read: then there are too many, whatever the others are.
+    // Twice the limit is enough to know that there are too many.
     for entry in std::fs::read_dir(folder)?.take(2 * FILES_MAX) {
         let path = entry?.path();
         if path.is_dir() {

@@ -1,5 +1,6 @@
-//! The server as a library: started, asked and stopped inside of a program, without the binary.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+//! The server as a library, in process: tests start it, send requests and stop it without the
+//! binary.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)]
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -70,11 +71,11 @@ fn a_program_serves_a_manifest_and_stops_it() {
     let serving = std::thread::spawn(move || running.serve());
     let called = ask(&endpoint, "tools/call", json!({"name": "answer", "arguments": {}}));
     assert_eq!(called["result"]["structuredContent"], json!({"result": 42}), "{called}");
-    // Another manifest is served from the next look on.
+    // The server reloads to another manifest.
     let other = "version = 1\n[components.answers]\nsource = \"answers.wasm\"\nprefix = \"my_\"\n";
     std::fs::write(folder.path().join("toolcell.toml"), other).unwrap();
     let outcome = orders.ask().unwrap().blocking_recv().unwrap();
-    assert!(!matches!(outcome, toolcell_server::reload::Outcome::Failed(_)), "{outcome:?}");
+    assert!(!matches!(outcome, toolcell_server::reload::ReloadOutcome::Failed(_)), "{outcome:?}");
     let listed = ask(&endpoint, "tools/list", json!({}));
     assert_eq!(listed["result"]["tools"][0]["name"], "my_answer", "{listed}");
     stop();

@@ -1,4 +1,4 @@
-//! What is recorded of calls. Must not hold: what is recorded of anything else.
+//! Records of calls. Must not hold: records of anything else.
 
 use serde::Serialize;
 
@@ -32,9 +32,10 @@ pub struct CallStarted<'a> {
     pub policy_digest: &'a str,
     /// `sha256:…` of the arguments as the client wrote them.
     pub arguments_digest: &'a str,
-    /// How many bytes they have.
+    /// Their bytes.
     pub arguments_bytes: u64,
-    /// The arguments themselves, where they are asked for: [`Arguments::Values`](crate::Arguments::Values).
+    /// The arguments themselves, where they are asked for:
+    /// [`Arguments::Values`](crate::Arguments::Values).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<ArgumentsText<'a>>,
 }
@@ -42,12 +43,13 @@ pub struct CallStarted<'a> {
 /// A call was refused before anything of it ran; it has no other record.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallRefused<'a> {
-    /// What was asked for.
+    /// The call, as its start would have been recorded.
     #[serde(flatten)]
     pub call: CallStarted<'a>,
-    /// By what: [`Outcome::InvalidInput`] by the input schema, [`Outcome::LimitExceeded`] by the size of the arguments.
+    /// [`Outcome::InvalidInput`] from the input schema, [`Outcome::LimitExceeded`] from the size of
+    /// the arguments.
     pub outcome: Outcome,
-    /// What is wrong with it.
+    /// The reason for the refusal.
     pub detail: Clipped<'a>,
 }
 
@@ -60,13 +62,14 @@ pub struct CallDenied<'a> {
     pub tool: &'a str,
     /// The component's name in the manifest.
     pub component: &'a str,
-    /// What kind of thing was asked for: `http`, `tcp`, `filesystem`.
+    /// The kind of thing that was asked for: `http`, `tcp`, `filesystem`.
     pub capability: &'a str,
-    /// What was asked for: `GET https://x.example/`.
+    /// The thing that was asked for: `GET https://x.example/`.
     pub asked: Clipped<'a>,
-    /// What decided.
+    /// The rule or the reason that decided.
     pub reason: Clipped<'a>,
-    /// The section of the manifest that could allow it, where one could: `components.weather.network`.
+    /// The section of the manifest that could allow it, where one could:
+    /// `components.weather.network`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section: Option<Clipped<'a>>,
     /// The line that would allow it there.
@@ -74,7 +77,8 @@ pub struct CallDenied<'a> {
     pub allow: Option<Clipped<'a>>,
 }
 
-/// Somebody behind the caller was asked something, or to confirm the call. What was asked and answered is not recorded.
+/// Somebody behind the caller was asked something, or to confirm the call. What was asked and
+/// answered is not recorded.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallAsked<'a> {
     /// As in `call.started`.
@@ -83,15 +87,16 @@ pub struct CallAsked<'a> {
     pub tool: &'a str,
     /// The component's name in the manifest.
     pub component: &'a str,
-    /// `approval` where the host asks whether the call may run; else what the guest asks: `form`, `page`, `sampling`, `roots`.
+    /// `approval` where the host asks whether the call may run; else what the guest asks: `form`,
+    /// `page`, `sampling`, `roots`.
     pub asked: &'a str,
     /// The key of the question.
     pub key: Clipped<'a>,
-    /// What came of it: `accepted`, `declined`, `dismissed`, `answered`; `pending` where the caller is to call again with the
-    /// answer; `remembered` where an earlier approval holds; `unsupported`, `refused`, `timed_out`, `cancelled` or
-    /// `failed` where there is none.
+    /// The outcome: `accepted`, `declined`, `dismissed`, `answered`; `pending` where the caller is
+    /// to call again with the answer; `remembered` where an earlier approval holds; `unsupported`,
+    /// `refused`, `timed_out`, `cancelled` or `failed` where there is none.
     pub answer: &'a str,
-    /// Why there is none.
+    /// The reason for a missing answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
 }
@@ -103,12 +108,12 @@ pub struct CallFinished<'a> {
     pub id: u64,
     /// The tool, as clients see it.
     pub tool: &'a str,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What it used.
+    /// The resources it used.
     pub usage: Usage,
-    /// What an operator should know beside the outcome: a trap's backtrace, a fault of the host, what is wrong with the
-    /// result.
+    /// Details for an operator beside the outcome: a trap's backtrace, a fault of the host, what is
+    /// wrong with the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Clipped<'a>>,
 }

@@ -1,4 +1,5 @@
-//! What is recorded of reloads. The components of a new catalog are recorded one by one before it, as they are at the start.
+//! Records of reloads. The components of a new catalog are recorded one by one before it, as they
+//! are at the start.
 
 use serde::Serialize;
 
@@ -11,15 +12,15 @@ pub struct CatalogReplaced<'a> {
     pub generation: u64,
     /// The one before.
     pub replaces: u64,
-    /// What made the host look: `files`, `hangup`, `asked`, `approved`.
+    /// The reason for the reload: `files`, `hangup`, `asked`, `approved`.
     pub trigger: &'a str,
-    /// What is different, in words.
+    /// The differences in words.
     pub summary: Clipped<'a>,
-    /// Tools that are new.
+    /// New tools.
     pub tools_added: u64,
-    /// Tools that are gone.
+    /// Removed tools.
     pub tools_removed: u64,
-    /// Tools that are defined otherwise.
+    /// Tools with a changed definition.
     pub tools_changed: u64,
 }
 
@@ -30,9 +31,9 @@ pub struct ComponentQuarantined<'a> {
     pub generation: u64,
     /// The component's name in the manifest.
     pub name: &'a str,
-    /// `sha256:…` of the bytes that are not served.
+    /// `sha256:…` of the quarantined bytes.
     pub digest: &'a str,
-    /// What differs from the lock, in words.
+    /// The differences from the lock in words.
     pub differences: Clipped<'a>,
 }
 
@@ -50,7 +51,7 @@ pub struct ComponentApproved<'a> {
 pub struct CatalogRefused<'a> {
     /// The one that serves on.
     pub generation: u64,
-    /// What made the host look.
+    /// The reason for the reload.
     pub trigger: &'a str,
     /// Why.
     pub cause: Clipped<'a>,

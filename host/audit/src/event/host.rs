@@ -1,4 +1,4 @@
-//! What is recorded of the process, its components and the audit itself. Must not hold: calls.
+//! Records of the process, its components and the audit itself. Must not hold: calls.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct ComponentLoaded<'a> {
     pub name: &'a str,
     /// `sha256:…` of its bytes.
     pub digest: &'a str,
-    /// How many bytes it has.
+    /// Its bytes.
     pub size_bytes: u64,
     /// `sha256:…` of its policy's canonical form.
     pub policy_digest: &'a str,
@@ -52,27 +52,28 @@ pub struct ComponentRefused<'a> {
 pub struct HostStopped<'a> {
     /// Why: the end of input, a signal.
     pub reason: Clipped<'a>,
-    /// How many calls there were, refused ones included.
+    /// The number of calls, refused ones included.
     pub calls: u64,
 }
 
-/// The audit goes on in a new file; the old one has the next number. Always a file's first record but the first file's.
+/// The audit goes on in a new file; the old one has the next number. Always a file's first record
+/// but the first file's.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditRotated {
-    /// How many bytes the file before has.
+    /// The bytes of the file before.
     pub previous_bytes: u64,
 }
 
 /// The end of a record that was never written whole was found and cut off.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditRepaired {
-    /// How many bytes were cut off.
+    /// The number of bytes cut off.
     pub dropped_bytes: u64,
 }
 
 /// Something happened that could not be recorded when it did; now it could.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct AuditMissed {
-    /// How many records are missing here.
+    /// The number of records missing here.
     pub records: u64,
 }

@@ -1,10 +1,10 @@
-//! How a call ended and what it used. Must not hold: who decides it.
+//! The outcome of a call and the resources it used. Must not hold: who decides it.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -40,7 +40,7 @@ pub enum Outcome {
     HostError,
 }
 
-/// What a call used.
+/// The resources that a call used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Usage {
     /// Units of fuel.
@@ -54,11 +54,12 @@ pub struct Usage {
     pub log_bytes: u64,
     /// The result, in bytes.
     pub output_bytes: u64,
-    /// What was sent over the network, in bytes: heads and bodies of HTTP requests.
+    /// Bytes sent over the network: heads and bodies of HTTP requests.
     pub egress_bytes: u64,
-    /// What was received over the network, in bytes: heads and bodies of HTTP responses.
+    /// Bytes received over the network: heads and bodies of HTTP responses.
     pub ingress_bytes: u64,
-    /// How often a grant was missing; there may be fewer `call.denied` records, never more.
+    /// The number of times that a grant was missing; there may be fewer `call.denied` records,
+    /// never more.
     pub denials: u64,
 }
 

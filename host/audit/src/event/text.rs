@@ -2,20 +2,20 @@
 
 use serde::{Serialize, Serializer};
 
-/// The longest text that comes from outside (a request's id, a cause), in bytes. Enough to recognise it by; a record
-/// must not grow with what a client sends.
+/// The longest text that comes from outside (a request's id, a cause), in bytes. Enough to
+/// recognise it by; a record must not grow with what a client sends.
 pub const TEXT_BYTES_MAX: usize = 1_024;
 
-/// The longest arguments that are recorded as they are, in bytes: most calls' whole, and an eighth of the largest
-/// record even where every byte of them is escaped.
+/// The longest arguments that are recorded whole, in bytes: most calls' whole, and an eighth of the
+/// largest record even where every byte of them is escaped.
 pub const ARGUMENTS_BYTES_MAX: usize = 2_048;
 
 /// A text from outside: longer ones than [`TEXT_BYTES_MAX`] are recorded cut, with `…` at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clipped<'a>(pub &'a str);
 
-/// A call's arguments: longer ones than [`ARGUMENTS_BYTES_MAX`] are recorded cut, with `…` at the end, and are no JSON
-/// then.
+/// A call's arguments: longer ones than [`ARGUMENTS_BYTES_MAX`] are recorded cut, with `…` at the
+/// end, and are no JSON then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgumentsText<'a>(pub &'a str);
 

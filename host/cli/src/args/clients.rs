@@ -90,7 +90,8 @@ pub enum ClientName {
     Gemini,
 }
 
-/// Longest name of a server. Clients put it before the names of tools, which many model APIs cut at 64.
+/// Longest name of a server. Clients put it before the names of tools, which many model APIs cut at
+/// 64.
 const SERVER_NAME_CHARS_MAX: usize = 32;
 
 /// A name that every client takes as a key and as a word of a command line.

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand};
 
-use super::{CodeCacheArgs, ManifestArg};
+use super::{CodeCacheArgs, ConsentArg, ManifestArg};
 
 /// The audit's name where none is given.
 pub const AUDIT: &str = "audit.jsonl";
@@ -68,7 +68,8 @@ pub struct AuditFilterArgs {
     /// Only calls that ended so: ok, trap, deadline, invalid_input, …
     #[arg(long, value_name = "OUTCOME", value_parser = outcomes(), hide_possible_values = true)]
     pub outcome: Option<String>,
-    /// Only records since then: 30m, 12h, 7d, or a time in UTC such as 2026-01-12 or 2026-01-12T15:00
+    /// Only records since then: 30m, 12h, 7d, or a time in UTC such as 2026-01-12 or
+    /// 2026-01-12T15:00
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Only records of the call with this number; numbers begin anew with every process
@@ -197,10 +198,18 @@ pub struct PolicyTestArgs {
 Examples:
   toolcell serve --observe tried.jsonl      then use the tools for a while; they are denied as ever
   toolcell policy suggest tried.jsonl       prints tables for the manifest
+  toolcell policy suggest tried.jsonl --apply -m tools/toolcell.toml      merges them into it
 
 Read them before you add them: they allow what was tried, whoever made the tools try it.")]
 pub struct SuggestArgs {
     /// What `toolcell serve --observe` wrote, or an audit
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    /// Merge the tables into the manifest, which keeps its comments and order
+    #[arg(long)]
+    pub apply: bool,
+    #[command(flatten)]
+    pub consent: ConsentArg,
 }

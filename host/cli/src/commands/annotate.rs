@@ -1,4 +1,5 @@
-//! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, which its build left out.
+//! `toolcell annotate COMPONENT --wit PATH`: puts the comments of WIT into a component, since
+//! builds leave them out.
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use crate::terminal;
 /// The first eight bytes of a component.
 const COMPONENT_PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";
 
-/// Writes the component anew, and says how much it says now.
+/// Writes the annotated component, and prints the number of its descriptions.
 pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.component);
     match annotated(args).and_then(|(component, count)| write(output, &component).map(|()| count)) {
@@ -48,7 +49,7 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, usize), Problem> {
     }
 }
 
-/// Beside the old file, then in its place: whoever reads it has the one or the other.
+/// Writes a draft, then renames it over the old file, so that readers see one or the other.
 fn write(path: &Path, component: &[u8]) -> Result<(), Problem> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(format!(".{}.draft", std::process::id()));

@@ -1,4 +1,4 @@
-//! `toolcell approve`: pins one component as it is now, and has what was quarantined served.
+//! `toolcell approve`: pins one component as it is now, so that servers lift its quarantine.
 use std::path::Path;
 
 use serde_json::Value;
@@ -7,12 +7,14 @@ use toolcell_server::control::{Request, Unreachable, ask_all};
 use toolcell_server::lock::{self, Approval, Lock, drift};
 
 use crate::args::ApproveArgs;
-use crate::commands::{diff, lock as locking, reload};
+use crate::commands::reload;
 use crate::exit::Exit;
+use crate::lock_text::{differences, lock_at_fault, say_removed};
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Has the processes that serve only what is pinned approve; pins it here where there are none.
+/// Lets the processes that serve pinned components approve; without such processes, writes the lock
+/// here.
 pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     match answers(args) {
         Ok(Some(answers)) => reload::show(&answers, false),
@@ -28,7 +30,7 @@ pub fn run(args: &ApproveArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What the processes answer; `None` where none of them goes by the lock.
+/// Answers of the processes; `None` if none of them serves by the lock.
 fn answers(args: &ApproveArgs) -> Result<Option<Vec<Value>>, Unreachable> {
     let ask = |request| ask_all(&args.control, &args.manifest.manifest, &request);
     if ask(Request::Status)?.iter().all(|status| status["locked"] == false) {
@@ -43,14 +45,14 @@ fn approval(args: &ApproveArgs) -> Approval {
 
 fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Result<Exit> {
     let path = lock::path_beside(manifest);
-    locking::say_removed(lock::remove_drafts(&path));
+    say_removed(lock::remove_drafts(&path));
     let mut locked = match lock::read(&path) {
         Ok(Some(locked)) => locked,
         Ok(None) => {
             terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
             return Ok(Exit::AtFault);
         }
-        Err(error) => return Ok(locking::at_fault(&error)),
+        Err(error) => return Ok(lock_at_fault(&error)),
     };
     let (now, name) = (Lock::of(catalog), approval.name.as_str());
     let found = now.component_named(name).or_else(|| locked.component_named(name)).map(str::to_owned);
@@ -73,8 +75,8 @@ fn pin(manifest: &Path, approval: &Approval, catalog: &Catalog) -> anyhow::Resul
         None => drop(locked.components.remove(&component)),
     }
     if let Err(error) = lock::write(&path, &locked) {
-        return Ok(locking::at_fault(&error));
+        return Ok(lock_at_fault(&error));
     }
-    terminal::print(&format!("{}{component}: pinned in {}\n", diff::page(&drifts), path.display()))?;
+    terminal::print(&format!("{}{component}: pinned in {}\n", differences(&drifts), path.display()))?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `toolcell audit`: what `serve --audit` has recorded, checked and shown.
+//! `toolcell audit`: checks and shows the audit of `toolcell serve`.
 mod filter;
 mod printer;
 mod row;
@@ -21,7 +21,7 @@ pub fn run(args: &AuditArgs) -> anyhow::Result<Exit> {
         AuditCommand::Tail(args) => tail::run(args),
     };
     match done {
-        // Whoever read the output has seen enough.
+        // The reader of the output closed it.
         Err(error) if is_broken_pipe(&error) => Ok(Exit::Done),
         done => done,
     }
@@ -31,7 +31,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says that the audit cannot be read.
+/// Reports that the audit cannot be read.
 fn unreadable(file: &Path, error: &io::Error) -> Exit {
     let hint = (error.kind() == io::ErrorKind::NotFound)
         .then_some("name the file that `toolcell serve --audit FILE` or the manifest's [audit] section names");
@@ -39,13 +39,13 @@ fn unreadable(file: &Path, error: &io::Error) -> Exit {
     Exit::AtFault
 }
 
-/// Says that the command line asks for something that is none.
+/// Reports an invalid filter.
 fn wrong_filter(problem: &str) -> Exit {
     terminal::error(problem, None);
     Exit::Usage
 }
 
-/// Says that some lines are no records.
+/// Reports lines that are no records.
 fn say_unreadable(file: &Path, lines: u64) -> Exit {
     if lines == 0 {
         return Exit::Done;

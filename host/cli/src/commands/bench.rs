@@ -1,4 +1,5 @@
-//! `toolcell bench TOOL ARGUMENTS`: how fast one tool answers, one call after the other and on every core.
+//! `toolcell bench TOOL ARGUMENTS`: measures one tool, with one call at a time and with calls on
+//! every core.
 mod series;
 mod subject;
 
@@ -20,27 +21,26 @@ use crate::terminal::{self, Progress};
 use series::Series;
 use subject::{Plan, Subject};
 
-/// Calls, where the command line does not say how many, as long as time allows: enough for a 99th percentile that stands
-/// still.
+/// Calls without a number on the command line, if time allows: enough for a stable 99th percentile.
 const CALLS_MAX: u32 = 10_000;
 
-/// How long they may take then, one after the other and again on every core: as long as people gladly wait.
+/// Time for them, one at a time and again on every core: as long as people gladly wait.
 const TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Calls that run at once for each core: while one waits, another computes.
+/// Concurrent calls for each core: while one waits, another computes.
 const CALLS_PER_CORE: usize = 2;
 
-/// The percentiles shown, before the slowest.
+/// Percentiles to show, before the maximum.
 const PERCENTILES: [usize; 3] = [50, 90, 99];
 
-/// What was measured.
+/// Result of a measurement.
 struct Measurement {
     cores: usize,
     serial: Series,
     parallel: Series,
 }
 
-/// Measures and shows.
+/// Measures and prints.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
@@ -82,7 +82,7 @@ impl Measurement {
     fn to_text(&self) -> String {
         let mut text = format!("{:<16}{:>8}", "", "calls");
         for heading in ["p50 ms", "p90 ms", "p99 ms", "max ms"] {
-            // A string takes all that is written to it.
+            // Writing to a string does not fail.
             let _ = write!(text, "{heading:>10}");
         }
         let _ = writeln!(text, "{:>11}", "calls/s");

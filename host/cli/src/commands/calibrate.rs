@@ -1,4 +1,5 @@
-//! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits that leave head-room.
+//! `toolcell calibrate TOOL --with ARGUMENTS…`: runs a tool over sample calls and proposes limits
+//! that leave head-room.
 mod proposal;
 
 use std::fmt::Write as _;
@@ -17,24 +18,24 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal::{self, Progress};
 
-use proposal::{Proposal, Used};
+use proposal::{PeakUsage, Proposal};
 
-/// Where the limits of the tool stand in the manifest.
-struct Place {
+/// Position of the tool's limits in the manifest.
+struct LimitsTable {
     component: String,
     /// The tool's own name, without the manifest's prefix.
     tool: String,
-    /// Whether the manifest says something of the tool already.
+    /// True if the manifest has a table for the tool.
     taken: bool,
 }
 
-/// Why a sample tells nothing about limits.
-struct Unusable {
+/// Reason why a sample cannot be used.
+struct UnusableSample {
     message: String,
     hint: Option<String>,
 }
 
-/// Calibrates and shows the proposal.
+/// Calibrates and prints the proposal.
 pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     if args.samples.iter().filter(|given| *given == "-").count() > 1 {
         terminal::error("stdin can be read only once", Some("put the samples into files: @FILE"));
@@ -47,7 +48,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     }
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
-    let place = Place::of(&ready, index, tool);
+    let place = LimitsTable::of(&ready, index, tool);
     let used = match measure(&ready, index, tool, &samples, args.runs) {
         Ok(used) => used,
         Err(unusable) => {
@@ -62,7 +63,7 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     } else {
         terminal::print(&snippet)?;
         if place.taken {
-            let Place { component, tool, .. } = &place;
+            let LimitsTable { component, tool, .. } = &place;
             terminal::say(&format!(
                 "\nThe manifest has [components.{component}.tools.{tool}] already: merge the two.\n"
             ));
@@ -71,13 +72,19 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The most that any call used.
-fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], runs: u32) -> Result<Used, Unusable> {
+/// Peak usage of all calls.
+fn measure(
+    ready: &Ready,
+    index: usize,
+    tool: &Tool,
+    samples: &[Box<RawValue>],
+    runs: u32,
+) -> Result<PeakUsage, UnusableSample> {
     let progress = Progress::new("calling", samples.len().saturating_mul(runs as usize));
-    let (mut most, mut done) = (Used::default(), 0);
+    let (mut most, mut done) = (PeakUsage::default(), 0);
     for (number, arguments) in (1..).zip(samples) {
         tool.check_arguments(arguments, &Patience::default())
-            .map_err(|problems| Unusable::refused(number, &tool.refuse_arguments(&problems)))?;
+            .map_err(|problems| UnusableSample::refused(number, &tool.refuse_arguments(&problems)))?;
         for _ in 0..runs {
             let call = sample::call(index, arguments.clone(), Cancellation::new());
             let measured = ready.machine.runtime.block_on(ready.catalog.measure(call));
@@ -89,30 +96,30 @@ fn measure(ready: &Ready, index: usize, tool: &Tool, samples: &[Box<RawValue>], 
     Ok(most)
 }
 
-/// What one call used, if it was answered.
-fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<Used, Unusable> {
+/// Usage of one call, if it was answered.
+fn used(tool: &Tool, arguments: &RawValue, number: usize, measured: Measured) -> Result<PeakUsage, UnusableSample> {
     let Measured { result, outcome, usage, log_dropped_bytes } = measured;
     let output_items = result.content.len() as u64;
     let result = tool.finish(result, &Patience::default());
     if matches!(outcome, Outcome::OutOfFuel | Outcome::OutOfMemory | Outcome::LimitExceeded | Outcome::Deadline) {
-        return Err(Unusable::limited(number, &result));
+        return Err(UnusableSample::limited(number, &result));
     }
     if result.is_error {
-        return Err(Unusable::refused(number, &result));
+        return Err(UnusableSample::refused(number, &result));
     }
-    Ok(Used {
+    Ok(PeakUsage {
         fuel: usage.fuel,
         duration: usage.duration,
         memory_bytes: usage.memory_peak_bytes,
         output_bytes: usage.output_bytes,
         output_items,
-        // What exceeds the limit is dropped, and counted all the same.
+        // Output beyond the limit is dropped, but counts here.
         log_bytes: usage.log_bytes.saturating_add(log_dropped_bytes),
         arguments_bytes: arguments.get().len() as u64,
     })
 }
 
-impl Unusable {
+impl UnusableSample {
     fn limited(number: usize, result: &CallResult) -> Self {
         let hint = "raise that limit in the manifest while you calibrate, or give a smaller sample";
         Self { message: format!("sample {number} meets a limit: {}", text_of(result)), hint: Some(hint.to_owned()) }
@@ -124,7 +131,7 @@ impl Unusable {
     }
 }
 
-/// The texts of a result, as a terminal may have them.
+/// Texts of a result, safe for a terminal.
 pub(super) fn text_of(result: &CallResult) -> String {
     let texts = result.content.iter().filter_map(|content| match &content.kind {
         ContentKind::Text(text) => Some(sanitize::text(text)),
@@ -133,7 +140,7 @@ pub(super) fn text_of(result: &CallResult) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-impl Place {
+impl LimitsTable {
     fn of(ready: &Ready, index: usize, tool: &Tool) -> Self {
         let component = ready.catalog.tool_source(index).map_or("", |(component, _)| component.name());
         let policy = ready.manifest.component(component);
@@ -150,9 +157,9 @@ fn counted(samples: usize, runs: u32) -> String {
     format!("{}, {} of each", many(samples as u64, "sample call"), many(u64::from(runs), "run"))
 }
 
-/// The proposal as a manifest has it.
-fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
-    let Place { component, tool, .. } = place;
+/// The proposal as text of a manifest.
+fn snippet(place: &LimitsTable, proposal: &Proposal, counted: &str) -> String {
+    let LimitsTable { component, tool, .. } = place;
     let lines: Vec<(String, &str)> = proposal
         .lines()
         .map(|line| (format!("{} = {}", line.limit.spec().key, written(line.limit, line.value)), line.reason.as_str()))
@@ -161,19 +168,19 @@ fn snippet(place: &Place, proposal: &Proposal, counted: &str) -> String {
     let mut text = format!("# From {counted}; beside each limit: what they used at most, and the head-room.\n");
     text.push_str(&format!("[components.{component}.tools.{tool}.limits]\n"));
     for (line, reason) in lines {
-        // A string takes all that is written to it.
+        // Writing to a string does not fail.
         let _ = writeln!(text, "{line:width$}  # {reason}");
     }
     text
 }
 
-/// A value as the manifest writes it: counts bare, everything else in quotes.
+/// A value in the manifest's form: counts bare, everything else in quotes.
 fn written(limit: Limit, value: u64) -> String {
     let shown = limit.spec().show(value);
     if limit.spec().unit == Unit::Count { shown } else { format!("\"{shown}\"") }
 }
 
-fn report(args: &CalibrateArgs, place: &Place, used: &Used, proposal: &Proposal, snippet: &str) -> Value {
+fn report(args: &CalibrateArgs, place: &LimitsTable, used: &PeakUsage, proposal: &Proposal, snippet: &str) -> Value {
     let limits: Map<String, Value> = proposal
         .lines()
         .map(|line| {

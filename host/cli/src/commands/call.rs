@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Calls and shows the result.
+/// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
@@ -86,7 +86,7 @@ fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A piece of content as a terminal may have it: text without escapes, the rest described.
+/// A piece of content, safe for a terminal: text without escapes, the rest described.
 fn for_people(content: &Content) -> String {
     match &content.kind {
         ContentKind::Text(text) => format!("{}\n", sanitize::text(text)),
@@ -110,7 +110,8 @@ fn described(what: &str, mime_type: &str, bytes: usize) -> String {
     format!("[{what}, {}, {bytes} bytes; --save FOLDER writes it to a file]\n", sanitize::line(mime_type))
 }
 
-/// Writes what is no text into files named by place and kind: names from a guest are not used.
+/// Writes content other than text into files named by position and kind; names from a guest are not
+/// used.
 fn save(folder: &Path, result: &CallResult) -> anyhow::Result<()> {
     for (index, content) in result.content.iter().enumerate() {
         let (bytes, mime_type) = match &content.kind {

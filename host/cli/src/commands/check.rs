@@ -1,6 +1,6 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
+mod capabilities;
 mod components;
-mod reach;
 
 use serde_json::json;
 use toolcell_server::{ManifestFile, OpenOptions, Opened};
@@ -33,7 +33,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         terminal::print(&format!("{separator}{}\n", sum_up(&opened)))?;
         if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
-            terminal::print(&reach::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
+            terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
         }
     }
     Ok(if opened.ready.is_some() { Exit::Done } else { Exit::AtFault })
@@ -63,6 +63,6 @@ fn report(opened: &Opened) -> serde_json::Value {
         .flat_map(|ready| toolcell_mcp::Catalog::tools(&ready.catalog).tools())
         .map(|tool| tool.definition().name.clone())
         .collect();
-    let reach = opened.ready.as_ref().map(|ready| reach::to_json(&ready.catalog, &source));
-    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": reach})
+    let capabilities = opened.ready.as_ref().map(|ready| capabilities::to_json(&ready.catalog, &source));
+    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities})
 }

@@ -1,8 +1,8 @@
-//! `toolcell client-config`: what to write into an MCP client's configuration so that it finds this server. Must not hold:
-//! how a server is started or reached by anybody else.
+//! `toolcell client-config`: prints the entry for this server in an MCP client's configuration.
+//! Must not hold: other ways to start or reach a server.
 //!
-//! Each client's form is its own: the name of the table, of the address, and of what tells a local server from a remote
-//! one. They are what the clients' own pages say, in November 2026.
+//! Each client has its own form: the key of the table, the key of the address, and the mark of a
+//! local or remote server. They are those of the clients' own pages in November 2026.
 use anyhow::Context as _;
 use serde_json::{Map, Value, json};
 
@@ -10,21 +10,21 @@ use crate::args::{ClientConfigArgs, ClientName};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// What stands where the token goes. A configuration is no place for this program to put one.
+/// Stands for the token. A configuration file is no place for this program to put a secret.
 const TOKEN: &str = "YOUR_TOKEN";
 
-/// The variable that holds the token, where a client reads it from one.
+/// Variable with the token, for clients that can read one.
 const TOKEN_VARIABLE: &str = "TOOLCELL_TOKEN";
 
-/// How a client reaches the server.
+/// A client's way to the server.
 enum Server<'a> {
-    /// It starts one.
+    /// The client starts a server.
     Local { command: String, arguments: Vec<String> },
-    /// It asks one that is there.
+    /// The client connects to a running server.
     Remote { url: &'a str, token: bool },
 }
 
-/// Prints it; where it belongs goes to stderr.
+/// Prints the entry; its destination goes to stderr.
 pub fn run(args: &ClientConfigArgs) -> anyhow::Result<Exit> {
     let server = Server::of(args)?;
     terminal::say(&format!("{}\n", place(args.client)));
@@ -62,7 +62,8 @@ impl<'a> Server<'a> {
                 entry.insert("args".to_owned(), json!(arguments));
                 Value::Object(entry)
             }
-            // It takes addresses in its settings alone, of servers that Anthropic reaches; this program brings it to any.
+            // The client's settings take only addresses that Anthropic's servers reach; this
+            // program connects it to any.
             Self::Remote { url, token } if client == ClientName::ClaudeDesktop => {
                 let mut arguments = vec!["-y", "mcp-remote", url];
                 let header = format!("Authorization: Bearer {TOKEN}");
@@ -96,7 +97,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// What does the same on the client's own command line, where it has one.
+    /// A command of the client that adds the entry, if it has one.
     fn command_line(&self, args: &ClientConfigArgs) -> Option<String> {
         let name = &args.name;
         match (args.client, self) {
@@ -118,7 +119,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// The beginning of an entry, where a client wants the kind of server in it.
+/// The beginning of an entry, with the kind of server if the client wants it.
 fn typed(client: ClientName, kind: &str) -> Map<String, Value> {
     let names_stdio = client == ClientName::Vscode;
     let names_http = matches!(client, ClientName::Claude | ClientName::Vscode);
@@ -126,7 +127,7 @@ fn typed(client: ClientName, kind: &str) -> Map<String, Value> {
     names.then(|| ("type".to_owned(), json!(kind))).into_iter().collect()
 }
 
-/// Under which key a client keeps a server's address.
+/// Key of a server's address.
 const fn address(client: ClientName) -> &'static str {
     match client {
         ClientName::Windsurf => "serverUrl",
@@ -135,7 +136,7 @@ const fn address(client: ClientName) -> &'static str {
     }
 }
 
-/// Under which key a client keeps its servers.
+/// Key of the table of servers.
 const fn key(client: ClientName) -> &'static str {
     match client {
         ClientName::Vscode => "servers",
@@ -144,7 +145,7 @@ const fn key(client: ClientName) -> &'static str {
     }
 }
 
-/// Where the text belongs.
+/// Destination of the entry.
 const fn place(client: ClientName) -> &'static str {
     match client {
         ClientName::Claude => "into .mcp.json of a project:",
@@ -163,7 +164,7 @@ fn words(command: &str, arguments: &[String]) -> String {
     words.join(" ")
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Compiles and says what was done.
+/// Compiles and prints the result.
 pub fn run(args: &CompileArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let mut text = String::new();

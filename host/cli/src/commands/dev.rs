@@ -1,19 +1,18 @@
 //! `toolcell dev`: serves, and builds a project whenever a file of it changes.
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use toolcell_policy::{Manifest, SourceRef, parse};
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
+use toolcell_server::dev::{BuildJob, LastBuild, Project, ProjectBuild, ProjectState};
 
 use crate::args::{DevArgs, ServeArgs};
-use crate::commands::serve::{self, Beside};
-use crate::dev::{Board, Driver, Job, Look, Project};
+use crate::commands::serve;
 use crate::exit::Exit;
 use crate::{logging, terminal};
 
-/// Builds what is missing, then serves.
+/// Builds if a component is missing, then serves.
 pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     let DevArgs { serve: args, project, command } = args;
     let log = logging::start(&args.log);
@@ -21,30 +20,28 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
         terminal::error(&format!("{} is no folder", project.display()), Some("name the project with --project"));
         return Ok(Exit::Usage);
     }
-    // What is wrong with the manifest is said where it is opened.
+    // Problems of the manifest are reported when it is opened.
     let file = ManifestFile::read(&args.manifest.manifest).ok();
     let manifest = file.and_then(|file| parse(&file.source()).ok()).map(|parsed| parsed.manifest);
     let home = folder_of(&args.manifest.manifest);
     let project = Project::new(&project, manifest.as_ref(), &home).without(written(&args));
-    let job = Job { project, command, board: Board::default() };
-    let mut built: Option<Look> = None;
+    let job = BuildJob { project, command, last_build: LastBuild::default() };
+    let mut built: Option<ProjectState> = None;
     if manifest.is_some_and(|manifest| is_any_missing(&manifest, &home)) {
         built = Some(job.project.look());
         if !job.build_first().context("the build does not start")? {
             return Ok(Exit::Done);
         }
     }
-    let status = Arc::new(job.board.clone());
-    let mut start = |orders| Driver::start(job.clone(), built.take(), orders);
-    serve::serve(&args, &log, Some(Beside { status, start: &mut start }))
+    serve::serve(&args, &log, Some(ProjectBuild { job, built }))
 }
 
-/// What serving writes because the command line says so.
+/// Files that the command line makes the server write.
 fn written(args: &ServeArgs) -> impl Iterator<Item = PathBuf> {
     [&args.audit, &args.observe, &args.code.code_cache].into_iter().flatten().cloned()
 }
 
-/// Whether a component was not built yet, so that nothing could be served.
+/// True if a component was not built yet, so that nothing can be served.
 fn is_any_missing(manifest: &Manifest, home: &std::path::Path) -> bool {
     manifest.components().iter().any(|component| match component.source() {
         SourceRef::File(source) => !home.join(source).exists(),

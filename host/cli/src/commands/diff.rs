@@ -1,14 +1,14 @@
-//! `toolcell diff`: how what the manifest says now differs from what is pinned, in words.
+//! `toolcell diff`: differences of the manifest's components from the pinned ones, in words.
 use serde_json::{Value, json};
 use toolcell_server::lock::{self, Drift, Lock, drift};
 
 use crate::args::DiffArgs;
-use crate::commands::lock::at_fault;
 use crate::exit::Exit;
+use crate::lock_text::{differences, lock_at_fault};
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Compares and shows. Ends with 1 where anything differs.
+/// Compares and prints. Ends with 1 if anything differs.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     let path = lock::path_beside(&args.manifest.manifest);
     let locked = match lock::read(&path) {
@@ -17,7 +17,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
             terminal::error(&format!("there is no {}", path.display()), Some("write it with `toolcell lock`"));
             return Ok(Exit::AtFault);
         }
-        Err(error) => return Ok(at_fault(&error)),
+        Err(error) => return Ok(lock_at_fault(&error)),
     };
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let drifts = drift(&locked, &Lock::of(&ready.catalog));
@@ -26,19 +26,9 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
     } else if drifts.is_empty() {
         terminal::print(&format!("{}: nothing differs\n", path.display()))?;
     } else {
-        terminal::print(&page(&drifts))?;
+        terminal::print(&differences(&drifts))?;
     }
     Ok(if drifts.is_empty() { Exit::Done } else { Exit::AtFault })
-}
-
-/// For people.
-pub fn page(drifts: &[Drift]) -> String {
-    let mut text = String::new();
-    for drift in drifts {
-        text.push_str(&format!("{}\n", drift.component));
-        drift.differences.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
-    }
-    text
 }
 
 fn list(drifts: &[Drift]) -> Vec<Value> {

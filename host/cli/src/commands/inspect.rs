@@ -1,4 +1,5 @@
-//! `toolcell inspect FILE.wasm`: what a component exports, imports and declares. Works without a manifest.
+//! `toolcell inspect FILE.wasm`: exports, imports and declarations of a component. Works without a
+//! manifest.
 mod entry;
 
 use std::path::Path;
@@ -15,12 +16,12 @@ use crate::exit::Exit;
 use crate::manifest::say_note;
 use crate::terminal;
 
-/// What was found.
-struct Found {
+/// Findings about a component.
+struct Inspected {
     inspection: Inspection,
-    /// Its tools, or why it cannot be served.
+    /// Its tools, or the reason why it cannot be served.
     tools: Result<Vec<contract::Tool>, String>,
-    /// What makes tools of it.
+    /// Shape that makes tools of it.
     shape: Option<ShapeName>,
     /// Functions that cannot be tools.
     left_out: Vec<LeftOut>,
@@ -28,7 +29,7 @@ struct Found {
     entry: String,
 }
 
-/// Inspects and reports. A file that is no component, and one that cannot be served, are at fault.
+/// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
     let machine = Machine::start(&args.code.options(), None)?;
@@ -53,7 +54,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
 }
 
-fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Found, (String, &'static str)> {
+fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, &'static str)> {
     let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
     let (mut shape, mut left_out) = (None, Vec::new());
     let tools = match ToolComponent::load(&machine.sandbox, bytes) {
@@ -66,10 +67,10 @@ fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Found, (Strin
         }
     };
     let entry = entry::entry(file, inspection.imports(), !left_out.is_empty());
-    Ok(Found { inspection, tools, shape, left_out, entry })
+    Ok(Inspected { inspection, tools, shape, left_out, entry })
 }
 
-impl Found {
+impl Inspected {
     fn json(&self) -> Value {
         let tools = self.tools.as_ref().ok().map(|tools| tools.iter().map(tool_json).collect::<Vec<_>>());
         json!({

@@ -13,14 +13,14 @@ use crate::terminal;
 /// Columns of a description shown; its first sentence usually fits.
 const DESCRIPTION_COLUMNS: usize = 88;
 
-/// Lists.
+/// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let catalog = ready.catalog;
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));
     let sees = |tool: &Tool| view.as_ref().is_none_or(|view| view.find(&tool.definition().name).is_some());
-    let tools: Vec<Numbered<'_>> =
+    let tools: Vec<IndexedTool<'_>> =
         catalog.tools().tools().iter().map(AsRef::as_ref).enumerate().filter(|(_, tool)| sees(tool)).collect();
     let readable = |declared: &&DeclaredResource| view.as_ref().is_none_or(|view| view.find(&declared.tool).is_some());
     let resources: Vec<&DeclaredResource> = catalog.resources().iter().filter(readable).collect();
@@ -33,10 +33,10 @@ pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A tool and its place in the catalog.
-type Numbered<'c> = (usize, &'c Tool);
+/// A tool with its index in the catalog.
+type IndexedTool<'c> = (usize, &'c Tool);
 
-fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
+fn table(catalog: &Catalog, tools: &[IndexedTool<'_>]) -> String {
     let style = terminal::stdout_style();
     let width = tools.iter().map(|(_, tool)| tool.definition().name.len()).max().unwrap_or_default();
     let mut text = String::new();
@@ -51,7 +51,7 @@ fn table(catalog: &Catalog, tools: &[Numbered<'_>]) -> String {
     text
 }
 
-/// The resources that tools read, below them.
+/// Resources that tools read, printed below the tools.
 fn read_by_tools(resources: &[&DeclaredResource]) -> String {
     let style = terminal::stdout_style();
     let width = resources.iter().map(|declared| declared.uri.len()).max().unwrap_or_default();
@@ -76,7 +76,7 @@ fn first_line(description: &str) -> String {
     format!("{}…", cut.trim_end())
 }
 
-fn all(catalog: &Catalog, tools: &[Numbered<'_>], resources: &[&DeclaredResource]) -> Value {
+fn all(catalog: &Catalog, tools: &[IndexedTool<'_>], resources: &[&DeclaredResource]) -> Value {
     let tools = tools.iter().map(|&(index, tool)| {
         let source = catalog.tool_source(index);
         json!({

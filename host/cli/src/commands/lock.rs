@@ -1,18 +1,18 @@
-//! `toolcell lock`: pins what the manifest's components are now.
-use toolcell_server::lock::{self, Lock, LockError, drift};
+//! `toolcell lock`: pins the manifest's components as they are now.
+use toolcell_server::lock::{self, Lock, drift};
 
 use crate::args::LockArgs;
-use crate::commands::diff;
 use crate::exit::Exit;
+use crate::lock_text::{differences, lock_at_fault, say_removed};
 use crate::manifest::open_or_say;
 use crate::terminal;
 
-/// Writes the lock and says what is other than before.
+/// Writes the lock and prints the differences from before.
 pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let path = lock::path_beside(&args.manifest.manifest);
     say_removed(lock::remove_drafts(&path));
-    // One that is damaged is what this command mends.
+    // This command replaces a damaged lock.
     let before = lock::read(&path).ok().flatten();
     let now = Lock::of(&ready.catalog);
     if before.as_ref() == Some(&now) {
@@ -20,25 +20,12 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     if let Err(error) = lock::write(&path, &now) {
-        return Ok(at_fault(&error));
+        return Ok(lock_at_fault(&error));
     }
     if let Some(before) = before {
-        terminal::print(&diff::page(&drift(&before, &now)))?;
+        terminal::print(&differences(&drift(&before, &now)))?;
     }
     let (components, tools) = (now.components.len(), now.tools());
     terminal::print(&format!("{}: pinned components: {components}, tools: {tools}\n", path.display()))?;
     Ok(Exit::Done)
-}
-
-/// Says that a writer was stopped half-way before.
-pub fn say_removed(drafts: usize) {
-    if drafts > 0 {
-        terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
-    }
-}
-
-/// Says what is wrong with a lock.
-pub fn at_fault(error: &LockError) -> Exit {
-    terminal::error(&error.to_string(), Some(error.hint()));
-    Exit::AtFault
 }

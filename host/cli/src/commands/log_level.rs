@@ -1,4 +1,4 @@
-//! `toolcell log-level`: says how much the processes that serve a manifest write to their logs, or changes it.
+//! `toolcell log-level`: prints or changes the log level of the processes that serve a manifest.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
@@ -7,7 +7,7 @@ use crate::args::LogLevelArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Asks, and says what it is.
+/// Sends the request and prints the level.
 pub fn run(args: &LogLevelArgs) -> anyhow::Result<Exit> {
     let answers =
         match ask_all(&args.ask.control, &args.ask.manifest.manifest, &Request::LogLevel(args.level.map(Into::into))) {

@@ -1,6 +1,8 @@
-//! `toolcell new NAME --lang LANGUAGE`: a project that builds a component with its language's own tools.
+//! `toolcell new NAME --lang LANGUAGE`: writes a project that builds a component with its
+//! language's own tools.
 //!
-//! Must not hold: what is in the projects. That is in `templates/`, and which file goes where in `new/template.rs`.
+//! Must not hold: texts of the projects, which are in `templates/`; `new/template.rs` says which
+//! file goes where.
 mod template;
 
 use std::io;
@@ -45,7 +47,7 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Every pair that there is a template for.
+/// Every pair of language and shape that has a template.
 fn offered() -> String {
     let pairs =
         template::ALL.iter().map(|template| format!("{} {}", template.language.label(), template.shape.label()));
@@ -79,7 +81,7 @@ fn next_steps(folder: &Path, template: &Template, name: &str) -> String {
 }
 
 impl Language {
-    /// As it is written on the command line.
+    /// Its name on the command line.
     const fn label(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -90,7 +92,7 @@ impl Language {
         }
     }
 
-    /// As people write it.
+    /// Its name for people.
     const fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust",
@@ -103,7 +105,7 @@ impl Language {
 }
 
 impl Shape {
-    /// As it is written on the command line.
+    /// Its name on the command line.
     const fn label(self) -> &'static str {
         match self {
             Self::Contract => "contract",

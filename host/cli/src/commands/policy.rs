@@ -1,4 +1,4 @@
-//! `toolcell policy`: what the manifest allows, asked without running anything.
+//! `toolcell policy`: questions about the manifest's grants, answered without running anything.
 mod explain;
 mod subjects;
 mod suggest;
@@ -7,7 +7,7 @@ mod test;
 use crate::args::{PolicyArgs, PolicyCommand};
 use crate::exit::Exit;
 
-/// Answers.
+/// Runs one of its commands.
 pub fn run(args: &PolicyArgs) -> anyhow::Result<Exit> {
     match &args.command {
         PolicyCommand::Explain(args) => explain::run(args),

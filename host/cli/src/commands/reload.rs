@@ -1,4 +1,5 @@
-//! `toolcell reload`: has every process that serves a manifest look at it now, and says what came of it.
+//! `toolcell reload`: makes every process that serves a manifest reload it now, and prints the
+//! outcome.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
@@ -7,7 +8,7 @@ use crate::args::AskArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Asks, waits and says.
+/// Sends the request, waits, and prints the outcome.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     match ask_all(&args.control, &args.manifest.manifest, &Request::Reload) {
         Ok(answers) => show(&answers, args.json),
@@ -21,7 +22,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Shows what attempts came to.
+/// Prints outcomes of attempts.
 pub fn show(answers: &[Value], json: bool) -> anyhow::Result<Exit> {
     if json {
         terminal::print(&format!("{:#}\n", Value::from(answers.to_vec())))?;

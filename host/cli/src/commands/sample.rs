@@ -1,4 +1,5 @@
-//! A call as the command line names it: a tool and its arguments. Must not hold: what a command does with the answer.
+//! A call from the command line: a tool and its arguments. Must not hold: a command's use of the
+//! answer.
 use std::io::Read as _;
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use toolcell_server::{catalog::Catalog, file::read_bounded};
 
 use crate::terminal;
 
-/// Bytes of arguments read from a file or from stdin: the same as one line of the stdio transport.
+/// Most bytes of arguments from a file or stdin, as for one line of the stdio transport.
 const ARGUMENTS_BYTES_MAX: u64 = 16 << 20;
 
-/// Reads arguments: JSON, `@FILE` to read some, `-` for stdin. Where that fails it says so.
+/// Reads arguments: JSON, `@FILE` for a file, `-` for stdin. Prints a problem.
 pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
     arguments(given)
         .inspect_err(|problem| {
@@ -21,7 +22,7 @@ pub fn arguments_or_say(given: &str) -> Option<Box<RawValue>> {
         .ok()
 }
 
-/// The tool of this name and its number. Where there is none it says so.
+/// The tool of this name and its index. Prints a problem if there is none.
 pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c Tool)> {
     let found = catalog.tools().find(name);
     if found.is_none() {
@@ -33,7 +34,7 @@ pub fn tool_or_say<'c>(catalog: &'c Catalog, name: &str) -> Option<(usize, &'c T
     found.map(|(index, tool)| (index, tool.as_ref()))
 }
 
-/// A call that comes from the command line.
+/// A call with these arguments, outside of any connection.
 pub fn call(tool: usize, arguments: Box<RawValue>, cancellation: Cancellation) -> Call {
     let context = CallContext {
         request_id: "cli".to_owned(),

@@ -2,8 +2,8 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolcell_server::reload::Orders;
-use toolcell_server::{BuildStatus, OpenOptions, Records, Server, ServerOptions, StartError, TransportOptions};
+use toolcell_server::dev::ProjectBuild;
+use toolcell_server::{OpenOptions, Records, Running, Server, ServerOptions, StartError, TransportOptions};
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -11,22 +11,14 @@ use crate::logging::{self, Log};
 use crate::manifest::open_with_or_say;
 use crate::terminal;
 
-/// A project that is built beside the server.
-pub struct Beside<'a> {
-    /// The last build.
-    pub status: Arc<dyn BuildStatus>,
-    /// Starts to build, and to order reloads. Ends when its result is dropped.
-    pub start: &'a mut dyn FnMut(Orders) -> std::io::Result<crate::dev::Driver>,
-}
-
-/// Serves until the input ends or a signal comes.
+/// Serves until the input ends or a signal arrives.
 pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
     let log = logging::start(&args.log);
     serve(args, &log, None)
 }
 
 /// Serves, and builds a project meanwhile.
-pub fn serve(args: &ServeArgs, log: &Log, beside: Option<Beside<'_>>) -> anyhow::Result<Exit> {
+pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let open = OpenOptions {
         code: args.code.options(),
@@ -43,19 +35,11 @@ pub fn serve(args: &ServeArgs, log: &Log, beside: Option<Beside<'_>>) -> anyhow:
         control: args.control.clone(),
         metrics: args.metrics,
         log: Some(Arc::new(log.control())),
-        build: beside.as_ref().map(|beside| Arc::clone(&beside.status)),
+        build,
         signals: true,
         began: Some(began),
     };
-    let ended = Server::start(ready, options).and_then(|running| {
-        let start = |beside: Beside<'_>| (beside.start)(running.orders().clone());
-        let building = beside.map(start).transpose();
-        let building = building
-            .map_err(|source| StartError::Machine { step: "no thread to build on", source: Box::new(source) })?;
-        let ended = running.serve();
-        drop(building);
-        ended
-    });
+    let ended = Server::start(ready, options).and_then(Running::serve);
     match ended {
         Ok(_) => Ok(Exit::Done),
         Err(StartError::Refused { message, hint }) => {

@@ -1,4 +1,4 @@
-//! `toolcell status`: how the processes are that serve a manifest.
+//! `toolcell status`: the state of the processes that serve a manifest.
 use serde_json::Value;
 use toolcell_mcp::sanitize;
 use toolcell_server::control::{Request, ask_all};
@@ -8,7 +8,7 @@ use crate::args::AskArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Asks and shows.
+/// Sends the request and prints the answers.
 pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     let answers = match ask_all(&args.control, &args.manifest.manifest, &Request::Status) {
         Ok(answers) => answers,
@@ -32,7 +32,7 @@ pub fn run(args: &AskArgs) -> anyhow::Result<Exit> {
     Ok(if answers.iter().all(is_well) { Exit::Done } else { Exit::AtFault })
 }
 
-/// How the last build of a project went, where one is built.
+/// State of the last build of a project, if one is built.
 fn build_state(status: &Value) -> Option<&str> {
     status.pointer("/dev/state").and_then(Value::as_str)
 }
@@ -41,7 +41,7 @@ fn empty(list: &Value) -> bool {
     list.as_array().is_none_or(Vec::is_empty)
 }
 
-/// One process, for people.
+/// State of one process, for people.
 fn page(status: &Value) -> String {
     if let Some(error) = status["error"].as_str() {
         return format!("error: {}\n", sanitize::line(error));

@@ -1,4 +1,4 @@
-//! `toolcell token`: makes, lists and revokes the tokens that callers over HTTP show.
+//! `toolcell token`: makes, lists and revokes the tokens of callers over HTTP.
 use toolcell_server::ManifestFile;
 use toolcell_server::catalog::folder_of;
 use toolcell_server::http::{TokenEntry, TokenFile, hash, new_token};
@@ -7,13 +7,13 @@ use crate::args::{TokenArgs, TokenCommand, TokenFileArg};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// The longest name of a caller, in characters.
+/// Longest name of a caller, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Names that stand for callers who show no token.
+/// Names that stand for callers without a token.
 const TAKEN: [&str; 2] = ["local", "anyone"];
 
-/// Does one of them.
+/// Runs one of its commands.
 pub fn run(args: &TokenArgs) -> anyhow::Result<Exit> {
     let done = match &args.command {
         TokenCommand::New { name, scopes, file } => new(name, scopes, file),
@@ -72,7 +72,7 @@ fn revoke(name: &str, file: &TokenFileArg) -> Result<String, String> {
     Ok(format!("the token of {name} is revoked\n"))
 }
 
-/// The file that is named, or else the one that the manifest names.
+/// The named file, or else the manifest's.
 fn opened(arg: &TokenFileArg) -> Result<TokenFile, String> {
     if let Some(path) = &arg.file {
         return Ok(TokenFile::at(path.clone()));

@@ -1,14 +1,14 @@
-//! Lines as they may be shown: what shows differently than it reads is written as an escape that JSON has as well. What is
-//! told of tools is cleaned before; this is for what else a guest or a client may have a part in.
+//! Lines made safe to show: misleading characters become escapes that are also valid in JSON. Texts
+//! about tools are cleaned earlier; this covers all others that a guest or a client has a part in.
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use toolcell_mcp::sanitize;
 
-/// Writes lines, each handed over whole.
+/// Escapes lines, each of which comes in one write.
 pub struct Escaping<W> {
     inner: W,
-    /// The lines have colours, whose escapes stay.
+    /// True if lines have colours, whose escape sequences stay.
     is_coloured: bool,
 }
 
@@ -32,7 +32,7 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// The text with escapes, where it needs any.
+/// The text with escapes, if it needs any.
 pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
     let hides = |character: char| sanitize::is_hidden(character) && !(is_coloured && character == '\u{1b}');
     if !text.chars().any(hides) {
@@ -43,7 +43,7 @@ pub fn escaped(text: &str, is_coloured: bool) -> Option<String> {
         if hides(character) {
             let mut units = [0; 2];
             character.encode_utf16(&mut units).iter().for_each(|unit| {
-                // Writing into a text does not fail.
+                // Writing to a string does not fail.
                 let _ = write!(escaped, "\\u{unit:04x}");
             });
         } else {

@@ -1,4 +1,5 @@
-//! A command-line program: text on standard input, JSON on standard output. `toolcell.toml` makes a tool of it.
+//! A command-line program: text on standard input, JSON on standard output. `toolcell.toml` makes a
+//! tool of it.
 
 mod counts;
 

@@ -1,8 +1,8 @@
-//! What a component's policy is, as one text that does not depend on how the manifest was written. Must not hold: how
-//! the text is digested.
+//! A component's policy as one text that does not depend on how the manifest was written. Must not
+//! hold: how the text is digested.
 
+mod grants;
 mod program;
-mod reach;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use crate::grants::Grants;
 use crate::limits::{Limit, Limits, LoadLimit, Spec, Unit};
 use crate::manifest::{Approval, ApprovalPolicy, ComponentPolicy, InstancePolicy, ResourceRule, ToolPolicy};
 
-/// The version of the text's form; changes whenever the same policy would give another text.
+/// The version of the text's form. It changes when the same keys would be written in another way; a
+/// new key changes the text by itself.
 const FORM: u32 = 5;
 
 #[derive(Serialize)]
@@ -45,7 +46,7 @@ struct Canonical<'a> {
     tools: BTreeMap<&'a str, Tool>,
 }
 
-/// How resources are read.
+/// A resource and the tool that reads it.
 #[derive(Serialize)]
 struct Resource<'a> {
     tool: &'a str,
@@ -60,14 +61,14 @@ struct Resource<'a> {
     mime_type: Option<&'a str>,
 }
 
-/// What a tool has otherwise than its component.
+/// The part of a tool's policy that differs from its component's.
 #[derive(Serialize)]
 struct Tool {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// What is said of its behaviour.
+    /// Its behaviour.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     hints: BTreeMap<&'static str, bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,8 @@ struct Tool {
     approval: Option<Confirmed>,
 }
 
-/// Which calls are confirmed; the time in milliseconds where a confirmation holds for more than one.
+/// The calls that are confirmed; the time in milliseconds where a confirmation holds for more than
+/// one.
 #[derive(Serialize)]
 struct Confirmed {
     policy: &'static str,
@@ -88,7 +90,7 @@ struct Confirmed {
     remember: Option<u64>,
 }
 
-/// Which calls share an instance; the times in milliseconds where some do.
+/// The calls that share an instance; the times in milliseconds where some do.
 #[derive(Serialize)]
 struct Instance {
     kind: &'static str,
@@ -109,21 +111,22 @@ enum Value {
 }
 
 impl Grants {
-    /// The grants as JSON with sorted keys: equal grants give equal values, whatever the manifest's order; null where there are
-    /// none. No secret's value is part of it.
+    /// The grants as JSON with sorted keys: equal grants give equal values, whatever the manifest's
+    /// order; null where there are none. No secret's value is part of it.
     #[must_use]
     pub fn canonical(&self) -> serde_json::Value {
-        reach::form(self)
+        grants::form(self)
     }
 }
 
 impl ComponentPolicy {
-    /// The policy as JSON without spaces and with sorted keys: equal policies give equal texts, whatever the
-    /// manifest's order, units and comments. Durations are milliseconds, sizes bytes, rates texts, rules in their
-    /// normal form. Where the component's bytes come from is no part of it, nor is any secret's value.
+    /// The policy as JSON without spaces and with sorted keys: equal policies give equal texts,
+    /// whatever the manifest's order, units and comments. Durations are milliseconds, sizes bytes,
+    /// rates texts, rules in their normal form. Where the component's bytes come from is no part of
+    /// it, nor is any secret's value.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let grants = reach::form(self.grants());
+        let grants = grants::form(self.grants());
         let tools =
             self.tools().iter().filter_map(|tool| Some((tool.name(), differing(self, &grants, tool)?))).collect();
         let canonical = Canonical {
@@ -148,7 +151,7 @@ impl ComponentPolicy {
 
 fn differing(component: &ComponentPolicy, granted: &serde_json::Value, tool: &ToolPolicy) -> Option<Tool> {
     let limits = (tool.limits() != component.limits()).then(|| table(tool.limits()));
-    let grants = reach::form(tool.grants());
+    let grants = grants::form(tool.grants());
     let grants = (grants != *granted).then_some(grants);
     let (title, description) = (tool.title().map(str::to_owned), tool.description().map(str::to_owned));
     let hints: BTreeMap<_, _> = tool.hints().said().into_iter().collect();

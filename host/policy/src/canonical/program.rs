@@ -1,11 +1,13 @@
-//! How a tool runs a program, as JSON that does not depend on how the manifest was written. Must not hold: digests.
+//! A tool's program as JSON that does not depend on how the manifest was written. Must not hold:
+//! digests.
 
 use serde_json::{Map, Value, json};
 
 use crate::program::{Arg, Output, Program, Template};
 
 impl Program {
-    /// The templates as they were written, the schemas with sorted keys, what is as by default left out.
+    /// The templates as they were written, the schemas with sorted keys, without values that equal
+    /// their default.
     #[must_use]
     pub fn canonical(&self) -> Value {
         let texts = |arg: &Arg| -> Value {

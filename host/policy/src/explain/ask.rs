@@ -1,4 +1,4 @@
-//! What a person asks about, from text. Must not hold: answers.
+//! Questions that a person asks, from text. Must not hold: answers.
 //!
 //! | form | example |
 //! |---|---|
@@ -37,9 +37,9 @@ pub enum Ask {
     Http(HttpAsk),
     /// A file of the guest's tree: an absolute path in its normal form.
     File {
-        /// What to do with it.
+        /// The use of it.
         want: FileAccess,
-        /// Which.
+        /// The file.
         path: String,
     },
     /// A TCP connection.
@@ -75,7 +75,7 @@ impl AskTextError {
         Self { message: message.into(), hint: hint.into() }
     }
 
-    /// What to do about it.
+    /// Advice.
     #[must_use]
     pub fn hint(&self) -> &str {
         &self.hint

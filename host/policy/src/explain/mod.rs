@@ -1,5 +1,5 @@
-//! Whether something is allowed and by which line, without doing it. Must not hold: other decisions than those of
-//! `grants`.
+//! Explanations: the decision on a question and the line that decides, without acting on it. Must
+//! not hold: other decisions than those of `grants`.
 
 mod ask;
 
@@ -17,16 +17,16 @@ accessors! {
     /// An answer: allowed by a rule, or denied.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Explanation {
-        /// What was asked, in its normal form.
+        /// The question, in its normal form.
         asked: String => &str,
         verdict: Result<RuleRef, Denial>,
-        /// What is decided only while a call runs, in sentences without a full stop.
+        /// Decisions that are made only while a call runs, in sentences without a full stop.
         notes: Vec<String> => &[String],
     }
 }
 
 impl Explanation {
-    /// Whether it is allowed.
+    /// True if it is allowed.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
         self.verdict.is_ok()
@@ -67,7 +67,7 @@ impl Explanation {
 }
 
 impl Grants {
-    /// Whether something is allowed, by which rule, or why not.
+    /// The answer to a question: the rule that allows it, or the denial.
     #[must_use]
     pub fn explain(&self, ask: &Ask) -> Explanation {
         let mut notes = Vec::new();
@@ -178,11 +178,11 @@ impl Grants {
     /// The denial of a name that the manifest does not give.
     fn nothing(&self, capability: Capability, name: &str, table: &str) -> Denial {
         let denial = Denial::new(capability, format!("{} {name}", capability.name()), Reason::NoRule, self.subject());
-        let key = crate::text::toml_key(name);
+        let key = crate::names::toml_key(name);
         let line = match capability {
-            Capability::Env => format!("{key} = {{ from = {} }}", crate::text::toml_string(&format!("env:{name}"))),
+            Capability::Env => format!("{key} = {{ from = {} }}", crate::names::toml_string(&format!("env:{name}"))),
             Capability::Config => format!("{key} = \"VALUE\""),
-            _ => format!("{key} = {{ from = {}, expose = true }}", crate::text::toml_string(&format!("env:{name}"))),
+            _ => format!("{key} = {{ from = {}, expose = true }}", crate::names::toml_string(&format!("env:{name}"))),
         };
         denial.allowed_by(&self.subject().section(table), line)
     }
@@ -193,5 +193,5 @@ fn names_note(name: &str) -> String {
 }
 
 pub(crate) fn mount_text(mount: &Mount) -> String {
-    format!("{} = {}", crate::text::toml_string(mount.guest()), mount.access().name())
+    format!("{} = {}", crate::names::toml_string(mount.guest()), mount.access().name())
 }

@@ -1,7 +1,7 @@
 //! Kinds of addresses that are not public. Must not hold: which of them a manifest names.
 //!
-//! The tables follow the special-purpose registries of IANA and the addresses at which cloud hosts answer with
-//! credentials.
+//! The tables follow the special-purpose registries of IANA and the addresses at which cloud hosts
+//! answer with credentials.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,8 +18,8 @@ pub enum AddressClass {
     SharedNat,
     /// `169.254.0.0/16`, `fe80::/10`
     LinkLocal,
-    /// Where cloud hosts answer with credentials: `169.254.169.254`, `fd00:ec2::254` and others. A range of `private`
-    /// that covers one is not enough: it must be named alone.
+    /// Addresses at which cloud hosts answer with credentials: `169.254.169.254`, `fd00:ec2::254`
+    /// and others. A range of `private` that covers one is not enough: it must be named alone.
     Metadata,
     /// `224.0.0.0/4`, `ff00::/8`
     Multicast,
@@ -74,7 +74,7 @@ const V4: [(Ipv4Addr, u8, Class); 23] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, Class::Reserved),
 ];
 
-/// IPv6: the first row that holds; what is outside `2000::/3` besides is reserved.
+/// IPv6: the first row that holds; everything else outside `2000::/3` is reserved.
 const V6: [(Ipv6Addr, u8, Class); 21] = [
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128, Class::Metadata), // AWS
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23), 128, Class::Metadata),  // AWS EKS
@@ -165,7 +165,8 @@ fn is_in_v6(address: Ipv6Addr, net: Ipv6Addr, bits: u8) -> bool {
     (address.to_bits() ^ net.to_bits()).checked_shr(shift).unwrap_or(0) == 0
 }
 
-/// The first address of every kind: a range that neither starts nor ends in a kind covers one only if it has its start.
+/// The first address of every kind: a range that neither starts nor ends in a kind covers one only
+/// if it has its start.
 pub(crate) fn starts() -> impl Iterator<Item = IpAddr> {
     V4.iter().map(|(net, _, _)| IpAddr::V4(*net)).chain(V6.iter().map(|(net, _, _)| IpAddr::V6(*net)))
 }

@@ -9,7 +9,8 @@ use super::http::AskError;
 use crate::diagnostic::visible;
 use crate::settings::accessors;
 
-/// The longest text of what was asked, in bytes: guests choose it, and it goes into results, logs and the audit.
+/// The longest text of what was asked, in bytes: guests choose it, and it goes into results, logs
+/// and the audit.
 const ASKED_BYTES_MAX: usize = 512;
 
 /// Kinds of reach.
@@ -58,8 +59,8 @@ impl Capability {
         Self::Private,
     ];
 
-    /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`, `args`, `stdin`,
-    /// `config`, `keyvalue`, `secret`, `private`.
+    /// The name in audit records and tables: `filesystem`, `http`, `tcp`, `udp`, `lookup`, `env`,
+    /// `args`, `stdin`, `config`, `keyvalue`, `secret`, `private`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,11 +89,12 @@ pub enum Reason {
     ReadOnly,
     /// The address is of a kind that only `private` allows.
     NotPublic(AddressClass),
-    /// The path can be read in two ways, and a rule for a part of the host's paths cannot tell which.
+    /// The path can be read in two ways, and a rule for a part of the host's paths cannot tell
+    /// which.
     AmbiguousPath,
     /// Binding and listening are never granted.
     NeverListens,
-    /// What was asked for is not well formed.
+    /// The request is not well formed.
     Malformed(AskError),
 }
 
@@ -102,15 +104,16 @@ accessors! {
     pub struct Allow {
         /// The header of the table: `components.weather.network`.
         section: String => &str,
-        /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already, its value grows.
+        /// The line, as TOML: `http = ["GET https://x.example/"]`. Where the key is there already,
+        /// its value grows.
         line: String => &str,
     }
 }
 
-/// What a guest asked for and does not get.
+/// A refusal of something that a guest asked for.
 ///
-/// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name itself.
-/// [`Denial::hint`] is for whoever runs the server.
+/// [`fmt::Display`] is for the model and the client: it says nothing that the guest did not name
+/// itself. [`Denial::hint`] is for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial(Box<Parts>);
 
@@ -129,7 +132,7 @@ impl Denial {
         Self(Box::new(Parts { capability, asked, reason, subject: Arc::clone(subject), allows: Vec::new() }))
     }
 
-    /// The same, with a line that would allow it. Where there are several, all of them are needed.
+    /// A copy with a line that would allow it. If there are several, all of them are needed.
     #[must_use]
     pub(crate) fn allowed_by(mut self, section: &str, line: String) -> Self {
         self.0.allows.push(Allow { section: section.to_owned(), line });
@@ -142,8 +145,9 @@ impl Denial {
         self.0.capability
     }
 
-    /// What was asked, as the guest named it, without query: `GET https://x.example/`, `write /data/a.txt`,
-    /// `tcp 10.0.0.1:80`, `lookup db.example.com`. At most 512 bytes, nothing in it that a terminal would obey.
+    /// The request, as the guest named it, without query: `GET https://x.example/`, `write
+    /// /data/a.txt`, `tcp 10.0.0.1:80`, `lookup db.example.com`. At most 512 bytes, nothing in it
+    /// that a terminal would obey.
     #[must_use]
     pub fn asked(&self) -> &str {
         &self.0.asked
@@ -167,14 +171,15 @@ impl Denial {
         self.0.allows.first()
     }
 
-    /// All the lines that would allow it together: a tool's own lines may have to grow as well as its component's.
+    /// All the lines that would allow it together: a tool's own lines may have to grow as well as
+    /// its component's.
     #[must_use]
     pub fn allows(&self) -> &[Allow] {
         &self.0.allows
     }
 
-    /// For whoever runs the server: `add to [components.weather.network]: http = ["GET https://x.example/"]`. May name
-    /// addresses that the guest does not know.
+    /// For the operator: `add to [components.weather.network]: http = ["GET https://x.example/"]`.
+    /// May name addresses that the guest does not know.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let lines = self.0.allows.iter().map(|allow| format!("[{}]: {}", allow.section, allow.line));

@@ -1,7 +1,8 @@
-//! Files and folders: the mounts, and what may be done in them. Must not hold: files, or what is where on the host.
+//! Files and folders: the mounts, and what may be done in them. Must not hold: files of the host.
 //!
-//! Mounts may lie within one another in the guest's tree: a path belongs to the mount with the longest path that leads to
-//! it, so that `"/data/out"` may be writable within a read-only `"/data"`.
+//! Mounts may lie within one another in the guest's tree: a path belongs to the mount with the
+//! longest path that leads to it, so that `"/data/out"` may be writable within a read-only
+//! `"/data"`.
 //!
 //! | guest path | `/data` | `/data/out` |
 //! |---|---|---|
@@ -16,15 +17,15 @@ use super::Subject;
 use super::denial::{Capability, Denial, Reason};
 use crate::diagnostic::Span;
 use crate::limits::{Spec, Unit};
+use crate::names::toml_string;
 use crate::quantity::{GIB, KIB};
 use crate::settings::accessors;
-use crate::text::toml_string;
 
-/// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a tool's notes and
-/// less than a disk.
+/// The bytes that a writable mount may hold where the manifest names no quota: 64 MiB, more than a
+/// tool's notes and less than a disk.
 pub const QUOTA_BYTES_DEFAULT: u64 = 64 << 20;
 
-/// The same of files and folders.
+/// The files and folders of such a mount.
 pub const FILES_DEFAULT: u64 = 1_000;
 
 /// Bytes of a writable mount.
@@ -61,40 +62,41 @@ accessors! {
     /// A folder or a file of the host, or space of the call's own, at a path of the guest.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Mount {
-        /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but for `/` itself.
+        /// Its path in the guest's tree: absolute, without `.`, `..` and a slash at the end, but
+        /// for `/` itself.
         pub(crate) guest: String => &str,
-        /// Where the manifest mounts it.
+        /// Its place in the manifest.
         pub(crate) span: Span => Span,
-        /// What is mounted.
+        /// The thing that is mounted.
         pub(crate) kind: MountKind => &MountKind,
         pub(crate) subject: Arc<Subject>,
-        /// Whether the component's mount is writable, where a tool's lines narrow it to reading.
+        /// True if the component's mount is writable and a tool's lines narrow it to reading.
         pub(crate) narrowed: bool,
     }
 }
 
-/// What is mounted.
+/// The thing that is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountKind {
     /// A folder or a file of the host.
     Host {
         /// Its path, relative to the manifest, as it was written.
         path: String,
-        /// What may be done.
+        /// The access that is granted.
         access: Access,
-        /// Whether a folder that is missing is made; otherwise that is a load error.
+        /// True makes a folder that is missing; otherwise that is a load error.
         create: bool,
-        /// How much it may hold; `Some` where it can be written.
+        /// Its quota; `Some` where it can be written.
         quota: Option<Quota>,
     },
     /// Space of the call's own, gone after it.
     Scratch {
-        /// How much it may hold.
+        /// Its quota.
         quota: Quota,
     },
 }
 
-/// How much a mount may hold.
+/// The quota of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Bytes of all its files.
@@ -103,7 +105,7 @@ pub struct Quota {
     pub files: u64,
 }
 
-/// What may be done in a mount of the host.
+/// The access to a mount of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
     /// Reading.
@@ -112,12 +114,12 @@ pub enum Access {
     Write,
 }
 
-/// What a guest wants to do with a file.
+/// A guest's use of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileAccess {
     /// Look, list and read.
     Read,
-    /// Change what is there.
+    /// Change a file or a folder.
     Write,
     /// Make a file, a folder or a link.
     Create,
@@ -125,12 +127,12 @@ pub enum FileAccess {
     Remove,
 }
 
-/// The permit of one use of a file: whoever opens needs one.
+/// The permit of one use of a file: opening a file needs one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilePermit(FileAccess);
 
 impl FilePermit {
-    /// What may be done.
+    /// The access that is granted.
     #[must_use]
     pub const fn access(&self) -> FileAccess {
         self.0
@@ -168,7 +170,7 @@ impl fmt::Display for FileAccess {
 }
 
 impl Mount {
-    /// What may be done in it.
+    /// The access to it.
     #[must_use]
     pub const fn access(&self) -> Access {
         match self.kind {
@@ -177,7 +179,7 @@ impl Mount {
         }
     }
 
-    /// How much it may hold; `None` where it cannot be written.
+    /// Its quota; `None` where it cannot be written.
     #[must_use]
     pub const fn quota(&self) -> Option<Quota> {
         match self.kind {
@@ -186,8 +188,8 @@ impl Mount {
         }
     }
 
-    /// Whether something may be done with a file of the mount; `path` is what the guest calls it, relative to the mount,
-    /// and is for the denial alone.
+    /// Decides on a use of a file of the mount; `path` is the guest's name for it, relative to the
+    /// mount, and is for the denial alone.
     ///
     /// # Errors
     /// [`Denial`] where the mount can only be read.
@@ -216,7 +218,7 @@ impl Mount {
         })
     }
 
-    /// What follows the mount's path in a guest path; `None` where it does not lead there.
+    /// The rest of a guest path behind the mount's path; `None` where it does not lead there.
     pub(crate) fn rest_of<'p>(&self, path: &'p str) -> Option<&'p str> {
         if self.guest == "/" {
             return path.strip_prefix('/');

@@ -1,5 +1,5 @@
-//! Hosts: names and addresses in one normal form, and the patterns that rules name them with. Must not hold: schemes,
-//! ports, or name resolution.
+//! Hosts: names and addresses in one normal form, and the patterns that rules name them with. Must
+//! not hold: schemes, ports, or name resolution.
 //!
 //! | form of a pattern | matches | does not match |
 //! |---|---|---|
@@ -59,15 +59,16 @@ pub enum HostError {
     /// Two dots in a row, or a dot first.
     #[error("has an empty label")]
     EmptyLabel,
-    /// A character no host has, or brackets around what is no IPv6 address; a zone id among them.
+    /// A character no host has, or brackets around something other than an IPv6 address; a zone id
+    /// among them.
     #[error("is neither a name nor an address")]
     Invalid,
 }
 
-/// What a rule says of hosts.
+/// The hosts of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// That host alone.
+    /// One host alone.
     Exact(Host),
     /// Names of one label or more before this suffix, which starts with its dot: `.example.com`.
     Suffix(String),
@@ -76,8 +77,8 @@ pub enum HostPattern {
 }
 
 impl Host {
-    /// Reads a host as it stands in a URL: IPv6 addresses in brackets, IPv4 in decimal, octal or hexadecimal, names in
-    /// Unicode or not.
+    /// Reads a host as it stands in a URL: IPv6 addresses in brackets, IPv4 in decimal, octal or
+    /// hexadecimal, names in Unicode or not.
     ///
     /// # Errors
     /// [`HostError`] where the text is no host.
@@ -152,7 +153,7 @@ impl HostPattern {
         }
     }
 
-    /// Whether a host is among them.
+    /// True if a host is among them.
     #[must_use]
     pub fn matches(&self, host: &Host) -> bool {
         match (self, host) {
@@ -177,7 +178,7 @@ impl HostPattern {
         self.lies_within(other) || other.lies_within(self)
     }
 
-    /// Whether some host of the pattern is a name, and may so lead to any address.
+    /// True if some host of the pattern is a name, which may lead to any address.
     pub(crate) const fn has_names(&self) -> bool {
         !matches!(self, Self::Exact(Host::Addr(_)))
     }
@@ -193,11 +194,13 @@ impl fmt::Display for HostPattern {
     }
 }
 
-/// A name that the URL rules leave as it is: most are, and the rules take longer than a decision may.
+/// A name that the URL rules do not change: most are, and the rules take longer than a decision
+/// may.
 fn is_plain_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'.';
     let last = text.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
-    // A last label that starts with a digit may be a number, and the whole an address; "--" may be an encoded label.
+    // A last label that starts with a digit may be a number, and the whole an address; "--" may be
+    // an encoded label.
     text.bytes().all(plain) && last.starts_with(|c: char| c.is_ascii_lowercase()) && !text.contains("--")
 }
 

@@ -1,4 +1,5 @@
-//! HTTP: what a request asks for, the rules, and the permit. Must not hold: connecting, headers, bodies.
+//! HTTP: what a request asks for, the rules, and the permit. Must not hold: connecting, headers,
+//! bodies.
 //!
 //! A rule is `[METHODS] scheme://host[:port][/path]`.
 //!
@@ -10,8 +11,8 @@
 //! | port | 1 to 65535 | 443 of `https`, 80 of `http`, and no other |
 //! | path | see [`super::PathPattern`]: exact, `*` within a segment, `/*` at the end for the rest | every path |
 //!
-//! A query is no part of a rule: whoever may ask for a path may ask with any query. A method does not bring another: `GET`
-//! does not allow HEAD.
+//! A query is no part of a rule: a grant of a path includes every query. A method does not bring
+//! another: `GET` does not allow HEAD.
 //!
 //! ```
 //! use toolcell_policy::{HttpAsk, HttpRule};
@@ -57,8 +58,8 @@ const TARGET_BYTES_MAX: usize = 16 << 10;
 /// The longest method, in bytes. The longest registered one has 17.
 const METHOD_BYTES_MAX: usize = 32;
 
-/// The methods a rule can name: those of HTTP, PATCH, and those of WebDAV and its relatives. CONNECT and TRACE are sent
-/// for no guest.
+/// The methods a rule can name: those of HTTP, PATCH, and those of WebDAV and its relatives.
+/// CONNECT and TRACE are sent for no guest.
 const METHODS: [&str; 21] = [
     "GET",
     "HEAD",
@@ -115,7 +116,7 @@ accessors! {
     }
 }
 
-/// What a request asks for, in its normal form. Cloning is cheap.
+/// A request in its normal form. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAsk(Arc<Parts>);
 
@@ -130,7 +131,8 @@ struct Parts {
     query: Option<String>,
 }
 
-/// Why a request asks for nothing that could be decided on. The message completes the sentence "it …".
+/// Why a request asks for nothing that could be decided on. The message completes the sentence "it
+/// …".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     /// No token, or one longer than any method.
@@ -145,10 +147,10 @@ pub enum AskError {
     /// `user@host`
     #[error("its address must not name a user")]
     User,
-    /// No host, or one that is none.
+    /// No host, or text that is no host.
     #[error("its host {0}")]
     Host(#[from] HostError),
-    /// A port that is none, or 0.
+    /// Text that is no port, or 0.
     #[error("its port is none")]
     Port,
     /// Not a path from the root, or with characters that no request line has.
@@ -160,7 +162,7 @@ pub enum AskError {
 }
 
 accessors! {
-    /// The permit of one request: whoever sends it needs one, and a permit of each address it is sent to.
+    /// The permit of one request: sending it needs one, and a permit of each address it is sent to.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct HttpPermit {
         /// The request, in its normal form.
@@ -287,7 +289,7 @@ impl HttpRule {
         Ok(Self { methods, scheme, host, port, path, rule: RuleRef::new(text.trim(), span) })
     }
 
-    /// Whether a request is among those the rule allows.
+    /// True if the rule allows a request.
     #[must_use]
     pub fn matches(&self, ask: &HttpAsk) -> bool {
         let ask = &*ask.0;
@@ -298,7 +300,7 @@ impl HttpRule {
         self.port == ask.port && self.scheme == ask.scheme && self.host.matches(&ask.host)
     }
 
-    /// Whether every request this rule allows is one that the other allows.
+    /// True if the other rule allows every request that this one allows.
     #[must_use]
     pub fn lies_within(&self, wider: &Self) -> bool {
         wider.methods.has(self.methods)
@@ -308,7 +310,7 @@ impl HttpRule {
             && self.path.lies_within(&wider.path)
     }
 
-    /// Whether some request may match both rules. Says yes where it cannot tell.
+    /// True if some request may match both rules, or if it cannot tell.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         self.methods.overlaps(other.methods)
             && self.scheme == other.scheme
@@ -333,11 +335,11 @@ impl fmt::Display for HttpRule {
 }
 
 impl HttpAsk {
-    /// Brings a request into its normal form. `authority` is `host[:port]` as it stands in a URL, `target` the path and
-    /// the query; an empty one is `/`.
+    /// Brings a request into its normal form. `authority` is `host[:port]` as it stands in a URL,
+    /// `target` the path and the query; an empty one is `/`.
     ///
     /// # Errors
-    /// [`AskError`] where a part is none; [`Network::malformed_http`] makes a denial of it.
+    /// [`AskError`] where a part is malformed; [`Network::malformed_http`] makes a denial of it.
     pub fn new(method: &str, scheme: &str, authority: &str, target: &str) -> Result<Self, AskError> {
         if method.is_empty() || method.len() > METHOD_BYTES_MAX || !method.bytes().all(is_token) {
             return Err(AskError::Method);
@@ -394,7 +396,7 @@ impl HttpAsk {
         self.0.port
     }
 
-    /// The path in its normal form: what is compared is what is to be sent.
+    /// The path in its normal form: the comparison uses the form that is sent.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0.path.text
@@ -474,10 +476,12 @@ impl HttpPermit {
         self.ask.port()
     }
 
-    /// Whether the request may go to an address of its host: the permit names the address with the request's port.
+    /// Decides on an address of the request's host: the permit names the address with the request's
+    /// port.
     ///
     /// # Errors
-    /// [`Denial`] where the address is not public and `private` does not name it, or where the host is another address.
+    /// [`Denial`] where the address is not public and `private` does not name it, or where the host
+    /// is another address.
     pub fn check_address(&self, address: IpAddr) -> Result<AddressPermit, Denial> {
         let denied = |reason| Denial::new(Capability::Http, self.ask.describe(), reason, &self.subject);
         if self.host().addr().is_some_and(|named| named != address) {

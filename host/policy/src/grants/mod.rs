@@ -1,6 +1,6 @@
-//! What a component or one of its tools may reach: the grants, and the decisions they make. Each decision is a value,
-//! a permit that the acting code needs or a denial that says which line would allow it. Must not hold: how grants are
-//! read, any acting on them, or a secret's value.
+//! The grants of a component or of one of its tools, and the decisions they make. Each decision is
+//! a value, a permit that the acting code needs or a denial that says which line would allow it.
+//! Must not hold: how grants are read, any acting on them, or a secret's value.
 
 mod address;
 mod denial;
@@ -17,7 +17,6 @@ mod readings;
 mod rule;
 mod secret;
 mod sockets;
-mod variable;
 
 use std::sync::Arc;
 
@@ -38,7 +37,6 @@ pub use proxy::{ProxyScheme, ProxyUrl};
 pub use rule::{RuleError, RuleRef};
 pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
 pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
-pub use variable::{EnvSource, EnvVar};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
 pub(crate) use http::{is_token, split_port};
@@ -46,30 +44,34 @@ pub(crate) use keyvalue::KEYVALUE;
 pub(crate) use private::check as check_address;
 
 accessors! {
-    /// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach nothing.
+    /// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach
+    /// nothing.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Grants {
         /// Who is denied what these grants do not say.
         pub(crate) subject: Arc<Subject> => &Arc<Subject>,
-        /// Folders and files, the longest guest path first: the first mount whose path leads to a file is the file's.
+        /// Folders and files, the longest guest path first: the first mount whose path leads to a
+        /// file is the file's.
         pub(crate) files: Vec<Mount> => &[Mount],
         /// Hosts, addresses and names.
         pub(crate) network: Network => &Network,
-        /// Environment variables, in the order of the manifest. Exposed secrets come besides: see [`Delivery::Expose`].
+        /// Environment variables, in the order of the manifest. Exposed secrets come besides: see
+        /// [`Delivery::Expose`].
         pub(crate) env: Vec<EnvVar> => &[EnvVar],
         /// Command-line arguments.
         pub(crate) args: Vec<String> => &[String],
         /// Standard input; `None`: closed.
         pub(crate) stdin: Option<String> => Option<&str>,
-        /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets come besides.
+        /// Runtime configuration (`wasi:config`), in the order of the manifest. Exposed secrets
+        /// come besides.
         pub(crate) config: Vec<(String, String)> => &[(String, String)],
         /// Secrets, without their values.
         pub(crate) secrets: Vec<Secret> => &[Secret],
         /// State between calls (`wasi:keyvalue`).
         pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
-        pub(crate) places: Places,
-        /// The component's grants, where these are a tool's narrowed ones: a denial tells apart what the tool's lines take
-        /// away from what nobody grants.
+        pub(crate) places: GrantSpans,
+        /// The component's grants, where these are a tool's narrowed ones: a denial tells apart
+        /// what the tool's lines take away from what nobody grants.
         pub(crate) wider: Option<Arc<Grants>>,
     }
 }
@@ -80,14 +82,15 @@ accessors! {
     pub struct Subject {
         /// The component's name in the manifest.
         component: String => &str,
-        /// The tool's own name, without prefix; `None`: the component itself, as while its tools are listed.
+        /// The tool's own name, without prefix; `None`: the component itself, as while its tools
+        /// are listed.
         tool: Option<String> => Option<&str>,
     }
 }
 
-/// Where the manifest grants what has no place of its own.
+/// The places in the manifest of grants that do not keep their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Places {
+pub(crate) struct GrantSpans {
     pub(crate) files: Option<Span>,
     pub(crate) network: Option<Span>,
     pub(crate) env: Option<Span>,
@@ -95,6 +98,28 @@ pub(crate) struct Places {
     pub(crate) stdin: Option<Span>,
     pub(crate) config: Option<Span>,
     pub(crate) keyvalue: Option<Span>,
+}
+
+accessors! {
+    /// One environment variable of the guest.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct EnvVar {
+        /// The name the guest sees.
+        pub(crate) name: String => &str,
+        /// The source of the value.
+        pub(crate) source: EnvSource => &EnvSource,
+        /// Its place in the manifest.
+        pub(crate) span: Span => Span,
+    }
+}
+
+/// The source of a variable's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvSource {
+    /// The manifest.
+    Text(String),
+    /// The host's variable of this name; a load error where that is missing.
+    Host(String),
 }
 
 impl Subject {
@@ -109,7 +134,7 @@ impl Subject {
         format!("components.{}.{table}", self.component)
     }
 
-    /// The same of the tool's table, the component's where there is no tool.
+    /// The header of the tool's table; the component's where there is no tool.
     pub(crate) fn narrowed_section(&self, table: &str) -> String {
         match &self.tool {
             Some(tool) => format!("components.{}.tools.{tool}.{table}", self.component),
@@ -142,13 +167,13 @@ impl Grants {
             config: Vec::new(),
             secrets: Vec::new(),
             keyvalue: None,
-            places: Places::default(),
+            places: GrantSpans::default(),
             wider: None,
             subject,
         }
     }
 
-    /// The same grants for another subject, who is then named in denials.
+    /// A copy of the grants for another subject, who is then named in denials.
     #[must_use]
     pub(crate) fn of(&self, subject: &Arc<Subject>) -> Self {
         let mut grants = self.clone();
@@ -160,14 +185,15 @@ impl Grants {
         grants
     }
 
-    /// Whether both reach the same, whoever is named in their denials.
+    /// True if both reach the same; the subject of their denials does not count.
     #[must_use]
     pub fn reaches_like(&self, other: &Self) -> bool {
-        let named_as = |grants: &Self| Self { wider: None, places: Places::default(), ..grants.of(&other.subject) };
+        let named_as = |grants: &Self| Self { wider: None, places: GrantSpans::default(), ..grants.of(&other.subject) };
         named_as(self) == named_as(other)
     }
 
-    /// The place where the manifest grants state between calls; at its start where nothing grants it.
+    /// The place where the manifest grants state between calls; at its start where nothing grants
+    /// it.
     #[must_use]
     pub fn keyvalue_span(&self) -> Span {
         self.places.keyvalue.clone().unwrap_or_default()
@@ -190,7 +216,7 @@ impl Grants {
         })
     }
 
-    /// Whether nothing is granted.
+    /// True if nothing is granted.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.files.is_empty()
@@ -203,8 +229,8 @@ impl Grants {
             && self.keyvalue.is_none()
     }
 
-    /// The permit to do something at a guest path, by the mount it belongs to. A path with `..` belongs to none: it has to
-    /// be resolved first.
+    /// The permit to do something at a guest path, by the mount it belongs to. A path with `..`
+    /// belongs to none: it has to be resolved first.
     ///
     /// # Errors
     /// [`Denial`] where no mount leads there, or the mount does not allow it.

@@ -1,4 +1,5 @@
-//! All that is granted of the network, and the decisions. Must not hold: the grammar of single rules, or connecting.
+//! All that is granted of the network, and the decisions. Must not hold: the grammar of single
+//! rules, or connecting.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,9 +23,10 @@ accessors! {
         pub(crate) http: Vec<HttpRule>,
         pub(crate) tcp: Vec<SocketRule>,
         pub(crate) udp: Vec<SocketRule>,
-        /// The addresses that are not public and can be reached nevertheless, where a rule leads there.
+        /// Addresses that are not public and that a rule may lead to nevertheless.
         pub(crate) private: Arc<[PrivateRule]> => &[PrivateRule],
-        /// Where an entry of `private` has to stand: the tool's table, where that has a list of its own.
+        /// The table in which an entry of `private` has to stand: the tool's table, where that has
+        /// a list of its own.
         pub(crate) private_section: Arc<str>,
         /// Files of certificates that TLS trusts besides the platform's.
         pub(crate) ca: Vec<CaFile> => &[CaFile],
@@ -41,13 +43,14 @@ accessors! {
     pub struct CaFile {
         /// The file, relative to the manifest, as it was written.
         pub(crate) path: String => &str,
-        /// Where the manifest says so.
+        /// Its place in the manifest.
         pub(crate) span: Span => Span,
     }
 }
 
 accessors! {
-    /// The permit to connect to one address and port: the only thing that a connection is made from.
+    /// The permit to connect to one address and port: the only thing that a connection is made
+    /// from.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct AddressPermit {
         /// The address and the port.
@@ -57,7 +60,7 @@ accessors! {
     }
 }
 
-/// Which of the two lists of socket rules.
+/// One of the two lists of socket rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
     Tcp,
@@ -97,12 +100,12 @@ impl Network {
         }
     }
 
-    /// The same for another subject.
+    /// A copy for another subject.
     pub(crate) fn of(&self, subject: &Arc<Subject>) -> Self {
         Self { subject: Arc::clone(subject), ..self.clone() }
     }
 
-    /// Whether nothing can be reached.
+    /// True if nothing can be reached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.http.is_empty() && self.tcp.is_empty() && self.udp.is_empty()
@@ -126,7 +129,7 @@ impl Network {
         &self.udp
     }
 
-    /// Whether some rule may lead to what an entry of `private` names.
+    /// True if some rule may lead to an address that an entry of `private` names.
     pub(crate) fn leads_to(&self, entry: &PrivateRule) -> bool {
         let http = self.http.iter().any(|rule| {
             let host = match rule.host() {
@@ -138,7 +141,7 @@ impl Network {
         http || self.tcp.iter().chain(&self.udp).any(|rule| rule.meets(entry))
     }
 
-    /// Whether a request may be sent.
+    /// Decides on sending a request.
     ///
     /// # Errors
     /// [`Denial`] where no rule matches it.
@@ -177,7 +180,8 @@ impl Network {
         Denial::new(Capability::Http, asked.to_owned(), Reason::Malformed(error), &self.subject)
     }
 
-    /// Whether a name may be looked up: one that a rule of `tcp` or `udp` names. An address stands for itself.
+    /// Decides on looking up a name: a rule of `tcp` or `udp` has to name it. An address stands for
+    /// itself.
     ///
     /// # Errors
     /// [`Denial`] where no rule does, or the text is no host.
@@ -201,16 +205,16 @@ impl Network {
         }
     }
 
-    /// Whether a TCP connection to an address may be made.
+    /// Decides on a TCP connection to an address.
     ///
     /// # Errors
-    /// [`Denial`] where no rule names the address, nor a name that led to it in this call, and where the address is not
-    /// public and `private` does not name it.
+    /// [`Denial`] where no rule names the address, nor a name that led to it in this call, and
+    /// where the address is not public and `private` does not name it.
     pub fn tcp(&self, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
         self.connect(Protocol::Tcp, address, resolved)
     }
 
-    /// Whether UDP packets may be sent to an address, and received from there.
+    /// Decides on sending UDP packets to an address and receiving them from there.
     ///
     /// # Errors
     /// As [`Network::tcp`].
@@ -218,7 +222,8 @@ impl Network {
         self.connect(Protocol::Udp, address, resolved)
     }
 
-    /// The denial of binding to an address that the guest chose, and of listening: `what` is `bind` or `listen`.
+    /// The denial of binding to an address that the guest chose, and of listening: `what` is `bind`
+    /// or `listen`.
     #[must_use]
     pub fn never_listens(&self, capability: Capability, what: &str, address: SocketAddr) -> Denial {
         let asked = format!("{} {what} {address}", capability.name());
@@ -246,7 +251,8 @@ impl Network {
         let denied =
             |reason| Denial::new(capability, format!("{} {address}", capability.name()), reason, &self.subject);
         let Some(rule) = self.sockets(protocol).iter().find(|rule| rule.matches(address, resolved)) else {
-            // A name is what a person would write; the address alone is what a guest may have chosen itself.
+            // A name is what a person would write; the address alone is what a guest may have
+            // chosen itself.
             let name = resolved.names_of(address.ip()).next();
             let target = match name {
                 Some(name) => format!("{name}:{}", address.port()),
@@ -272,7 +278,8 @@ impl Network {
         }
     }
 
-    /// The tables that a line has to be added to: the tool's alone where its component grants the ask, both where not.
+    /// The tables that a line has to be added to: the tool's alone where its component grants the
+    /// ask, both where not.
     fn sections(&self, granted: impl Fn(&Network) -> bool) -> Vec<String> {
         match &self.wider {
             None => vec![self.subject.section("network")],

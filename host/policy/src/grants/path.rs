@@ -1,4 +1,5 @@
-//! Paths of HTTP requests in one normal form, and the patterns that rules name them with. Must not hold: hosts, queries.
+//! Paths of HTTP requests in one normal form, and the patterns that rules name them with. Must not
+//! hold: hosts, queries.
 //!
 //! | form | matches | does not match |
 //! |---|---|---|
@@ -10,11 +11,12 @@
 //! | `/v1/day-*.json` | any characters of one segment, also none | `/v1/day-1/2.json` |
 //! | `/*`, `/**` | every path | |
 //!
-//! Before it is compared, a path is brought into its normal form: `.` and `..` are resolved, also as `%2e`, `\` becomes
-//! `/`, letters and digits lose their percent-encoding, everything else gets it in upper case. That form is what is sent.
-//! A path that servers may read in more than one way (an encoded slash, backslash or NUL, `%25` before two hexadecimal
-//! digits, a `%` without them, `..;`, what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous:
-//! only a rule for every path of its host matches it.
+//! Before it is compared, a path is brought into its normal form: `.` and `..` are resolved, also
+//! as `%2e`, `\` becomes `/`, letters and digits lose their percent-encoding, everything else gets
+//! it in upper case. That form is sent. A path that servers may read in more than one way (an
+//! encoded slash, backslash or NUL, `%25` before two hexadecimal digits, a `%` without them, `..;`,
+//! what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous: only a
+//! rule for every path of its host matches it.
 //!
 //! ```
 //! use toolcell_policy::PathPattern;
@@ -40,23 +42,23 @@ use std::fmt;
 use super::readings;
 use super::rule::RuleError;
 
-/// What a rule says of paths.
+/// The paths of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PathPattern {
     /// Every segment that is named, in order.
     segments: Vec<Segment>,
-    /// Whether anything may follow them.
+    /// True if anything may follow them.
     rest: bool,
 }
 
-/// What a rule says of one segment.
+/// One segment of a rule's paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Segment {
-    /// That text.
+    /// This text.
     Text(String),
     /// `*`: at least one character.
     One,
-    /// What stands before the first star, between the stars, and after the last one.
+    /// The texts before the first star, between the stars, and after the last one.
     Glob { first: String, between: Vec<String>, last: String },
 }
 
@@ -64,7 +66,7 @@ enum Segment {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NormalPath<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Whether servers may read it in more than one way.
+    /// True if servers may read it in more than one way.
     pub(crate) ambiguous: bool,
 }
 
@@ -99,13 +101,13 @@ impl PathPattern {
         Ok(Self { segments: segments.into_iter().map(Segment::parse).collect(), rest })
     }
 
-    /// Whether a path, in any form, is among them.
+    /// True if a path, in any form, is among them.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         self.matches_normal(&normal(path))
     }
 
-    /// Whether every path is.
+    /// True if every path is among them.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.rest && self.segments.is_empty()
@@ -123,7 +125,8 @@ impl PathPattern {
                 return false;
             }
         }
-        // The rest is at least one segment, which may be empty: `/v1/` is below `/v1/`, `/v1` is not.
+        // The rest is at least one segment, which may be empty: `/v1/` is below `/v1/`, `/v1` is
+        // not.
         parts.next().is_some() == self.rest
     }
 
@@ -140,7 +143,7 @@ impl PathPattern {
         enough && self.segments.iter().zip(&wider.segments).all(|(segment, wider)| segment.lies_within(wider))
     }
 
-    /// Whether some path may match both. Says yes where it cannot tell.
+    /// True if some path may match both, or if it cannot tell.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let (mine, others) = (self.segments.len(), other.segments.len());
         let lengths_fit = match (self.rest, other.rest) {
@@ -173,7 +176,8 @@ impl Segment {
         Self::Glob { first: first.to_owned(), between, last }
     }
 
-    /// Each text between the stars is looked for once, so that a long path costs no more than its length for each.
+    /// Each text between the stars is looked for once, so that a long path costs no more than its
+    /// length for each.
     fn matches(&self, part: &str) -> bool {
         match self {
             Self::Text(text) => text == part,
@@ -191,7 +195,8 @@ impl Segment {
         }
     }
 
-    /// A star of the narrower segment stands for a character that no text has: only a star can match it.
+    /// A star of the narrower segment stands for a character that no text has: only a star can
+    /// match it.
     fn lies_within(&self, wider: &Self) -> bool {
         match (self, wider) {
             (Self::Text(text), wider) => wider.matches(text),
@@ -244,7 +249,8 @@ pub(crate) fn normal(path: &str) -> NormalPath<'_> {
     NormalPath { text: Cow::Owned(text), ambiguous }
 }
 
-/// Whether nothing has to be done: only characters that stand for themselves, and no segment that starts with a dot.
+/// True if the path is in its normal form already: only unreserved characters, and no segment that
+/// starts with a dot.
 fn is_normal(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'%' | b'\\') && !is_encoded(byte);
     path.starts_with('/') && path.bytes().all(plain) && !path.contains("/.")
@@ -299,7 +305,7 @@ pub(super) fn hexadecimal(text: &[u8]) -> Option<(u8, &[u8])> {
     Some((u8::try_from(value).ok()?, rest))
 }
 
-/// What stands for itself wherever it stands: RFC 3986, section 2.3.
+/// Unreserved characters stand for themselves everywhere: RFC 3986, section 2.3.
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
@@ -308,7 +314,8 @@ fn is_dot_segment(segment: &str) -> bool {
     matches!(segment.to_ascii_lowercase().as_str(), "." | ".." | "%2e" | "%2e%2e" | ".%2e" | "%2e.")
 }
 
-/// Resolves `.` and `..`, as URLs do: `..` at the top stays there, and either at the end leaves a slash.
+/// Resolves `.` and `..`, as URLs do: `..` at the top stays there, and either at the end leaves a
+/// slash.
 fn without_dots(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let mut ends_in_dots = false;

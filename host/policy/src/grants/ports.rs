@@ -35,7 +35,7 @@ impl PortRange {
         self.last
     }
 
-    /// Whether a port is among them.
+    /// True if a port is among them.
     #[must_use]
     pub const fn contains(self, port: u16) -> bool {
         self.first <= port && port <= self.last

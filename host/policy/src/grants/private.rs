@@ -1,4 +1,5 @@
-//! The entries of `private`: the only way to addresses that are not public. Must not hold: which addresses are not.
+//! The entries of `private`: the only way to addresses that are not public. Must not hold: which
+//! addresses are not.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -40,8 +41,8 @@ impl PrivateRule {
         Ok(Self { net, ports, rule: RuleRef::new(text, span) })
     }
 
-    /// Whether it names an address of a kind. Metadata services must be named alone, this host by its loopback
-    /// addresses.
+    /// True if it names an address of a kind. Metadata services must be named alone, this host by
+    /// its loopback addresses.
     fn names(&self, address: IpAddr, port: u16, class: AddressClass) -> bool {
         let exact = self.net.prefix_len() == self.net.max_prefix_len();
         let enough = match class {
@@ -56,7 +57,7 @@ impl PrivateRule {
         wider.net.contains(&self.net) && self.ports.lies_within(wider.ports)
     }
 
-    /// Whether every address it names is a public one anyway.
+    /// True if every address it names is a public one anyway.
     pub(crate) fn is_public(&self) -> bool {
         // Classes are ranges: a range without any of their edges and with public ends is public.
         AddressClass::of(self.net.network()).is_none()
@@ -65,8 +66,8 @@ impl PrivateRule {
     }
 }
 
-/// Whether an address may be connected to on a port: it is public, or one of `private` names it. An IPv4 address that an
-/// IPv6 one carries must be so as well.
+/// Decides on connecting to an address and a port: it is public, or one of `private` names it. An
+/// IPv4 address that an IPv6 one carries must be so as well.
 pub(crate) fn check(address: IpAddr, port: u16, private: &[PrivateRule]) -> Result<(), AddressClass> {
     let Some(class) = AddressClass::of(address) else { return Ok(()) };
     if !private.iter().any(|rule| rule.names(address, port, class)) {

@@ -12,7 +12,7 @@ use super::rule::{RuleError, RuleRef};
 use crate::diagnostic::Span;
 use crate::settings::accessors;
 
-/// How to speak to a proxy.
+/// The protocol to a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProxyScheme {
     /// `http://`
@@ -22,10 +22,11 @@ pub enum ProxyScheme {
 }
 
 accessors! {
-    /// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address may be of any kind.
+    /// A proxy: `http://proxy.example:3128`. The manifest's author names it, no guest: its address
+    /// may be of any kind.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ProxyUrl {
-        /// How to speak to it.
+        /// The protocol to it.
         scheme: ProxyScheme => ProxyScheme,
         /// Its host.
         host: Host => &Host,

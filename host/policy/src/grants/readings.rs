@@ -1,9 +1,10 @@
-//! Readings of a path that servers and what stands before them may come to: decoded once more than they should, in other
-//! encodings than UTF-8, with lookalikes made plain, or with parameters cut off. Must not hold: rules.
+//! Readings of a path that servers and the proxies before them may make: decoded once more than
+//! they should, in other encodings than UTF-8, with lookalikes made plain, or with parameters cut
+//! off. Must not hold: rules.
 //!
-//! No list of such servers is complete, so the question is turned around: a path is plain where one decoding leaves UTF-8
-//! without anything more to decode, with no more slashes than it is written with, and with no segment that begins with dots
-//! and is not a name.
+//! No list of such servers is complete, so the question is turned around: a path is plain where one
+//! decoding leaves UTF-8 without anything more to decode, with no more slashes than it is written
+//! with, and with no segment that begins with dots and is not a name.
 //!
 //! | written | may be read as |
 //! |---|---|
@@ -15,7 +16,8 @@
 
 use super::path::hexadecimal;
 
-/// Whether some reader may find a dot segment, a slash or a further encoding in a path that is in its normal form.
+/// True if some reader may find a dot segment, a slash or a further encoding in a path that is in
+/// its normal form.
 pub(super) fn is_ambiguous(path: &str) -> bool {
     let Ok(decoded) = String::from_utf8(decoded(path)) else { return true };
     let plain: String = decoded.chars().filter(|letter| !is_ignored(*letter)).map(plain).collect();
@@ -40,7 +42,7 @@ fn decoded(path: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether a percent sign is left that begins `%2e` or `%u002e`.
+/// True if a percent sign is left that begins `%2e` or `%u002e`.
 fn is_encoded(text: &str) -> bool {
     let digits =
         |text: &str, count| text.len() >= count && text.bytes().take(count).all(|byte| byte.is_ascii_hexdigit());
@@ -48,8 +50,8 @@ fn is_encoded(text: &str) -> bool {
     text.split('%').skip(1).any(|rest| digits(rest, 2) || wide(rest))
 }
 
-/// Whether a segment is dots, or dots with something behind them that some reader cuts off. `.git` and `..a` are names, and
-/// a star is part of a pattern.
+/// True if a segment is dots, or dots with something behind them that some reader cuts off. `.git`
+/// and `..a` are names, and a star is part of a pattern.
 fn begins_with_dots(segment: &str) -> bool {
     let segment = segment.trim();
     let rest = segment.trim_start_matches('.');
@@ -57,8 +59,8 @@ fn begins_with_dots(segment: &str) -> bool {
     rest.len() < segment.len() && !rest.starts_with(is_name)
 }
 
-/// The plain character that another one is taken for: compatibility forms (NFKC), names of hosts (UTS 46) and what code
-/// pages have in its place.
+/// The plain character that another one is taken for: compatibility forms (NFKC), names of hosts
+/// (UTS 46) and what code pages have in its place.
 fn plain(letter: char) -> char {
     match letter {
         '\u{ff01}'..='\u{ff5e}' => {

@@ -1,4 +1,5 @@
-//! A reference to a rule of the manifest, and why a text is no rule. Must not hold: what rules mean.
+//! A reference to a rule of the manifest, and why a text is no rule. Must not hold: what rules
+//! mean.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ impl RuleRef {
         &self.0.0
     }
 
-    /// Where the manifest says so.
+    /// Its place in the manifest.
     #[must_use]
     pub fn span(&self) -> Span {
         self.0.1.clone()
@@ -40,9 +41,9 @@ pub enum RuleError {
     /// Longer than any rule needs to be.
     #[error("has {bytes} bytes, {max} are allowed")]
     TooLong {
-        /// How many there are.
+        /// The number there is.
         bytes: usize,
-        /// How many there may be.
+        /// The number there may be.
         max: usize,
     },
     /// Nothing before `://`, or no `://` at all.
@@ -51,7 +52,7 @@ pub enum RuleError {
     /// A scheme other than `http` and `https`.
     #[error("has an unknown scheme {0:?}")]
     Scheme(String),
-    /// A method that is none, or that no guest can send.
+    /// An unknown method, or one that no guest can send.
     #[error("names {0:?}, which is no method that a tool can send")]
     Method(String),
     /// `user:password@`
@@ -63,7 +64,7 @@ pub enum RuleError {
     /// `#…`
     #[error("must not have a fragment: it is never sent")]
     Fragment,
-    /// A host that is none.
+    /// Text that is no host.
     #[error("has a host that {0}")]
     Host(#[from] HostError),
     /// A star elsewhere than as the first label.
@@ -72,7 +73,7 @@ pub enum RuleError {
     /// No port where one is needed.
     #[error("has no port")]
     NoPort,
-    /// A port that is none, or 0, or a range that ends before it starts.
+    /// Text that is no port, or 0, or a range that ends before it starts.
     #[error("has {0:?} for a port")]
     Port(String),
     /// `**` elsewhere than as the last segment.
@@ -84,10 +85,10 @@ pub enum RuleError {
     /// A path that no request for a part of the paths may have.
     #[error("has an encoded slash, an encoded percent sign or the like in its path, which matches nothing")]
     AmbiguousPath,
-    /// A scheme or a path where there is none.
+    /// A scheme or a path in a rule that has none.
     #[error("must not have a scheme or a path")]
     Path,
-    /// An address range that is none.
+    /// Text that is no address range.
     #[error("has {0:?} for an address range")]
     Range(String),
     /// An address range whose address has bits that the range ignores; the range that is meant.

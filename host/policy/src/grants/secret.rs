@@ -12,16 +12,16 @@ accessors! {
     pub struct Secret {
         /// Its name, for people and for the guest it is exposed to.
         pub(crate) name: String => &str,
-        /// Where its value comes from.
+        /// The source of its value.
         pub(crate) source: SecretSource => &SecretSource,
-        /// How it is used.
+        /// The way it is used.
         pub(crate) delivery: Delivery => &Delivery,
-        /// Where the manifest says so.
+        /// Its place in the manifest.
         pub(crate) span: Span => Span,
     }
 }
 
-/// Where its value comes from.
+/// The source of its value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SecretSource {
     /// `env:NAME`: a variable of the host.
@@ -37,7 +37,7 @@ pub enum SecretSource {
     },
 }
 
-/// How it is used.
+/// The way it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "a component has a handful of them")]
 pub enum Delivery {
@@ -45,16 +45,16 @@ pub enum Delivery {
     Header {
         /// The header, in lower case.
         name: String,
-        /// What stands there.
+        /// The header's value, with the place of the secret.
         template: SecretTemplate,
-        /// Which requests.
+        /// The requests that carry it.
         target: HttpRule,
     },
     /// The host puts it into the query of matching requests.
     Query {
         /// The name of the query's part.
         name: String,
-        /// Which requests.
+        /// The requests that carry it.
         target: HttpRule,
     },
     /// The guest gets it, as environment variable and as `wasi:config` value of the secret's name.
@@ -65,15 +65,15 @@ accessors! {
     /// The value of a header, the secret in the place of `{}`: `Bearer {}`.
     #[derive(Debug, Clone, PartialEq, Eq, Hash)]
     pub struct SecretTemplate {
-        /// What stands before the secret.
+        /// The text before the secret.
         before: String => &str,
-        /// What stands after it.
+        /// The text after it.
         after: String => &str,
     }
 }
 
 impl Secret {
-    /// Whether the host adds it to a request.
+    /// True if the host adds it to a request.
     #[must_use]
     pub fn matches(&self, ask: &HttpAsk) -> bool {
         self.delivery.target().is_some_and(|target| target.matches(ask))

@@ -1,4 +1,5 @@
-//! TCP and UDP: the rules, name look-ups and what they led to. Must not hold: sockets, or name resolution.
+//! TCP and UDP: the rules, name look-ups and what they led to. Must not hold: sockets, or name
+//! resolution.
 //!
 //! A rule of `tcp` or `udp` is `target:ports`.
 //!
@@ -9,7 +10,8 @@
 //! | `192.0.2.1:53`, `[2001:db8::1]:53` | one address |
 //! | `192.0.2.0/24:53`, `[2001:db8::/32]:53` | a range of addresses |
 //!
-//! Only a name of these rules can be looked up. Addresses that are not public need an entry of `private` besides.
+//! Only a name of these rules can be looked up. Addresses that are not public need an entry of
+//! `private` besides.
 //!
 //! ```
 //! use toolcell_policy::SocketRule;
@@ -44,14 +46,14 @@ use crate::settings::accessors;
 /// The longest rule, in bytes: the longest name and a range of ports.
 const RULE_BYTES_MAX: usize = 512;
 
-/// The most addresses that are remembered of a call's look-ups: 64 names with 16 addresses each.
+/// The most addresses to remember of a call's look-ups: 64 names with 16 addresses each.
 const RESOLVED_MAX: usize = 1_024;
 
 accessors! {
     /// One rule of `tcp` or `udp`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SocketRule {
-        /// What it leads to.
+        /// Its target.
         target: SocketTarget => &SocketTarget,
         /// The ports.
         ports: PortRange => PortRange,
@@ -60,7 +62,7 @@ accessors! {
     }
 }
 
-/// What a rule of `tcp` or `udp` leads to.
+/// The target of a rule of `tcp` or `udp`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SocketTarget {
     /// The addresses of names.
@@ -73,7 +75,7 @@ accessors! {
     /// The permit of looking up a name, with which its addresses are remembered.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct LookupPermit {
-        /// What to look up: a name, or an address that stands for itself.
+        /// The host to look up: a name, or an address that stands for itself.
         host: Host => &Host,
         /// The rule that allows it.
         rule: RuleRef => &RuleRef,
@@ -83,7 +85,7 @@ accessors! {
     }
 }
 
-/// Which address came from which name in a call. Only a [`LookupPermit`] adds to it.
+/// The names that a call has looked up, by address. Only a [`LookupPermit`] adds to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
     names: HashMap<IpAddr, Vec<Arc<str>>>,
@@ -137,7 +139,7 @@ impl SocketRule {
         Ok(Self { target, ports, rule })
     }
 
-    /// Whether every connection this rule allows is one that the other allows.
+    /// True if the other rule allows every connection that this one allows.
     #[must_use]
     pub fn lies_within(&self, wider: &Self) -> bool {
         let target = match (&self.target, &wider.target) {
@@ -148,7 +150,8 @@ impl SocketRule {
         target && self.ports.lies_within(wider.ports)
     }
 
-    /// Whether it may lead to what an entry of `private` names: a name may lead anywhere.
+    /// True if it may lead to an address that an entry of `private` names. A name may lead
+    /// anywhere.
     pub(crate) fn meets(&self, entry: &PrivateRule) -> bool {
         let addresses = match &self.target {
             SocketTarget::Name(_) => true,
@@ -196,8 +199,8 @@ impl LookupPermit {
         }
     }
 
-    /// Whether the guest may be told an address that the name led to: a public one, or one that `private` names for some
-    /// port. What is connected to is checked again, with its port.
+    /// True if the guest may be told an address that the name led to: a public one, or one that
+    /// `private` names for some port. What is connected to is checked again, with its port.
     ///
     /// # Errors
     /// [`Denial`] of an address that no connection could go to.
@@ -215,8 +218,8 @@ impl LookupPermit {
 }
 
 impl Resolved {
-    /// Remembers the addresses that a permitted look-up gave. Beyond 1,024 in a call, none is: connecting to such an
-    /// address is then denied.
+    /// Remembers the addresses that a permitted look-up gave. Beyond 1,024 in a call, none is:
+    /// connecting to such an address is then denied.
     pub fn note(&mut self, permit: &LookupPermit, addresses: &[IpAddr]) {
         let Host::Name(name) = &permit.host else { return };
         let name: Arc<str> = Arc::from(name.as_str());

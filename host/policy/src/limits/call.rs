@@ -7,7 +7,8 @@ use crate::quantity::{DAY, GIB, HOUR, KIB, MIB, MINUTE, Per, Rate, SECOND};
 use crate::table::table;
 
 table! {
-    /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the component's, the tool's.
+    /// Limits of a call. The most specific wins: built-in default, `defaults.limits`, the
+    /// component's, the tool's.
     pub(crate) LIMITS "Limits" {}
     and Limit::KEYS;
     later { "host_calls" }
@@ -19,7 +20,8 @@ table! {
 }
 
 limits! {
-    /// Every limit of one tool, resolved: built-in default < `defaults.limits` < the component's < the tool's.
+    /// Every limit of one tool, resolved: built-in default < `defaults.limits` < the component's <
+    /// the tool's.
     Limit, Limits;
     /// Computing budget, about one unit per instruction.
     Fuel fuel: u64 = "fuel" Count { min: 1, default: 10_000_000_000, max: 1_000_000_000_000_000 },
@@ -29,8 +31,8 @@ limits! {
     /// Wall clock from start to end, waits included.
     Deadline deadline: Duration = "deadline" Millis { min: 1, default: 30 * SECOND, max: HOUR }, like ["5s"],
         "Clients commonly give up after 30 to 60 seconds. Work past that reaches nobody.";
-    /// All memories and tables together. How many there are is fixed: at most 64 instances, 64 memories and 128
-    /// tables in a call.
+    /// All memories and tables together. How many there are is fixed: at most 64 instances, 64
+    /// memories and 128 tables in a call.
     Memory memory_bytes: u64 = "memory" Bytes { min: 64 * KIB, default: 64 * MIB, max: 4 * GIB }, like ["128MiB"],
         "The default holds a Python or JavaScript interpreter (10 to 15 MiB) and its work. The least is one page of \
          linear memory, the most all that 32-bit addresses reach. No key raises the number of instances, memories \
@@ -71,14 +73,15 @@ limits! {
     QueueWait queue_wait: Duration = "queue_wait" Millis { min: 1, default: 5 * SECOND, max: 10 * MINUTE },
         like ["500ms"],
         "A client learns of an overloaded tool before it gives up.";
-    /// Calls of one tool by one caller. All of them may come at once; then the allowance comes back evenly.
+    /// Calls of one tool by one caller. All of them may come at once; then the allowance comes back
+    /// evenly.
     Rate rate: Rate = "rate" Rate { min: Rate::LEAST.number(), default: PER_MINUTE_600, max: Rate::MOST.number() },
         like ["10/s", "5/h"],
         "A model asks a few times a minute. The default only stops one that asks in a loop.";
-    /// Progress reports of one call that reach the caller. What exceeds it is dropped silently, the last report
-    /// included.
-    Progress progress: Rate = "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() },
-        like ["5/s"],
+    /// Progress reports of one call that reach the caller. What exceeds it is dropped silently, the
+    /// last report included.
+    Progress progress: Rate =
+        "progress" Rate { min: Rate::LEAST.number(), default: PER_SECOND_20, max: Rate::MOST.number() }, like ["5/s"],
         "Nobody reads more than the default. A dropped last report costs nothing: the result says that the work is \
          done.";
     /// HTTP requests.
@@ -129,7 +132,8 @@ limits! {
     AnswerBytes answer_bytes: usize = "answer_bytes" Bytes { min: 256, default: 64 * KIB, max: MIB },
         like ["4KiB"],
         "The default is a long text of a model or a person; pictures need more.";
-    /// The longest wait for answers, all questions of a call together. The deadline stands still meanwhile.
+    /// The longest wait for answers, all questions of a call together. The deadline stands still
+    /// meanwhile.
     AskWait ask_wait: Duration = "ask_wait" Millis { min: SECOND, default: 5 * MINUTE, max: DAY }, like ["30s"],
         "People need minutes. With clients of 2026-07-28 it bounds each round. The call keeps its place among the \
          tool's `concurrency`.";

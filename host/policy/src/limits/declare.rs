@@ -1,5 +1,6 @@
-//! The form in which limits are declared: one row gives the enum's variant, the field, its accessor, the manifest key
-//! with its bounds, the JSON Schema's property and the line of the canonical form. Must not hold: any limit.
+//! The form in which limits are declared: one row gives the enum's variant, the field, its
+//! accessor, the manifest key with its bounds, the JSON Schema's property and the line of the
+//! canonical form. Must not hold: any limit.
 //!
 //! ```text
 //! limits! {
@@ -11,8 +12,8 @@
 //! }
 //! ```
 //!
-//! `Memory` is the variant, `memory_bytes` the accessor and `u64` its type; [`super::FromNumber`] has the types. The
-//! examples are JSON.
+//! `Memory` is the variant, `memory_bytes` the accessor and `u64` its type; [`super::FromNumber`]
+//! has the types. The examples are JSON.
 
 macro_rules! limits {
     (
@@ -80,7 +81,8 @@ macro_rules! limits {
         }
 
         impl $all {
-            /// One limit's value: a count, bytes, milliseconds or the number of a rate, as its unit says.
+            /// One limit's value: a count, bytes, milliseconds or the number of a rate, as its unit
+            /// says.
             #[must_use]
             pub fn get(&self, limit: $one) -> u64 {
                 match limit {

@@ -7,23 +7,24 @@ use crate::quantity::{HOUR, KIB, MIB, MINUTE};
 use crate::table::table;
 
 table! {
-    /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`, the component's.
-    /// A component that exceeds one is an error of the manifest, and nothing is served. Listing its tools counts
-    /// as a call under its `limits`.
+    /// Limits of loading a component. The most specific wins: built-in default, `defaults.load`,
+    /// the component's. A component that exceeds one is an error of the manifest, and nothing is
+    /// served. Listing its tools counts as a call under its `limits`.
     pub(crate) LOAD "Load" {}
     and LoadLimit::KEYS;
     other names { "size" => "component_size", "time" => "compile_time", "timeout" => "compile_time" }
 }
 
 limits! {
-    /// Every limit of loading one component, resolved: built-in default < `defaults.load` < the component's.
+    /// Every limit of loading one component, resolved: built-in default < `defaults.load` < the
+    /// component's.
     LoadLimit, LoadLimits;
     /// The component's file.
     ComponentSize component_bytes: u64 = "component_size" Bytes { min: KIB, default: 128 * MIB, max: 128 * MIB },
         like ["8MiB"],
         "Compiling takes memory and time in proportion. The largest language runtime measured (CPython) makes 18 MB.";
-    /// Wall clock of making native code of it. A compiler cannot be stopped: its work is thrown away once it is
-    /// done.
+    /// Wall clock of making native code of it. A compiler cannot be stopped: its work is thrown
+    /// away once it is done.
     CompileTime compile_time: Duration = "compile_time" Millis { min: 1, default: 2 * MINUTE, max: HOUR },
         like ["30s"],
         "Compiling takes about a second per megabyte. A component that takes longer is refused.";

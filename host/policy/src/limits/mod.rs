@@ -1,6 +1,6 @@
-//! Limits: what a call, a load, a connection or a caller may use up. Each is declared once, in a table of this room or
-//! beside the section it belongs to, with its key, unit, bounds, default, example and reason. Must not hold: how a
-//! manifest is read, or how a limit is enforced.
+//! Limits: what a call, a load, a connection or a caller may use up. Each is declared once, in a
+//! table of this room or beside the section it belongs to, with its key, unit, bounds, default,
+//! example and reason. Must not hold: how a manifest is read, or how a limit is enforced.
 
 mod call;
 mod declare;
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use crate::quantity::{Rate, show_bytes, show_count, show_millis};
 
-/// Core instances of one call. The largest language runtime measured (CPython) has 14. A component made of thousands of
-/// tiny ones costs the host memory that the limit on memory does not see. No key changes it: each call's slot in the pool
-/// of instances has this shape.
+/// Core instances of one call. The largest language runtime measured (CPython) has 14. A component
+/// made of thousands of tiny ones costs the host memory that the limit on memory does not see. No
+/// key changes it: each call's slot in the pool of instances has this shape.
 pub const INSTANCES_MAX: usize = 64;
 
 /// Linear memories of one call: as many as instances.
@@ -68,7 +68,8 @@ pub struct OutOfRange {
 }
 
 impl Spec {
-    /// One value of this limit as a manifest would write it, without quotes: `10_000`, `64MiB`, `1m30s`, `600/min`.
+    /// One value of this limit as a manifest would write it, without quotes: `10_000`, `64MiB`,
+    /// `1m30s`, `600/min`.
     #[must_use]
     pub fn show(&self, value: u64) -> String {
         match self.unit {

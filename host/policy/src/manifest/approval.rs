@@ -1,23 +1,27 @@
-//! Which calls a person must confirm before they run. Must not hold: how a person is asked.
+//! Calls that a person must confirm before they run: the keys `approval` and `remember`. Must not
+//! hold: how a person is asked.
 
 use std::time::Duration;
 
 use crate::limits::{Spec, Unit};
+use crate::read::{Problems, Section, limits};
 
-/// Which calls of a tool a person confirms through the client, from the fewest to all. `approval` in the manifest.
+/// The calls of a tool that a person confirms through the client, from the fewest to all.
+/// `approval` in the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum ApprovalPolicy {
     /// `"never"`, the default: none.
     #[default]
     Never,
-    /// `"destructive"`: each, unless the tool says of itself that it only reads (`readOnlyHint`) or does not destroy
-    /// (`destructiveHint` is false). As in MCP, a tool that says nothing may destroy.
+    /// `"destructive"`: each, unless the tool says of itself that it only reads (`readOnlyHint`) or
+    /// does not destroy (`destructiveHint` is false). As in MCP, a tool that says nothing may
+    /// destroy.
     Destructive,
     /// `"always"`: each.
     Always,
 }
 
-/// Whether calls of a tool are confirmed, and for how long one confirmation holds.
+/// The calls that are confirmed, and the time for which one confirmation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Approval {
     pub(crate) policy: ApprovalPolicy,
@@ -49,7 +53,7 @@ impl ApprovalPolicy {
         }
     }
 
-    /// Whether calls are confirmed of a tool that says this of itself.
+    /// True if calls of a tool with these hints are confirmed.
     ///
     /// ```
     /// use toolcell_policy::ApprovalPolicy::{Always, Destructive, Never};
@@ -76,15 +80,50 @@ impl ApprovalPolicy {
 }
 
 impl Approval {
-    /// Which calls are confirmed.
+    /// The calls that are confirmed.
     #[must_use]
     pub const fn policy(&self) -> ApprovalPolicy {
         self.policy
     }
 
-    /// How long a confirmation holds for further calls; `None`: for one call only.
+    /// The time for which a confirmation holds for further calls; `None`: for one call only.
     #[must_use]
     pub fn remember(&self) -> Option<Duration> {
         self.remember_ms.map(Duration::from_millis)
     }
+}
+
+/// The approval that holds here; what the table leaves out is `inherited`.
+pub(crate) fn read(section: &Section<'_>, inherited: Approval, problems: &mut Problems) -> Approval {
+    let mut approval = inherited;
+    // Whether `remember` applies is not known where the other key is wrong.
+    let mut known = true;
+    if let Some(entry) = section.get("approval")
+        && let Some(name) = entry.string(problems)
+    {
+        match ApprovalPolicy::ALL.into_iter().find(|policy| policy.name() == name) {
+            Some(policy) => approval.policy = policy,
+            None => {
+                known = false;
+                problems.add(
+                    entry
+                        .error("tools::approval", format!("{name:?} is no kind of approval"))
+                        .hint("write \"always\", \"destructive\" or \"never\""),
+                );
+            }
+        }
+    }
+    if let Some(entry) = section.get(REMEMBER.key) {
+        approval.remember_ms = limits::value(&entry, &REMEMBER, problems);
+        if known && approval.policy == ApprovalPolicy::Never {
+            problems.add(
+                entry
+                    .key_error("tools::approval", "remember without approval can never apply")
+                    .hint("remove it, or set approval = \"always\" or \"destructive\""),
+            );
+        }
+    } else if approval.policy == ApprovalPolicy::Never {
+        approval.remember_ms = None;
+    }
+    approval
 }

@@ -7,8 +7,8 @@ use crate::settings::settings;
 /// The moment when a record is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fsync {
-    /// When the operating system writes it, within seconds. A crash of the process loses no record, one of the machine
-    /// may.
+    /// When the operating system writes it, within seconds. A crash of the process loses no record,
+    /// one of the machine may.
     #[default]
     Never,
     /// Before the call goes on.
@@ -39,12 +39,14 @@ settings! {
         /// Full files that are kept beside the one being written.
         keep: u64 => u64 = "keep" (Count { min: 0, default: 8, max: 1_000 }, "The oldest is removed."),
             {"examples": [30]};
-        /// The moment when a record is on the disk: when the operating system writes it, or before the call goes on.
+        /// The moment when a record is on the disk: when the operating system writes it, or before
+        /// the call goes on.
         fsync: Fsync => Fsync = "fsync" (Words(&FSYNC), fsync, else Fsync::Never),
             {"default": "never", "examples": ["always"]};
         /// True refuses a call that cannot be recorded.
         required: bool => bool = "required" (Flag, Entry::boolean, else true), {"default": true, "examples": [false]};
-        /// The part of a call's arguments that is recorded: their digest, or their text besides, clipped.
+        /// The part of a call's arguments that is recorded: their digest, or their text besides,
+        /// clipped.
         arguments: AuditArguments => AuditArguments = "arguments" (
             Words(&ARGUMENTS), arguments, else AuditArguments::Digest
         ), {"default": "digest", "examples": ["values"]};

@@ -1,5 +1,5 @@
-//! What `[callers]` comes to: who may see and call which tools, how often, and how many at once. Must not hold: how a
-//! caller is recognised, or how a bound is enforced.
+//! The section `[callers]`: who may see and call which tools, how often, and how many at once. Must
+//! not hold: how a caller is recognised, or how a bound is enforced.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,13 +11,13 @@ use crate::names::did_you_mean;
 use crate::quantity::{Per, Rate};
 use crate::settings::accessors;
 
-/// The name of the rule for whoever no other rule is for.
+/// The name of the rule for callers without a rule of their own.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The caller over stdio: whoever started the process.
+/// The caller over stdio: the person who started the process.
 pub(crate) const LOCAL: &str = "local";
 
-/// The caller over HTTP where nobody has to say who they are.
+/// The caller over HTTP where callers need no token.
 pub(crate) const ANYONE: &str = "anyone";
 
 pub(crate) const RATE: Spec = Spec {
@@ -45,7 +45,7 @@ pub(crate) const CONCURRENCY: Spec = Spec {
 pub struct Callers {
     /// `None`: the manifest has no such table.
     rules: Option<Vec<CallerRule>>,
-    /// Which rule has a name; each name is in one rule.
+    /// The number of the rule that has a name; each name is in one rule.
     named: HashMap<String, usize>,
 }
 
@@ -88,7 +88,7 @@ pub struct ToolName<'n> {
     pub exposed: &'n str,
 }
 
-/// What one caller may.
+/// The tools that one caller may see and call, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights<'c> {
     rules: Option<Vec<(usize, &'c CallerRule)>>,
@@ -107,15 +107,15 @@ impl Callers {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// Whether what is listed and called depends on the caller.
+    /// True if callers see and call different tools.
     #[must_use]
     pub const fn tells_apart(&self) -> bool {
         self.rules.is_some()
     }
 
-    /// What the caller of this name and these scopes may. A rule that has its name is the only one that holds; else all
-    /// rules do that have one of its scopes; else `default`, if there is one. Who started the process, `local`, may
-    /// everything where no rule has that name.
+    /// The rights of the caller of this name and these scopes. A rule that has its name is the only
+    /// one that holds; else all rules do that have one of its scopes; else `default`, if there is
+    /// one. Who started the process, `local`, may everything where no rule has that name.
     #[must_use]
     pub fn rights<'c, 's>(&'c self, name: &str, scopes: impl Iterator<Item = &'s str> + Clone) -> Rights<'c> {
         let Some(rules) = &self.rules else { return Rights { rules: None } };
@@ -135,7 +135,7 @@ impl Callers {
         Rights { rules: Some(numbered().filter(|(_, rule)| rule.name == DEFAULT).collect()) }
     }
 
-    /// Compares what the rules name with the tools there are. Gives every name that is none.
+    /// Compares what the rules name with the tools there are. Gives every name that no tool has.
     #[must_use]
     pub fn check_tools(&self, tools: &[ToolName<'_>]) -> Vec<Diagnostic> {
         let patterns = self.rules().iter().flat_map(|rule| &rule.tools);
@@ -144,7 +144,8 @@ impl Callers {
         problems.collect()
     }
 
-    /// Who may call one tool, a line for each rule, sorted: a line more is a right more. Nothing where everybody may.
+    /// Who may call one tool, a line for each rule, sorted: a line more is a right more. Nothing
+    /// where everybody may.
     #[must_use]
     pub fn words(&self, tool: &ToolName<'_>) -> Vec<String> {
         let rules = self.rules().iter().filter(|rule| rule.tools.iter().any(|(pattern, _)| pattern.takes(tool)));
@@ -163,7 +164,7 @@ impl Callers {
         serde_json::to_string(&rules).unwrap_or_default()
     }
 
-    /// The names of rules that are not the same in both.
+    /// The names of rules that differ.
     #[must_use]
     pub fn differing<'c>(&'c self, other: &'c Self) -> Vec<&'c str> {
         let named = |callers: &'c Self| -> BTreeMap<&'c str, Canonical> {
@@ -217,7 +218,7 @@ impl CallerRule {
 }
 
 impl ToolPattern {
-    /// Whether this tool is one of them.
+    /// True if this tool is one of them.
     #[must_use]
     pub fn takes(&self, tool: &ToolName<'_>) -> bool {
         match self {
@@ -228,7 +229,8 @@ impl ToolPattern {
         }
     }
 
-    /// That there is no such tool. That a component has none, or nobody has, is no mistake of this pattern's.
+    /// The problem of a name that is no tool's. `*` and `COMPONENT/*` never have it, even where
+    /// they match nothing.
     fn unknown(&self, tools: &[ToolName<'_>], span: &Span) -> Option<Diagnostic> {
         let (message, meant) = match self {
             Self::All | Self::Component(_) => return None,
@@ -263,7 +265,7 @@ impl std::fmt::Display for ToolPattern {
 }
 
 impl Rights<'_> {
-    /// Whether this tool is seen and called.
+    /// True if the caller sees and calls this tool.
     #[must_use]
     pub fn take(&self, tool: &ToolName<'_>) -> bool {
         let Some(rules) = &self.rules else { return true };
@@ -276,7 +278,8 @@ impl Rights<'_> {
         self.rules.as_ref().map(|rules| rules.iter().map(|(number, _)| *number).collect())
     }
 
-    /// How often the caller may call, all tools together; the most of what its rules say. `None`: as the tools allow.
+    /// The caller's rate, all tools together: the most generous one of its rules. `None`: as the
+    /// tools allow.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         let rules = self.rules.as_ref()?;
@@ -288,8 +291,8 @@ impl Rights<'_> {
         all?.into_iter().max_by_key(pace).map(Rate::of_number)
     }
 
-    /// How many calls of the caller run at once, all tools together; the most of what its rules say. `None`: as many as
-    /// the tools allow.
+    /// The caller's calls that run at once, all tools together: the most generous number of its
+    /// rules. `None`: as many as the tools allow.
     #[must_use]
     pub fn concurrency(&self) -> Option<usize> {
         let all: Option<Vec<usize>> = self.rules.as_ref()?.iter().map(|(_, rule)| rule.concurrency).collect();

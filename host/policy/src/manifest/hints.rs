@@ -1,6 +1,10 @@
-//! What the manifest says of a tool's behaviour. Must not hold: how it is written, or how clients are told.
+//! A tool's behaviour, as the manifest describes it: `read_only`, `destructive`, `idempotent`,
+//! `open_world`. Must not hold: how clients are told.
 
-/// What a tool does, as MCP's annotations have it. What is `None` is left to the tool itself.
+use crate::read::{Problems, Section};
+
+/// A tool's behaviour in the terms of MCP's annotations. The tool itself decides on each that is
+/// `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
     /// It only reads; changes nothing.
@@ -9,7 +13,8 @@ pub struct Hints {
     pub destructive: Option<bool>,
     /// Calling it again with the same arguments changes nothing more.
     pub idempotent: Option<bool>,
-    /// It deals with an open world, such as the web, rather than a closed one, such as its own store.
+    /// It deals with an open world, such as the web, rather than a closed one, such as its own
+    /// store.
     pub open_world: Option<bool>,
 }
 
@@ -25,4 +30,23 @@ impl Hints {
         ];
         all.into_iter().filter_map(|(key, said)| Some((key, said?))).collect()
     }
+}
+
+/// The hints; a missing key is `None`.
+pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Hints {
+    let mut said = |key: &str| section.get(key).and_then(|entry| entry.boolean(problems));
+    let hints = Hints {
+        read_only: said("read_only"),
+        destructive: said("destructive"),
+        idempotent: said("idempotent"),
+        open_world: said("open_world"),
+    };
+    if let (Some(true), Some(true), Some(entry)) = (hints.read_only, hints.destructive, section.get("destructive")) {
+        problems.add(
+            entry
+                .key_error("tools::hints", "a tool that only reads destroys nothing")
+                .hint("remove destructive, or set read_only = false"),
+        );
+    }
+    hints
 }

@@ -1,5 +1,5 @@
-//! A manifest that has been checked: every default filled in, every limit resolved for every tool. Must not hold: how
-//! it was written, beyond the places that later problems point at.
+//! A manifest that has been checked: every default filled in, every limit resolved for every tool.
+//! Must not hold: how it was written, beyond the places that later problems point at.
 
 pub(crate) mod approval;
 pub(crate) mod audit;
@@ -8,7 +8,7 @@ pub(crate) mod hints;
 pub(crate) mod http;
 pub(crate) mod instance;
 pub(crate) mod oauth;
-mod resources;
+pub(crate) mod resources;
 pub(crate) mod server;
 pub(crate) mod telemetry;
 pub(crate) mod typed;
@@ -38,15 +38,15 @@ accessors! {
     /// A checked manifest. Only [`crate::parse`] makes one.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Manifest {
-        /// What the server says of itself, and the bounds of a connection.
+        /// The section `[server]`.
         pub(crate) server: Server => &Server,
-        /// How the server is reached over HTTP; `None` where the manifest says nothing of it.
+        /// The section `[http]`, if the manifest has one.
         pub(crate) http: Option<HttpPolicy> => Option<&HttpPolicy>,
-        /// Where the server's figures are read; `None` where the manifest says nothing of it.
+        /// The section `[metrics]`, if the manifest has one.
         pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
-        /// Where traces of calls are sent; `None`: nowhere.
+        /// The section `[traces]`, if the manifest has one.
         pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
-        /// How calls, denials and loads are recorded.
+        /// The section `[audit]`.
         pub(crate) audit: AuditPolicy => &AuditPolicy,
         /// Who may see and call which tools.
         pub(crate) callers: Callers => &Callers,
@@ -57,42 +57,46 @@ accessors! {
 }
 
 accessors! {
-    /// What one component is, where it comes from, and what its tools may use.
+    /// One component: its source, its limits and its grants.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ComponentPolicy {
         /// The component's name: [`names::check_component`] holds.
         pub(crate) name: String => &str,
-        /// Where the manifest names it.
+        /// The place of its name in the manifest.
         pub(crate) name_span: Span => Span,
-        /// Where its bytes come from.
+        /// The source of its bytes.
         pub(crate) source: SourceRef => &SourceRef,
-        /// Where the manifest says so.
+        /// Its place in the manifest.
         pub(crate) source_span: Span => Span,
         pub(crate) prefix: Option<(String, Span)>,
-        /// What is said of its functions, where these are its tools.
+        /// Texts for its functions, where these are its tools.
         pub(crate) typed: TypedPolicy => &TypedPolicy,
-        /// The limits of its tools where the manifest says nothing of a tool, and of listing its tools at load.
+        /// The limits of its tools where the manifest says nothing of a tool, and of listing its
+        /// tools at load.
         pub(crate) limits: Limits => &Limits,
         /// The limits of loading it.
         pub(crate) load: LoadLimits => &LoadLimits,
-        /// Which calls of one of its tools share an instance; [`InstancePolicy::PerCall`] by default.
+        /// The calls of one of its tools that share an instance; [`InstancePolicy::PerCall`] by
+        /// default.
         pub(crate) instance: InstancePolicy => InstancePolicy,
-        /// Instances kept ready for each of its tools that is in use, so that a call does not wait for instantiation: 0 to
-        /// 64, 4 by default, none where calls share instances. A tool's are given up after ten seconds without a call.
+        /// Instances kept ready for each of its tools that is in use, so that a call does not wait
+        /// for instantiation: 0 to 64, 4 by default, none where calls share instances. A tool's are
+        /// given up after ten seconds without a call.
         pub(crate) prewarm: usize => usize,
-        /// What the component may reach; its tools may reach no more.
+        /// The component's grants; its tools may reach no more.
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
-        /// Which calls a person confirms of tools that the manifest says nothing of.
+        /// The approval of tools that have no table of their own.
         pub(crate) approval: Approval => Approval,
         /// Resources that its tools read, in the order of the file.
         pub(crate) resources: Vec<ResourceRule> => &[ResourceRule],
-        /// The tools the manifest says something of, in the order of the file. The component may have others, and may
-        /// lack some of these: whoever knows what it exports reports that at [`ToolPolicy::name_span`].
+        /// The tools the manifest says something of, in the order of the file. The component may
+        /// have others, and may lack some of these: the loader, which knows its exports, reports
+        /// that at [`ToolPolicy::name_span`].
         pub(crate) tools: Vec<ToolPolicy> => &[ToolPolicy],
     }
 }
 
-/// Where a component's bytes come from.
+/// The source of a component's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceRef {
@@ -101,39 +105,41 @@ pub enum SourceRef {
 }
 
 accessors! {
-    /// What the manifest says of one tool.
+    /// The policy of one tool that has a table of its own.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ToolPolicy {
         /// The tool's own name, without prefix.
         pub(crate) name: String => &str,
-        /// Where the manifest names it.
+        /// The place of its name in the manifest.
         pub(crate) name_span: Span => Span,
         /// A name for people; wins over the one that the component gives.
         pub(crate) title: Option<String> => Option<&str>,
-        /// What the tool does, for models; wins over what the component says.
+        /// A description for models; wins over the component's.
         pub(crate) description: Option<String> => Option<&str>,
-        /// What the tool does; what is said here wins over what the component says.
+        /// The tool's behaviour; each value here wins over the component's.
         pub(crate) hints: Hints => &Hints,
-        /// How the tool runs a program; `None` where the manifest says nothing of that, as for every tool that is none.
+        /// The program that the tool runs, if its table describes one.
         pub(crate) program: Option<Arc<Program>> => Option<&Arc<Program>>,
         /// The tool's limits.
         pub(crate) limits: Limits => &Limits,
-        /// What the tool may reach.
+        /// The tool's grants.
         pub(crate) grants: Arc<Grants> => &Arc<Grants>,
-        /// Which of its calls a person confirms.
+        /// The calls of it that a person confirms.
         pub(crate) approval: Approval => Approval,
     }
 }
 
 impl Manifest {
-    /// The limits of components that say nothing of their own: built-in defaults under `[defaults.limits]`.
+    /// The limits of components that say nothing of their own: built-in defaults under
+    /// `[defaults.limits]`.
     #[must_use]
     pub const fn default_limits(&self) -> &Limits {
         &self.defaults
     }
 
-    /// The grants of what a person calls a component or a tool: `weather` for a component, `weather/forecast` for its
-    /// tool, and the name a client sees for tools that the manifest says something of.
+    /// The grants of what a person calls a component or a tool: `weather` for a component,
+    /// `weather/forecast` for its tool, and the name a client sees for tools that the manifest says
+    /// something of.
     #[must_use]
     pub fn grants_named(&self, name: &str) -> Option<Arc<Grants>> {
         if let Some((component, tool)) = name.split_once('/') {
@@ -157,13 +163,13 @@ impl Manifest {
 }
 
 impl ComponentPolicy {
-    /// What stands before the name of each of its tools.
+    /// The prefix of each of its tools' names.
     #[must_use]
     pub fn prefix(&self) -> Option<&str> {
         self.prefix.as_ref().map(|(prefix, _)| prefix.as_str())
     }
 
-    /// Where the manifest says so.
+    /// Its place in the manifest.
     #[must_use]
     pub fn prefix_span(&self) -> Option<Span> {
         self.prefix.as_ref().map(|(_, span)| span.clone())
@@ -175,14 +181,14 @@ impl ComponentPolicy {
         self.tool(tool).map_or(&self.limits, ToolPolicy::limits)
     }
 
-    /// Which calls of one tool a person confirms, by the tool's own name, without prefix.
+    /// The calls of one tool that a person confirms, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool_approval(&self, tool: &str) -> Approval {
         self.tool(tool).map_or(self.approval, |tool| tool.approval)
     }
 
-    /// What one tool may reach, by the tool's own name, without prefix: the component's grants, less what the manifest
-    /// takes away. Denials name the tool.
+    /// The grants of one tool, by the tool's own name, without prefix: the component's grants, less
+    /// what the manifest takes away. Denials name the tool.
     #[must_use]
     pub fn tool_grants(&self, tool: &str) -> Arc<Grants> {
         match self.tool(tool) {
@@ -191,7 +197,7 @@ impl ComponentPolicy {
         }
     }
 
-    /// What the manifest says of one tool, by the tool's own name, without prefix.
+    /// The table of one tool, by the tool's own name, without prefix.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&ToolPolicy> {
         self.tools.iter().find(|tool| tool.name == name)

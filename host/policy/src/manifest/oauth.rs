@@ -1,5 +1,5 @@
-//! The section `[http.oauth]`: whose tokens callers may show, and what these must say. Must not hold: keys, tokens, or
-//! how either is fetched or checked.
+//! The section `[http.oauth]`: whose tokens callers may show, and what these must say. Must not
+//! hold: keys, tokens, or how either is fetched or checked.
 
 use std::time::Duration;
 
@@ -13,14 +13,15 @@ use crate::read::{Entry, Problems};
 use crate::settings::accessors;
 use crate::table::{Definition, ONE_OR_SEVERAL, Shape, table};
 
-/// The algorithms of signatures that are known, by their names in tokens (RFC 7518, RFC 8037). None has a shared key.
+/// The known algorithms of signatures, by their names in tokens (RFC 7518, RFC 8037). None has a
+/// shared key.
 pub(crate) const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 
 /// Issuers of one server. Most have one.
 const ISSUERS_MAX: usize = 8;
 
-/// Scopes that are needed, and audiences of an issuer.
+/// The most required scopes, and the most audiences of an issuer.
 const LISTED_MAX: usize = 64;
 
 /// The longest address, scope or audience, in bytes.
@@ -31,13 +32,15 @@ table! {
     /// `tokens`.
     pub(crate) OAUTH "Oauth" {
         /// The server's own address, as clients know it.
-        "resource" required: Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://tools.example.com/mcp"]};
+        "resource" required: Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://tools.example.com/mcp"]};
         /// The scopes that every caller with a token of an issuer needs, all of them. What further
         /// scopes allow is said in `[callers]`.
-        "scopes": List(&Text), {"maxItems": 64, "examples": [["tools"]]};
+        "scopes": List(&Text), {"maxItems": LISTED_MAX, "examples": [["tools"]]};
         /// The authorization servers whose tokens are taken, by name: 1 to 64 of `a-z`, `0-9`, `_`
         /// and `-`. A caller is called `NAME:SUBJECT`.
-        "issuers" required: Named(&Table(&ISSUER)), {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": 8};
+        "issuers" required: Named(&Table(&ISSUER)),
+            {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "minProperties": 1, "maxProperties": ISSUERS_MAX};
     }
     other names {
         "url" => "resource", "scope" => "scopes", "issuer" => "issuers", "audience" => "resource",
@@ -47,16 +50,21 @@ table! {
 table! {
     /// One authorization server.
     pub(crate) ISSUER "Issuer" {
-        /// What its tokens say as `iss`.
-        "issuer" required: Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://login.example.com"]};
-        /// Where its keys are; by default where its metadata says (RFC 8414, or OpenID Connect
+        /// Its name in tokens, the claim `iss`.
+        "issuer" required: Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com"]};
+        /// The address of its keys; by default its metadata tells (RFC 8414, or OpenID Connect
         /// Discovery).
-        "jwks": Text, {"minLength": 1, "maxLength": 1024, "examples": ["https://login.example.com/keys"]};
-        /// What its tokens must say as `aud`, one of these; `resource` by default.
-        "audience": Definition(&AUDIENCE), {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
-        /// How its tokens may be signed; all of these by default. There is none with a shared key,
-        /// and no `none`.
-        "algorithms": List(&Definition(&ALGORITHM)), {"minItems": 1, "maxItems": 9, "examples": [["RS256", "ES256"]]};
+        "jwks": Text,
+            {"minLength": 1, "maxLength": TEXT_BYTES_MAX, "examples": ["https://login.example.com/keys"]};
+        /// The audiences of tokens that are taken, the claim `aud`: one of these; `resource` by
+        /// default.
+        "audience": Definition(&AUDIENCE),
+            {"examples": ["api://tools", ["api://tools", "https://tools.example.com/mcp"]]};
+        /// The algorithms that may sign its tokens; all of these by default. There is none with a
+        /// shared key, and no `none`.
+        "algorithms": List(&Definition(&ALGORITHM)),
+            {"minItems": 1, "maxItems": ALGORITHMS.len(), "examples": [["RS256", "ES256"]]};
     }
     and IssuerLimit::KEYS;
     other names {
@@ -106,13 +114,13 @@ accessors! {
     pub struct IssuerPolicy {
         /// Its name in the manifest, which stands before the names of its callers: `NAME:SUBJECT`.
         pub(crate) name: String => &str,
-        /// What its tokens say as `iss`.
+        /// Its name in tokens, the claim `iss`.
         pub(crate) issuer: String => &str,
-        /// Where its keys are; `None`: where its metadata says.
+        /// The address of its keys; `None`: its metadata tells it.
         pub(crate) jwks: Option<String> => Option<&str>,
-        /// What its tokens must say as `aud`, one of these.
+        /// The audiences of tokens that are taken, the claim `aud`: one of these.
         pub(crate) audiences: Vec<String> => &[String],
-        /// How its tokens may be signed, by the names of RFC 7518 and RFC 8037.
+        /// The algorithms that may sign its tokens, by the names of RFC 7518 and RFC 8037.
         pub(crate) algorithms: Vec<&'static str> => &[&'static str],
         /// Its times.
         pub(crate) limits: IssuerLimits => &IssuerLimits,
@@ -126,8 +134,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPo
         Some(entry) => address(&entry, problems),
         None => {
             let hint = "write resource = \"https://tools.example.com/mcp\": the address that clients connect to";
-            problems.add(missing("the server's own address", &entry.key_span, hint));
-            None
+            problems.refuse(missing("the server's own address", &entry.key_span, hint))
         }
     };
     let scopes = section.get("scopes").map(|entry| texts(&entry, true, problems)).unwrap_or_default();
@@ -136,8 +143,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<OauthPo
     if let Some((table, at)) = &named {
         if table.len() > ISSUERS_MAX {
             let message = format!("{} issuers, {ISSUERS_MAX} are allowed", table.len());
-            problems.add(Diagnostic::error("oauth::too_many", message).at(at.key_span.clone()));
-            return None;
+            return problems.refuse(at.key_error("oauth::too_many", message));
         }
         for entry in table.entries() {
             let Some((issuer, span)) = issuer(&entry, resource.as_deref(), problems) else { continue };
@@ -162,17 +168,17 @@ fn missing(what: &str, span: &Span, hint: &str) -> Diagnostic {
 fn issuer(entry: &Entry<'_>, resource: Option<&str>, problems: &mut Problems) -> Option<(IssuerPolicy, Span)> {
     if let Err(error) = check_component(entry.key) {
         problems.add(
-            Diagnostic::error("oauth::name", format!("the issuer's name {:?} {error}", entry.key))
-                .at(entry.key_span.clone())
+            entry
+                .key_error("oauth::name", format!("the issuer's name {:?} {error}", entry.key))
                 .hint("names are 1 to 64 of a-z, 0-9, _ and -, and start with a letter or a digit"),
         );
     }
     let section = entry.table(&ISSUER, problems)?;
     let Some(at) = section.get("issuer") else {
         let message = format!("[http.oauth.issuers.{}] does not name the issuer", entry.key);
-        let problem = Diagnostic::error("oauth::missing", message).at(entry.key_span.clone());
-        problems.add(problem.hint("write issuer = \"https://login.example.com\": what its tokens say as `iss`"));
-        return None;
+        let problem = entry.key_error("oauth::missing", message);
+        return problems
+            .refuse(problem.hint("write issuer = \"https://login.example.com\": what its tokens say as `iss`"));
     };
     let span = at.span.clone();
     let issuer = address(&at, problems);
@@ -201,17 +207,16 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
         Ok(url) if url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url)) => None,
         Ok(_) => Some("is not reached over https"),
     };
-    // What stands in a header and in a document is taken as it is.
+    // The text goes into a header and a document unchanged.
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'));
     let Some(wrong) = wrong.or((!plain).then_some("has characters that an address has not")) else {
         return Some(text.to_owned());
     };
-    problems.add(
-        Diagnostic::error("oauth::address", format!("{} {text:?} {wrong}", entry.key))
-            .at(entry.span.clone())
+    problems.refuse(
+        entry
+            .error("oauth::address", format!("{} {text:?} {wrong}", entry.key))
             .hint("write \"https://…\", without query and fragment; http is for loopback alone"),
-    );
-    None
+    )
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -232,7 +237,7 @@ fn texts(entry: &Entry<'_>, scopes: bool, problems: &mut Problems) -> Vec<String
     if listed.is_empty() && entry.is_empty_list() && !scopes {
         let message = format!("{} is empty: no token is meant for nobody", entry.key);
         let hint = "name at least one, or remove it: then it is the resource";
-        problems.add(Diagnostic::error("oauth::audience", message).at(entry.span.clone()).hint(hint));
+        problems.add(entry.error("oauth::audience", message).hint(hint));
     }
     let mut read = Vec::new();
     for (text, span) in listed {

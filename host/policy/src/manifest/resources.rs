@@ -1,9 +1,11 @@
-//! Resources that a component's tools read: which addresses, and by which tool. Must not hold: how they are read, or what a
-//! tool answers.
+//! The resources that a component's tools read: their addresses, and the tool for each. Must not
+//! hold: how they are read, or what a tool answers.
 
 use crate::diagnostic::{Diagnostic, Span};
-use crate::names::did_you_mean;
+use crate::names::{self, did_you_mean};
+use crate::read::{Entry, Problems, Section, texts};
 use crate::settings::accessors;
+use crate::table::table;
 
 /// Rules of one component. Clients show what they list.
 pub const RESOURCES_MAX: usize = 64;
@@ -56,7 +58,7 @@ impl UriTemplate {
     /// Reads one.
     ///
     /// # Errors
-    /// What is wrong with it, as the end of a sentence that begins with it.
+    /// The end of a sentence that begins with the address.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.len() > URI_BYTES_MAX {
             return Err("is longer than 2048 bytes");
@@ -90,13 +92,13 @@ impl UriTemplate {
         &self.text
     }
 
-    /// Whether it stands for many addresses.
+    /// True if it stands for many addresses.
     #[must_use]
     pub fn has_variables(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Text(_)))
     }
 
-    /// Whether it stands for this address. Takes steps in proportion to the address, for each part.
+    /// True if it stands for this address. Takes steps in proportion to the address, for each part.
     #[must_use]
     pub fn matches(&self, uri: &str) -> bool {
         let bytes = uri.as_bytes();
@@ -134,7 +136,7 @@ impl Part {
         if named { Ok((part, rest)) } else { Err("has a variable other than {name} and {+name}") }
     }
 
-    /// Where it may end, from where it may begin.
+    /// The positions at which it may end, from those at which it may begin.
     fn ends(&self, bytes: &[u8], begins: &[bool]) -> Vec<bool> {
         let mut ends = vec![false; begins.len()];
         let mut inside = false;
@@ -160,20 +162,20 @@ accessors! {
     /// One entry of `[components.NAME.resources]`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ResourceRule {
-        /// Which addresses.
+        /// The addresses that the rule is for.
         pub(crate) uri: UriTemplate => &UriTemplate,
         pub(crate) span: Span,
         /// The tool that reads them, by its own name, without prefix.
         pub(crate) tool: String => &str,
         /// The argument of the tool that is given the address.
         pub(crate) argument: String => &str,
-        /// What programs call it; `None`: the last part of its address.
+        /// Its name for programs; `None`: the last part of its address.
         pub(crate) name: Option<String> => Option<&str>,
-        /// What people call it.
+        /// Its name for people.
         pub(crate) title: Option<String> => Option<&str>,
-        /// What it is.
+        /// Its description.
         pub(crate) description: Option<String> => Option<&str>,
-        /// What kind of data it is.
+        /// Its media type.
         pub(crate) mime_type: Option<String> => Option<&str>,
     }
 }
@@ -218,4 +220,99 @@ impl ResourceRule {
     fn problem(&self, message: String) -> Diagnostic {
         Diagnostic::error("resources::tool", message).at(self.span.clone())
     }
+}
+
+/// The argument that is given the address where the manifest names none.
+const ARGUMENT: &str = "uri";
+
+/// Longest MIME type, in characters.
+const MIME_TYPE_CHARS_MAX: usize = 127;
+
+table! {
+    /// The resources of one address, which a call of a tool reads.
+    pub(crate) RESOURCE "Resource" {
+        /// The tool that reads them, by its own name, without prefix. What it embeds, or else its
+        /// texts, pictures and sounds, is what they hold.
+        "tool" required: Text, {"pattern": "^[A-Za-z0-9_-]{1,64}$", "examples": ["notebook_read"]};
+        /// The argument of the tool that is given the address.
+        "argument": Text,
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "uri", "examples": ["note"]};
+        /// A name for programs; the last part of the address by default.
+        "name": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["index"]};
+        /// A name for people.
+        "title": Text,
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Index of the notes"]};
+        /// A description.
+        "description": Text, {"examples": ["All notes, with a line on each."]};
+        /// The media type of the data.
+        "mime_type": Text, {"maxLength": MIME_TYPE_CHARS_MAX, "examples": ["text/markdown"]};
+    }
+    other names {
+        "type" => "mime_type", "mimeType" => "mime_type", "read" => "tool", "arg" => "argument",
+    }
+}
+
+/// The rules of a component, in the order of the file.
+pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> Vec<ResourceRule> {
+    let Some(entry) = section.get("resources") else { return Vec::new() };
+    let Some(section) = entry.section(problems) else { return Vec::new() };
+    if section.len() > RESOURCES_MAX {
+        let message = format!("resources has {} entries, {RESOURCES_MAX} are allowed", section.len());
+        problems.add(entry.key_error("resources::too_many", message));
+        return Vec::new();
+    }
+    section.entries().iter().filter_map(|entry| read_one(entry, problems)).collect()
+}
+
+fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<ResourceRule> {
+    let uri = UriTemplate::parse(entry.key).map_err(|wrong| {
+        let message = format!("the address {:?} {wrong}", entry.key);
+        let problem = entry.key_error("resources::uri", message);
+        problems
+            .add(problem.hint("write an address such as \"note:///index\", or a template such as \"note:///{name}\""));
+    });
+    let section = entry.table(&RESOURCE, problems)?;
+    let tool = read_tool(entry, &section, problems);
+    let argument = match section.get("argument") {
+        Some(argument) => texts::line(&argument, "resources::text", problems)?,
+        None => ARGUMENT.to_owned(),
+    };
+    let mut line = |key: &str| section.get(key).and_then(|entry| texts::line(&entry, "resources::text", problems));
+    let (name, title) = (line("name"), line("title"));
+    let description = section.get("description").and_then(|entry| texts::lines(&entry, "resources::text", problems));
+    let mime_type = section.get("mime_type").and_then(|entry| read_mime_type(&entry, problems));
+    let (uri, span) = (uri.ok()?, entry.key_span.clone());
+    Some(ResourceRule { uri, span, tool: tool?, argument, name, title, description, mime_type })
+}
+
+fn read_tool(entry: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<String> {
+    let Some(tool) = section.get("tool") else {
+        let message = format!("nothing says which tool reads {}", entry.key);
+        return problems.refuse(
+            entry
+                .key_error("manifest::missing", message)
+                .hint("add tool = \"NAME\", a tool of this component, without its prefix"),
+        );
+    };
+    let name = tool.string(problems)?;
+    if let Err(error) = names::check_tool(name) {
+        return problems.refuse(tool.error("tools::name", format!("tool name {name:?} {error}")));
+    }
+    Some(name.to_owned())
+}
+
+fn read_mime_type(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
+    let text = entry.string(problems)?;
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    if text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty())
+        && text.len() <= MIME_TYPE_CHARS_MAX
+        && text.chars().all(plain)
+    {
+        return Some(text.to_owned());
+    }
+    problems.refuse(
+        entry
+            .error("resources::mime_type", format!("{text:?} is no MIME type"))
+            .hint("write one such as \"text/markdown\""),
+    )
 }

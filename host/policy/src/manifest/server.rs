@@ -1,5 +1,5 @@
-//! The section `[server]`: the server's own texts, and the limits that belong to no component, those of a connection and
-//! of the process. Must not hold: how they are enforced.
+//! The section `[server]`: the server's own texts, and the limits that belong to no component,
+//! those of a connection and of the process. Must not hold: how they are enforced.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,10 +22,10 @@ settings! {
     Server SERVER "Server" {
         /// The server's name, for clients.
         name: String => &str = "name" (Text, line, else "toolcell".to_owned()),
-            {"minLength": 1, "maxLength": 128, "default": "toolcell", "examples": ["acme-tools"]};
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
         /// A name for people.
         title: Option<String> => Option<&str> = "title" (Text, line, else None),
-            {"minLength": 1, "maxLength": 128, "examples": ["Tools of Acme"]};
+            {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Tools of Acme"]};
         /// A text that the model reads before it uses the tools.
         instructions: Option<String> => Option<&str> = "instructions" (Text, lines, else None),
             {"examples": ["Ask for the weather before planning a trip."]};
@@ -45,12 +45,14 @@ settings! {
             Count { min: 1, default: 64, max: 10_000 },
             "A client that sends more has them wait."
         ), {"examples": [16]};
-        /// Calls of one connection that are read and wait to run; then reading stops until one is done.
+        /// Calls of one connection that are read and wait to run; then reading stops until one is
+        /// done.
         pending_max: usize => usize = "pending_max" (
             Count { min: 0, default: 1_024, max: 100_000 },
             "Each holds its arguments in memory."
         ), {"examples": [128]};
-        /// Calls of all tools that run at once in the process; each takes address space for its memories.
+        /// Calls of all tools that run at once in the process; each takes address space for its
+        /// memories.
         calls: usize => usize = "calls" (
             Count { min: 1, default: 256, max: 4_096 },
             "Sixteen of each of sixteen tools. Each holds a stack and a slot in the pool of instances, 4 GiB of address \
@@ -68,18 +70,21 @@ settings! {
             "An instance that would exceed it is not made ahead of its call. The default is what one call may have. Less \
              than the least holds hardly one instance; `prewarm = 0` keeps none."
         ), {"examples": ["256MiB"]};
-        /// The name servers that look names up for tools, with port 53 where none is named; the system's by default.
+        /// The name servers that look names up for tools, with port 53 where none is named; the
+        /// system's by default.
         dns: Vec<SocketAddr> => &[SocketAddr] = "dns" (List(&Text), dns, else Vec::new()),
-            {"maxItems": 8, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
-        /// The folder of what tools keep between calls, relative to this file. Made when it is first needed.
+            {"maxItems": DNS_MAX, "examples": [["192.0.2.53", "127.0.0.1:5300"]]};
+        /// The folder of what tools keep between calls, relative to this file. Made when it is
+        /// first needed.
         state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),
             {"minLength": 1, "default": ".toolcell", "examples": ["/var/lib/toolcell"]};
-        /// True ends running calls whose tool may reach less after the manifest changed. With false they run on as they
-        /// began.
+        /// True ends running calls whose tool may reach less after the manifest changed. With false
+        /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
             {"default": true, "examples": [false]};
-        /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds of a call; at least
-        /// 32 bytes. Made at each start by default: several processes that answer the same clients need the same.
+        /// The source of the key that seals what clients of 2026-07-28 hand back between two rounds
+        /// of a call; at least 32 bytes. Made at each start by default: several processes that
+        /// answer the same clients need the same.
         state_key: Option<SecretSource> => Option<&SecretSource> = "state_key" (Text, state_key, else None),
             {"minLength": 1, "examples": ["env:TOOLCELL_STATE_KEY", "file:state.key"]};
     }

@@ -1,10 +1,11 @@
-//! The sections `[metrics]` and `[traces]`: where the server's figures are read, and where its traces are sent. Must not
-//! hold: which figures and traces there are.
+//! The sections `[metrics]` and `[traces]`: where the server's figures are read, and where its
+//! traces are sent. Must not hold: which figures and traces there are.
 
 use std::net::SocketAddr;
 
-use super::http::{HOSTS, ListenAddress, is_host, named};
-use crate::read::{Entry, Problems, Section, texts};
+use super::http::{HOSTS, ListenAddress, NAMES_MAX, is_host, named};
+use crate::read::texts::{self, LINE_CHARS_MAX};
+use crate::read::{Entry, Problems, Section};
 use crate::settings::accessors;
 use crate::settings::settings;
 use crate::table::table;
@@ -21,13 +22,13 @@ const PARTS: u32 = 1_000_000;
 settings! {
     /// The address at which Prometheus reads the server's figures.
     MetricsPolicy METRICS "Metrics" {
-        /// The address and port; `serve --metrics ADDRESS` wins. One that other machines reach needs
-        /// `--insecure-public`.
+        /// The address and port; `serve --metrics ADDRESS` wins. One that other machines reach
+        /// needs `--insecure-public`.
         listen: Option<SocketAddr> => Option<SocketAddr> = "listen" (Text, listen, else None),
             {"minLength": 1, "examples": ["127.0.0.1:9464"]};
         /// Names that the address goes by, beside itself; with a port where only that one is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
-            {"maxItems": 64, "examples": [["toolcell.internal"]]};
+            {"maxItems": NAMES_MAX, "examples": [["toolcell.internal"]]};
     }
     other names { "address" => "listen", "bind" => "listen", "port" => "listen" }
 }
@@ -35,12 +36,16 @@ settings! {
 table! {
     /// The collector that gets traces, and the part of the calls that is traced.
     pub(crate) TRACES "Traces" {
-        /// The collector, which takes OTLP over HTTP: a URL, with a path where that is not `/v1/traces`.
-        "endpoint" required: Text, {"minLength": 1, "maxLength": 2048, "examples": ["http://127.0.0.1:4318"]};
-        /// The part of the calls that is traced, 0 to 1. A client's decision for its own trace wins.
+        /// The collector, which takes OTLP over HTTP: a URL, with a path where that is not
+        /// `/v1/traces`.
+        "endpoint" required: Text,
+            {"minLength": 1, "maxLength": ENDPOINT_BYTES_MAX, "examples": ["http://127.0.0.1:4318"]};
+        /// The part of the calls that is traced, 0 to 1. A client's decision for its own trace
+        /// wins.
         "sample": Fraction, {"minimum": 0, "maximum": 1, "default": 1, "examples": [0.1]};
         /// The name that tells these traces from those of other services.
-        "service": Text, {"minLength": 1, "maxLength": 128, "default": "toolcell", "examples": ["acme-tools"]};
+        "service": Text,
+            {"minLength": 1, "maxLength": LINE_CHARS_MAX, "default": "toolcell", "examples": ["acme-tools"]};
     }
     other names { "url" => "endpoint", "address" => "endpoint", "ratio" => "sample", "name" => "service" }
 }
@@ -49,8 +54,8 @@ accessors! {
     /// The collector that gets traces, and the part of the calls that is traced.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct TracesPolicy {
-        /// The URL to which traces are sent by OTLP over HTTP, with the path of traces: `/v1/traces` where the manifest has
-        /// none.
+        /// The URL to which traces are sent by OTLP over HTTP, with the path of traces:
+        /// `/v1/traces` where the manifest has none.
         endpoint: String => &str,
         sample_parts: u32,
         /// The name that tells these traces from those of other services; `toolcell` by default.
@@ -59,13 +64,15 @@ accessors! {
 }
 
 impl TracesPolicy {
-    /// The part of the calls that is traced where the client has not decided it: 0 to 1; 1 by default.
+    /// The part of the calls that is traced where the client has not decided it: 0 to 1; 1 by
+    /// default.
     #[must_use]
     pub fn sample(&self) -> f64 {
         f64::from(self.sample_parts) / f64::from(PARTS)
     }
 
-    /// The settings of `[traces]`; `None` where there is no such table, or where it names no collector.
+    /// The settings of `[traces]`; `None` where there is no such table, or where it names no
+    /// collector.
     pub(crate) fn read_from(root: &Section<'_>, problems: &mut Problems) -> Option<Self> {
         let table = root.get("traces")?;
         let section = table.table(&TRACES, problems)?;

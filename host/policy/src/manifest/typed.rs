@@ -1,8 +1,9 @@
-//! What a manifest says of a component whose functions are tools: where its texts come from. Must not hold: how it is
-//! read, or what functions the component has.
+//! Texts for a component whose functions are tools: `wit`, `skip_unsupported` and `describe`. Must
+//! not hold: files, or what functions the component has.
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::names::did_you_mean;
+use crate::read::{Entry, Problems, Section, component};
 use crate::settings::accessors;
 
 /// Texts of one component. Each describes a function, a type, or a part of either.
@@ -20,30 +21,30 @@ accessors! {
     /// One entry of `[components.NAME.describe]`.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Description {
-        /// What it describes, by names as in WIT: `get-forecast`, `get-forecast.city` (a parameter), `place`, `place.lat` (a
-        /// field, a case or a label).
+        /// The item it describes, by names as in WIT: `get-forecast`, `get-forecast.city` (a
+        /// parameter), `place`, `place.lat` (a field, a case or a label).
         pub(crate) key: String => &str,
         pub(crate) key_span: Span,
-        /// What it says.
+        /// The description itself.
         pub(crate) text: String => &str,
     }
 }
 
 impl TypedPolicy {
-    /// The `.wit` file or folder whose comments describe functions and types: a path relative to the manifest's folder,
-    /// as it was written.
+    /// The `.wit` file or folder whose comments describe functions and types: a path relative to
+    /// the manifest's folder, as it was written.
     #[must_use]
     pub fn wit(&self) -> Option<&str> {
         self.wit.as_ref().map(|(path, _)| path.as_str())
     }
 
-    /// Where the manifest says so.
+    /// Its place in the manifest.
     #[must_use]
     pub fn wit_span(&self) -> Option<Span> {
         self.wit.as_ref().map(|(_, span)| span.clone())
     }
 
-    /// Whether functions that cannot be tools are left out; by default they are an error.
+    /// True leaves out functions that cannot be tools; by default they are an error.
     #[must_use]
     pub fn skip_unsupported(&self) -> bool {
         self.skip_unsupported.as_ref().is_some_and(|(skip, _)| *skip)
@@ -55,8 +56,8 @@ impl TypedPolicy {
         &self.descriptions
     }
 
-    /// Compares what is said with the component as it is. `describable` is everything of it that can be described; it has
-    /// none where its functions are no tools.
+    /// Compares the texts with the component. `describable` is everything of it that can be
+    /// described; it has none where its functions are no tools.
     #[must_use]
     pub fn check(&self, component: &str, describable: Option<&[String]>) -> Vec<Diagnostic> {
         let Some(describable) = describable else { return self.check_other_shape(component) };
@@ -88,5 +89,68 @@ impl TypedPolicy {
                 .hint("remove it")
         });
         problems.collect()
+    }
+}
+
+pub(crate) fn read(section: &Section<'_>, problems: &mut Problems) -> TypedPolicy {
+    let skip = section.get("skip_unsupported");
+    TypedPolicy {
+        wit: section.get("wit").and_then(|entry| read_wit(&entry, problems)),
+        skip_unsupported: skip.and_then(|entry| Some((entry.boolean(problems)?, entry.key_span))),
+        descriptions: section.get("describe").map(|entry| read_all(&entry, problems)).unwrap_or_default(),
+    }
+}
+
+fn read_wit(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Span)> {
+    let text = entry.string(problems)?;
+    let folder = text.strip_suffix('/').unwrap_or(text);
+    if let Some(problem) = component::path_problem("wit", folder, "\"wit/\" or \"wit/weather.wit\"") {
+        return problems.refuse(problem.at(entry.span.clone()));
+    }
+    Some((text.to_owned(), entry.span.clone()))
+}
+
+fn read_all(entry: &Entry<'_>, problems: &mut Problems) -> Vec<Description> {
+    let Some(section) = entry.section(problems) else { return Vec::new() };
+    if section.len() > DESCRIPTIONS_MAX {
+        let message = format!("describe has {} entries, {DESCRIPTIONS_MAX} are allowed", section.len());
+        problems.add(entry.key_error("describe::too_many", message));
+        return Vec::new();
+    }
+    section.entries().iter().filter_map(|entry| read_one(entry, problems)).collect()
+}
+
+fn read_one(entry: &Entry<'_>, problems: &mut Problems) -> Option<Description> {
+    if entry.is_table() {
+        // `place.lat = "…"` without quotes is a table `place` to TOML.
+        let message = format!("{} must be a string, not a table", entry.key);
+        let hint = format!("put a key with a dot in quotes: \"{}.PART\" = \"…\"", entry.key);
+        return problems.refuse(entry.key_error("manifest::type", message).hint(hint));
+    }
+    let text = entry.string(problems)?.trim();
+    if !is_wit_name(entry.key) {
+        let message = format!("{:?} is not the name of a function or a type, or of a part of one", entry.key);
+        return problems.refuse(
+            entry
+                .key_error("describe::name", message)
+                .hint("write NAME or NAME.PART as in WIT, such as \"get-forecast.city\""),
+        );
+    }
+    if text.is_empty() {
+        let message = format!("the description of {:?} is empty", entry.key);
+        return problems.refuse(entry.error("describe::empty", message).hint("remove the key"));
+    }
+    Some(Description { key: entry.key.to_owned(), key_span: entry.key_span.clone(), text: text.to_owned() })
+}
+
+/// One or two labels of WIT, which are words of letters and digits with hyphens between them.
+fn is_wit_name(key: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        label.starts_with(|first: char| first.is_ascii_alphabetic()) && label.split('-').all(is_word)
+    };
+    match key.split_once('.') {
+        None => is_label(key),
+        Some((name, part)) => is_label(name) && is_label(part),
     }
 }

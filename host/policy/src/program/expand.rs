@@ -1,5 +1,5 @@
-//! Arguments of a call → what a program is run with. Must not hold: running, or checking arguments against their schema:
-//! that was done before.
+//! Arguments of a call → what a program is run with. Must not hold: running, or checking arguments
+//! against their schema: that was done before.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,17 @@ use serde_json::value::RawValue;
 
 use super::{Part, Program, Slot, SlotKind, Template};
 
-/// The most arguments of a run: a list may have as many items, and programs copy all of them at start.
+/// The most arguments of a run: a list may have as many items, and programs copy all of them at
+/// start.
 pub const ARGUMENTS_MAX: usize = 10_000;
 
-/// The most bytes of a run's arguments, environment, standard input and files together: what a call's arguments may have
-/// at most, so that a template that names one of them twice multiplies nothing past it.
+/// The most bytes of a run's arguments, environment, standard input and files together: what a
+/// call's arguments may have at most, so that a template that names one of them twice multiplies
+/// nothing past it.
 pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
 
-/// What a program is run with. Its own name and the component's fixed arguments stand before `args`.
+/// The input of one run. The program's own name and the component's fixed arguments stand before
+/// `args`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// Arguments; none holds a NUL.
@@ -63,9 +66,9 @@ struct Arguments<'a> {
     bytes_left: usize,
 }
 
-/// What can become of a slot's value.
+/// A slot's value in a template.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SlotValue {
     /// An argument or a variable: texts end at a NUL.
     Ended,
     /// A stream of bytes, or a file.
@@ -73,7 +76,7 @@ enum Place {
 }
 
 impl Program {
-    /// What the program is run with for these arguments, which conform to [`Program::input_schema`].
+    /// The input of a run for these arguments, which conform to [`Program::input_schema`].
     ///
     /// # Errors
     /// [`ExpandError`], where what the schema lets pass cannot be an argument of a program.
@@ -83,11 +86,11 @@ impl Program {
         let mut arguments = Arguments { text: arguments_json, named, program: self, bytes_left };
         let args = arguments.args()?;
         let stdin = match &self.stdin {
-            Some(template) => Some(arguments.single(template, Place::Stream)?.unwrap_or_default()),
+            Some(template) => Some(arguments.single(template, SlotValue::Stream)?.unwrap_or_default()),
             None => None,
         };
-        let env = arguments.named(&self.env, Place::Ended)?;
-        let files = arguments.named(&self.files, Place::Stream)?;
+        let env = arguments.named(&self.env, SlotValue::Ended)?;
+        let files = arguments.named(&self.files, SlotValue::Stream)?;
         Ok(Invocation { args, stdin, env, files })
     }
 }
@@ -109,8 +112,12 @@ impl<'a> Arguments<'a> {
         Ok(args)
     }
 
-    /// What templates give that have names; those that are left out are not there.
-    fn named(&mut self, templates: &[(String, Template)], place: Place) -> Result<Vec<(String, String)>, ExpandError> {
+    /// The texts of named templates; templates that are left out are missing.
+    fn named(
+        &mut self,
+        templates: &[(String, Template)],
+        place: SlotValue,
+    ) -> Result<Vec<(String, String)>, ExpandError> {
         let mut given = Vec::with_capacity(templates.len());
         for (name, template) in templates {
             if let Some(text) = self.single(template, place)? {
@@ -120,8 +127,8 @@ impl<'a> Arguments<'a> {
         Ok(given)
     }
 
-    /// The arguments of templates that are given together, and whether options have ended after them; `None` where one is
-    /// left out.
+    /// The arguments of templates that are given together, and whether options have ended after
+    /// them; `None` where one is left out.
     fn together(&mut self, templates: &[Template], before: bool) -> Result<Option<(Vec<String>, bool)>, ExpandError> {
         let (mut together, mut ended) = (Vec::with_capacity(templates.len()), before);
         for template in templates {
@@ -132,11 +139,12 @@ impl<'a> Arguments<'a> {
         Ok(Some((together, ended)))
     }
 
-    /// The arguments that one template gives: one, or one for each item of its list; `None` where it is left out.
+    /// The arguments that one template gives: one, or one for each item of its list; `None` where
+    /// it is left out.
     fn arguments_of(&mut self, template: &Template, options_ended: bool) -> Result<Option<Vec<String>>, ExpandError> {
         let guarded = template.first_slot().filter(|slot| !options_ended && !slot.dash);
         let Some(list) = template.slots().find(|slot| slot.kind == SlotKind::Each) else {
-            let Some(given) = self.single(template, Place::Ended)? else { return Ok(None) };
+            let Some(given) = self.single(template, SlotValue::Ended)? else { return Ok(None) };
             self.guard(guarded, None, &given)?;
             return Ok(Some(vec![given]));
         };
@@ -146,14 +154,15 @@ impl<'a> Arguments<'a> {
         }
         let mut given = Vec::with_capacity(items.len());
         for item in items {
-            let Some(text) = self.fill(template, Some(&item), Place::Ended)? else { return Ok(None) };
+            let Some(text) = self.fill(template, Some(&item), SlotValue::Ended)? else { return Ok(None) };
             self.guard(guarded, Some(&item), &text)?;
             given.push(text);
         }
         Ok(Some(given))
     }
 
-    /// Refuses a text that could pass for an option. A number is what the program's author asked for.
+    /// Refuses a text that could pass for an option. A number is what the program's author asked
+    /// for.
     fn guard(&self, slot: Option<&Slot>, item: Option<&RawValue>, given: &str) -> Result<(), ExpandError> {
         let Some(slot) = slot.filter(|slot| !matches!(slot.kind, SlotKind::Switch(_))) else { return Ok(()) };
         let is_text = match (&slot.kind, item) {
@@ -163,23 +172,24 @@ impl<'a> Arguments<'a> {
         if is_text && given.starts_with('-') { Err(ExpandError::Dash(slot.name.clone())) } else { Ok(()) }
     }
 
-    fn single(&mut self, template: &Template, place: Place) -> Result<Option<String>, ExpandError> {
+    fn single(&mut self, template: &Template, place: SlotValue) -> Result<Option<String>, ExpandError> {
         self.fill(template, None, place)
     }
 
-    /// The template's text with its slots filled; `None` where one that may be left out has no value.
+    /// The template's text with its slots filled; `None` where one that may be left out has no
+    /// value.
     fn fill(
         &mut self,
         template: &Template,
         item: Option<&RawValue>,
-        place: Place,
+        place: SlotValue,
     ) -> Result<Option<String>, ExpandError> {
         let mut filled = String::new();
         for part in template.parts() {
             let text = match part {
                 Part::Text(text) => text.clone(),
                 Part::Slot(slot) => match self.slot(slot, item)? {
-                    Some(text) if place == Place::Ended && text.contains('\0') => {
+                    Some(text) if place == SlotValue::Ended && text.contains('\0') => {
                         return Err(ExpandError::Nul(slot.name.clone()));
                     }
                     Some(text) => text,
@@ -221,17 +231,17 @@ impl<'a> Arguments<'a> {
 }
 
 impl Program {
-    /// What the schema says an argument is where the call leaves it out.
+    /// The schema's default of an argument.
     pub(crate) fn default_of(&self, name: &str) -> Option<&Value> {
         self.property(name)?.get("default").filter(|value| !value.is_null())
     }
 
-    /// What the schema says of an argument.
+    /// The schema of an argument.
     pub(crate) fn property(&self, name: &str) -> Option<&Value> {
         self.input.get("properties")?.get(name)
     }
 
-    /// Whether the schema asks for an argument.
+    /// True if the schema asks for an argument.
     pub(crate) fn requires(&self, name: &str) -> bool {
         let required = self.input.get("required").and_then(Value::as_array);
         required.is_some_and(|required| required.iter().any(|other| other == name))

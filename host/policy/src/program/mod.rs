@@ -1,8 +1,9 @@
-//! How a call of a tool becomes a run of a command-line program: templates for its arguments, standard input, environment
-//! and files, and what of the run is the answer. Must not hold: how they are written in a manifest, or running.
+//! Calls of a tool that become runs of a command-line program: templates for its arguments,
+//! standard input, environment and files, and what of the run is the answer. Must not hold: how
+//! they are written in a manifest, or running.
 //!
-//! A template is a text with slots. Each template of `args` gives whole arguments: a value never splits into two, never
-//! joins its neighbour, and no shell ever sees it.
+//! A template is a text with slots. Each template of `args` gives whole arguments: a value never
+//! splits into two, never joins its neighbour, and no shell ever sees it.
 //!
 //! | slot | gives | without a value |
 //! |---|---|---|
@@ -14,8 +15,9 @@
 //! | `{*}` | all arguments of the call, as one JSON text | |
 //! | `{{`, `}}` | a brace | |
 //!
-//! `null` counts as no value. A value that begins with `-` could pass for an option of the program: where a slot begins an
-//! argument, such a text is refused, unless an argument `--` stands before it or the slot has its `!`. Numbers pass.
+//! `null` counts as no value. A value that begins with `-` could pass for an option of the program:
+//! where a slot begins an argument, such a text is refused, unless an argument `--` stands before
+//! it or the slot has its `!`. Numbers pass.
 
 mod expand;
 mod template;
@@ -29,7 +31,8 @@ pub use expand::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation};
 pub(crate) use template::{Part, Slot, SlotKind, Template, TemplateError};
 
 accessors! {
-    /// How a call of one tool becomes a run of its program, and what of the run is the answer.
+    /// The templates that make a run of a program out of a call of a tool, and the part of the run
+    /// that is the answer.
     #[derive(Debug, Clone, PartialEq)]
     pub struct Program {
         pub(crate) input: Map<String, Value>,
@@ -38,12 +41,12 @@ accessors! {
         pub(crate) env: Vec<(String, Template)>,
         /// By their paths in the guest's tree, each directly in scratch space of the call.
         pub(crate) files: Vec<(String, Template)>,
-        /// What of a run is the answer.
+        /// The part of a run that is the answer.
         pub(crate) output: Output => &Output,
         /// The JSON Schema of what the program prints; only with [`Output::Json`].
         pub(crate) output_schema: Option<Map<String, Value>> => Option<&Map<String, Value>>,
         pub(crate) exit_codes: Vec<u8>,
-        /// Where the manifest says it.
+        /// Its place in the manifest.
         pub(crate) span: Span => Span,
     }
 }
@@ -52,7 +55,7 @@ accessors! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arg(pub(crate) Vec<Template>);
 
-/// What of a run is the answer.
+/// The part of a run that is the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Output {
     /// Standard output, as text.
@@ -92,13 +95,13 @@ impl Program {
         &self.input
     }
 
-    /// Whether a run that ends so has an answer; any other is an error of the tool.
+    /// True if a run with this exit code has an answer; any other is an error of the tool.
     #[must_use]
     pub fn is_fine(&self, exit_code: u8) -> bool {
         self.exit_codes.contains(&exit_code)
     }
 
-    /// What a run is made of, in words: one line for each template.
+    /// The parts of a run in words, one line for each template.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let mut lines = Vec::new();

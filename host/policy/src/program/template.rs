@@ -20,11 +20,11 @@ pub(crate) struct Slot {
     /// The argument's name; empty for all of them.
     pub(crate) name: String,
     pub(crate) kind: SlotKind,
-    /// Whether the value may begin with `-` where an option could stand.
+    /// True if the value may begin with `-` where an option could stand.
     pub(crate) dash: bool,
 }
 
-/// What a slot gives.
+/// The texts that a slot gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SlotKind {
     /// The value.
@@ -117,14 +117,14 @@ impl Template {
         }
     }
 
-    /// Whether it is the argument that ends a program's options.
+    /// True if it is the argument that ends a program's options.
     pub(crate) fn ends_options(&self) -> bool {
         matches!(self.parts.as_slice(), [Part::Text(text)] if text == "--")
     }
 }
 
 impl Slot {
-    /// What stands between the braces.
+    /// Reads the text between the braces.
     fn parse(inside: &str) -> Result<Self, TemplateError> {
         if inside == "*" {
             return Ok(Self { name: String::new(), kind: SlotKind::All, dash: true });

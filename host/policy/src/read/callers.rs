@@ -10,34 +10,36 @@ use crate::names::{check_component, check_tool, did_you_mean};
 use crate::table::table;
 
 /// Rules of one manifest: one for each team and program, not for each person, who has scopes.
-const RULES_MAX: usize = 200;
+pub(crate) const RULES_MAX: usize = 200;
 
 /// Names, scopes or tools of one rule.
 const LISTED_MAX: usize = 1_000;
 
-/// The longest name of a caller or a scope, in bytes: an issuer's subject has at most 255 characters.
+/// The longest name of a caller or a scope, in bytes: an issuer's subject has at most 255
+/// characters.
 const NAME_BYTES_MAX: usize = 320;
 
 /// The longest name of a rule, in characters.
 const RULE_NAME_CHARS_MAX: usize = 64;
 
 table! {
-    /// What some callers see and call. Who is named by one rule has that one alone; others have all
-    /// rules with a scope of theirs together.
+    /// The tools that some callers see and call. A caller that a rule names has that rule alone;
+    /// others have all rules with a scope of theirs together.
     pub(crate) CALLER "Caller" {
         /// The callers it is for: names of tokens (`toolcell token new NAME`), `ISSUER:SUBJECT` for
         /// callers whom an issuer of `[http.oauth]` names, `local` for the one over stdio, `anyone`
-        /// where nobody has to say who they are. The rule's own name where neither this nor
-        /// `scopes` is there.
-        "names": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["ci", "corp:248289761001"]]};
-        /// Scopes: it is for whoever has one of them.
-        "scopes": List(&Text), {"minItems": 1, "maxItems": 1000, "examples": [["tools:read"]]};
+        /// where callers need no token. The rule's own name where neither this nor `scopes` is
+        /// there.
+        "names": List(&Text),
+            {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["ci", "corp:248289761001"]]};
+        /// Scopes: it is for callers that have one of them.
+        "scopes": List(&Text), {"minItems": 1, "maxItems": LISTED_MAX, "examples": [["tools:read"]]};
         /// The tools that these callers see and call: `*` for all, `COMPONENT/*`, `COMPONENT/TOOL`,
         /// or a tool's name as clients see it. Others are unknown to them.
-        "tools" required: List(&Text), {"maxItems": 1000, "examples": [["weather/*", "echo"]]};
-        /// How often one caller may call, all tools together.
+        "tools" required: List(&Text), {"maxItems": LISTED_MAX, "examples": [["weather/*", "echo"]]};
+        /// The rate of one caller, all tools together.
         "rate": Limit(&RATE), {"examples": ["600/min"]};
-        /// How many calls of one caller run at once, all tools together. Those past it wait as for
+        /// Calls of one caller that run at once, all tools together. Those past it wait as for
         /// a tool.
         "concurrency": Limit(&CONCURRENCY), {"examples": [8]};
     }
@@ -58,7 +60,7 @@ pub(crate) fn read(
     let Some(section) = entry.section(problems) else { return Callers::default() };
     if section.len() > RULES_MAX {
         let message = format!("{} rules for callers, {RULES_MAX} are allowed", section.len());
-        problems.add(Diagnostic::error("callers::too_many", message).at(entry.key_span));
+        problems.add(entry.key_error("callers::too_many", message));
         return Callers::default();
     }
     let mut seen = HashMap::new();
@@ -67,20 +69,20 @@ pub(crate) fn read(
     Callers::new(rules.collect())
 }
 
-/// What rules are about.
+/// The parts of the manifest that rules refer to.
 struct Context<'c> {
     http: Option<&'c HttpPolicy>,
     components: &'c [ComponentPolicy],
 }
 
 impl Context<'_> {
-    /// Whether callers have tokens of a file, and whether some have tokens of an issuer.
+    /// Two answers: callers have tokens of a file, and callers have tokens of an issuer.
     fn tokens(&self) -> (bool, bool) {
         let has = |has: fn(&HttpPolicy) -> bool| self.http.is_some_and(has);
         (has(|http| http.tokens().is_some()), has(|http| http.oauth().is_some()))
     }
 
-    /// Why nobody can be called so.
+    /// The reason why no caller has this name, and a hint.
     fn nobody(&self, name: &str) -> Option<(String, &'static str)> {
         const NO_FILE: &str = "name a file of tokens: [http] tokens = \"tokens.jsonl\"";
         let (file, issuers) = self.tokens();
@@ -132,7 +134,8 @@ fn rule(
     })
 }
 
-/// The callers that a rule names: one that says nothing of callers is for the one that has its name.
+/// The callers that a rule names: one that says nothing of callers is for the one that has its
+/// name.
 fn names(
     entry: &Entry<'_>,
     section: &Section<'_>,
@@ -143,11 +146,7 @@ fn names(
     if matches!(entry.key, DEFAULT | LOCAL | ANYONE) {
         for more in [names.as_ref(), scopes].into_iter().flatten() {
             let message = format!("{:?} has its meaning: it cannot have {}", entry.key, more.key);
-            problems.add(
-                Diagnostic::error("callers::reserved", message)
-                    .at(more.key_span.clone())
-                    .hint("give the rule another name"),
-            );
+            problems.add(more.key_error("callers::reserved", message).hint("give the rule another name"));
         }
     }
     match names {
@@ -157,7 +156,7 @@ fn names(
     }
 }
 
-/// Names of nobody, and names that another rule has.
+/// Reports names that no caller has, and names that another rule has.
 fn check_names(
     entry: &Entry<'_>,
     names: &[(String, Span)],
@@ -186,8 +185,8 @@ fn check_name(entry: &Entry<'_>, problems: &mut Problems) {
     let name = entry.key;
     if name.is_empty() || name.len() > RULE_NAME_CHARS_MAX || !name.chars().all(plain) {
         problems.add(
-            Diagnostic::error("callers::name", format!("{name:?} cannot be the name of a rule"))
-                .at(entry.key_span.clone())
+            entry
+                .key_error("callers::name", format!("{name:?} cannot be the name of a rule"))
                 .hint(format!("write 1 to {RULE_NAME_CHARS_MAX} of A-Z a-z 0-9 - _ . @; other names go into `names`")),
         );
     }
@@ -198,12 +197,13 @@ fn listed(entry: &Entry<'_>, problems: &mut Problems) -> Vec<(String, Span)> {
     let Some(texts) = entry.strings(LISTED_MAX, problems) else { return Vec::new() };
     if texts.is_empty() {
         let message = format!("{} is empty: the rule can never apply", entry.key);
-        let problem = Diagnostic::error("callers::nobody", message).at(entry.span.clone());
+        let problem = entry.error("callers::nobody", message);
         problems.add(problem.hint(format!("name at least one, or remove {}", entry.key)));
     }
     let mut read = Vec::new();
     for (text, span) in texts {
-        // Scopes are written with spaces between (RFC 6749 section 3.3); a name that has one is nobody's either.
+        // Scopes are written with spaces between (RFC 6749 section 3.3); no caller's name has one
+        // either.
         let plain = !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(|c: char| c.is_control());
         if plain && (entry.key != "scopes" || !text.contains(char::is_whitespace)) {
             read.push((text.to_owned(), span));
@@ -224,8 +224,8 @@ fn tools(
 ) -> Vec<(ToolPattern, Span)> {
     let Some(tools) = section.get("tools") else {
         problems.add(
-            Diagnostic::error("callers::tools", format!("[callers.{}] does not say which tools", entry.key))
-                .at(entry.key_span.clone())
+            entry
+                .key_error("callers::tools", format!("[callers.{}] does not say which tools", entry.key))
                 .hint("write tools = [\"*\"] for all, [\"COMPONENT/*\"] or [\"TOOL\"] for some, [] for none"),
         );
         return Vec::new();
@@ -242,12 +242,10 @@ fn pattern(text: &str, span: &Span, components: &[ComponentPolicy], problems: &m
         if check_tool(text).is_ok() {
             return Some(ToolPattern::Exposed(text.to_owned()));
         }
-        problems.add(no_pattern(text, span));
-        return None;
+        return problems.refuse(no_pattern(text, span));
     };
     if check_component(component).is_err() || (own != "*" && check_tool(own).is_err()) {
-        problems.add(no_pattern(text, span));
-        return None;
+        return problems.refuse(no_pattern(text, span));
     }
     if !components.iter().any(|known| known.name() == component) {
         let message = format!("there is no component {component:?}");

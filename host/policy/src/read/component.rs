@@ -1,24 +1,25 @@
-//! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component really exports.
+//! Reads `[components.NAME]` and the tools in it. Must not hold: files, or what the component
+//! really exports.
 
 use std::sync::Arc;
 
-use super::files::MOUNT;
-use super::grants::ENV_VAR;
+use super::files::{MOUNT, MOUNTS_MAX};
+use super::grants::{ENTRIES_MAX, ENV_VAR};
 use super::narrow::{MOUNT_OF_TOOL, NETWORK_OF_TOOL};
 use super::network::NETWORK;
-use super::program::OUTPUT;
-use super::resources::RESOURCE;
-use super::secrets::SECRET;
-use super::{
-    Entry, Problems, Section, approval, grants, hints, instance, limits, narrow, program, resources, texts, typed,
-};
+use super::program::{OUTPUT, TEMPLATES_MAX};
+use super::scratch::FILES_MAX;
+use super::secrets::{SECRET, SECRETS_MAX};
+use super::{Entry, Problems, Section, grants, limits, narrow, program, texts};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::grants::KEYVALUE;
 use crate::limits::{LIMITS, LOAD, Limits, LoadLimits};
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
-use crate::manifest::{Approval, ComponentPolicy, SourceRef, ToolPolicy};
+use crate::manifest::resources::RESOURCE;
+use crate::manifest::{Approval, ComponentPolicy, DESCRIPTIONS_MAX, RESOURCES_MAX, SourceRef, ToolPolicy};
+use crate::manifest::{approval, hints, instance, resources, typed};
 use crate::names::{self, NameError};
 use crate::parse::COMPONENTS_MAX;
 use crate::table::table;
@@ -33,13 +34,13 @@ table! {
         /// The `.wit` file or folder, relative to the manifest, whose comments describe the
         /// component's functions and types.
         "wit": Text, {"minLength": 1, "examples": ["wit/"]};
-        /// Whether functions that cannot be tools (those with resources, streams or futures) are
-        /// left out. By default they are an error.
+        /// True leaves out functions that cannot be tools (those with resources, streams or
+        /// futures). By default they are an error.
         "skip_unsupported": Flag, {"default": false, "examples": [true]};
-        /// What functions and types are, by their names as in WIT: `get-forecast`,
+        /// Descriptions of functions and types, by their names as in WIT: `get-forecast`,
         /// `get-forecast.city` (a parameter), `place`, `place.lat` (a field, a case or a label).
         /// These texts win over those in `.wit` files and in the component.
-        "describe": Named(&Text), {"maxProperties": 4096};
+        "describe": Named(&Text), {"maxProperties": DESCRIPTIONS_MAX};
         /// Limits of each call of the component's tools; they win over `defaults.limits`.
         "limits": Table(&LIMITS), {};
         /// Limits of loading the component; they win over `defaults.load`.
@@ -48,40 +49,45 @@ table! {
         /// instantiation; 0 for none. A tool's are given up after ten seconds without a call. Not
         /// with `instance = "per-caller"`.
         "prewarm": Limit(&PREWARM), {"examples": [0, 16]};
-        /// Which calls of a tool share an instance: none, or those of one caller, one after the
+        /// Calls of a tool that share an instance: none, or those of one caller, one after the
         /// other.
         "instance": Words(&["per-call", "per-caller"]), {"default": "per-call", "examples": ["per-caller"]};
-        /// How long a caller's instance waits for the next call before it is given up. Only with
-        /// `instance = "per-caller"`.
+        /// The longest wait of a caller's instance for the next call before it is given up. Only
+        /// with `instance = "per-caller"`.
         "instance_idle": Limit(&INSTANCE_IDLE), {"examples": ["30s"]};
-        /// How old a caller's instance becomes at most. Only with `instance = "per-caller"`.
+        /// The greatest age of a caller's instance. Only with `instance = "per-caller"`.
         "instance_lifetime": Limit(&INSTANCE_LIFETIME), {"examples": ["10m"]};
         /// Command-line arguments; none by default.
-        "args": List(&Text), {"maxItems": 256, "examples": [["--fast"]]};
+        "args": List(&Text), {"maxItems": ENTRIES_MAX, "examples": [["--fast"]]};
         /// Standard input; closed by default.
         "stdin": Text, {"examples": ["text"]};
         /// Folders and files, by their path in the guest's tree. The longest path that leads to a
         /// file is its mount.
-        "filesystem": Named(&Table(&MOUNT)), {"propertyNames": {"pattern": "^/"}, "maxProperties": 64};
+        "filesystem": Named(&Table(&MOUNT)),
+            {"propertyNames": {"pattern": "^/"}, "maxProperties": MOUNTS_MAX};
         /// Hosts and addresses.
         "network": Table(&NETWORK), {};
         /// Environment variables, by name.
-        "env": Named(&Definition(&ENV_VAR)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        "env": Named(&Definition(&ENV_VAR)),
+            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// Settings (`wasi:config`), by name.
-        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 256};
+        "config": Named(&Text), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": ENTRIES_MAX};
         /// State between calls (`wasi:keyvalue`); the table alone grants it.
         "keyvalue": Table(&KEYVALUE), {};
         /// Secrets, by name.
-        "secrets": Named(&Table(&SECRET)), {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": 64};
-        /// Which calls of its tools a person confirms through the client before they run: none,
+        "secrets": Named(&Table(&SECRET)),
+            {"propertyNames": {"pattern": "^[^=\\s]+$"}, "maxProperties": SECRETS_MAX};
+        /// Calls of its tools that a person confirms through the client before they run: none,
         /// those that may destroy something as far as the tool says, or each.
-        "approval": Words(&["never", "destructive", "always"]), {"default": "never", "examples": ["destructive"]};
-        /// How long a confirmation holds for further calls of the same tool by the same caller. For
-        /// one call where the key is missing. Only with `approval`.
+        "approval": Words(&["never", "destructive", "always"]),
+            {"default": "never", "examples": ["destructive"]};
+        /// The time for which a confirmation holds for further calls of the same tool by the same
+        /// caller. For one call where the key is missing. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
         /// Resources that clients may list and read, by address, or by a template of addresses:
         /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
-        "resources": Named(&Table(&RESOURCE)), {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": 64};
+        "resources": Named(&Table(&RESOURCE)),
+            {"propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9+.-]*:"}, "maxProperties": RESOURCES_MAX};
         /// Single tools, by the tool's own name, without prefix.
         "tools": Named(&Table(&TOOL)), {"propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,64}$"}};
     }
@@ -97,15 +103,15 @@ table! {
     /// One tool of a component.
     pub(crate) TOOL "Tool" {
         /// A name for people; wins over the component's.
-        "title": Text, {"minLength": 1, "maxLength": 128, "examples": ["Query JSON"]};
-        /// What the tool does, for models; wins over what the component says. A program's tools
+        "title": Text, {"minLength": 1, "maxLength": texts::LINE_CHARS_MAX, "examples": ["Query JSON"]};
+        /// A description for models; wins over the component's. A program's tools
         /// need one.
         "description": Text, {"examples": ["Runs a jq filter over a JSON text."]};
         /// The tool only reads; wins over what the component says. Says what clients are told
         /// (`readOnlyHint`) and which calls `approval = "destructive"` asks about.
         "read_only": Flag, {"examples": [true]};
-        /// The tool may destroy something (`destructiveHint`); where nobody says otherwise, a tool
-        /// may. Wins over the component's.
+        /// The tool may destroy something (`destructiveHint`); a tool may, unless a hint says
+        /// otherwise. Wins over the component's.
         "destructive": Flag, {"examples": [false]};
         /// A second call with the same arguments changes nothing more (`idempotentHint`). Wins over
         /// the component's.
@@ -122,22 +128,28 @@ table! {
         /// false), `{name...}` (one argument for each item of a list), `{name!}` (may begin with
         /// `-`), `{*}` (all arguments as JSON), `{{` and `}}` for braces. A list within the list is
         /// given together or not at all.
-        "args": List(&Either(&[(Text, ""), (List(&Text), "")])), {"maxItems": 256, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
+        "args": List(&Either(&[(Text, ""), (List(&Text), "")])),
+            {"maxItems": TEMPLATES_MAX, "examples": [["{compact?-c}", ["--indent", "{indent?}"], "--", "{filter}"]]};
         /// The program's standard input, a template; the component's `stdin` by default.
         "stdin": Text, {"examples": ["{text}"]};
         /// A table: variables that each call of a program sets, by name, each a template, beside
         /// the component's. A list: the component's environment variables that this tool has.
-        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]), {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
+        "env": Either(&[(Named(&Text), ""), (List(&Text), "")]),
+            {"examples": [{"LANG": "{lang}"}, ["UNITS"]]};
         /// Files that are there before a program runs, by their paths directly in scratch space of
         /// the call, each a template.
-        "files": Named(&Text), {"maxProperties": 32, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
-        /// What of a program's run is the answer: standard output as text or as one JSON value, or
-        /// bytes.
-        "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]), {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
+        "files": Named(&Text),
+            {"maxProperties": FILES_MAX, "propertyNames": {"pattern": "^/"}, "examples": [{"/in/table.csv": "{table}"}]};
+        /// The part of a program's run that is the answer: standard output as text or as one JSON
+        /// value, or bytes.
+        "output": Either(&[(Words(&["text", "json"]), ""), (Table(&OUTPUT), "")]),
+            {"default": "text", "examples": ["json", {"file": "/out/chart.png", "type": "image/png"}]};
         /// The JSON Schema of what the program prints. Only with `output = "json"`.
-        "output_schema": Any, {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
+        "output_schema": Any,
+            {"examples": [{"type": "object", "properties": {"words": {"type": "integer"}}}]};
         /// The exit codes that are no failure.
-        "exit_codes": List(&UpTo(255)), {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
+        "exit_codes": List(&UpTo(255)),
+            {"minItems": 1, "maxItems": 256, "default": [0], "examples": [[0, 1]]};
         /// Limits of each call of this tool; they win over the component's.
         "limits": Table(&LIMITS), {};
         /// The component's mounts that this tool has, each as it is there or with less; `{}` for
@@ -151,9 +163,10 @@ table! {
         "keyvalue": Flag, {"examples": [false]};
         /// The component's secrets that this tool's requests carry.
         "secrets": List(&Text), {"examples": [["API_KEY"]]};
-        /// Which calls of this tool a person confirms; wins over the component's.
+        /// Calls of this tool that a person confirms; wins over the component's.
         "approval": Words(&["never", "destructive", "always"]), {"examples": ["always"]};
-        /// How long a confirmation holds for further calls of this tool; wins over the component's.
+        /// The time for which a confirmation holds for further calls of this tool; wins over the
+        /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
     }
     other names {
@@ -165,14 +178,14 @@ table! {
     }
 }
 
-/// What holds for components that say nothing of their own.
+/// The limits of components that set none.
 #[derive(Default)]
 pub(crate) struct Defaults {
     pub(crate) limits: Limits,
     pub(crate) load: LoadLimits,
 }
 
-/// What a tool has of its component.
+/// The part of its component that a tool inherits.
 struct Inherited<'c> {
     prefix: Option<&'c str>,
     limits: &'c Limits,
@@ -180,7 +193,8 @@ struct Inherited<'c> {
     approval: Approval,
 }
 
-/// All components, in the order of the file. Those with problems are left out once the problems are noted.
+/// All components, in the order of the file. Those with problems are left out once the problems are
+/// noted.
 pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut Problems) -> Vec<ComponentPolicy> {
     let Some(entry) = root.get("components") else {
         problems.add(none());
@@ -192,7 +206,7 @@ pub(crate) fn read_all(root: &Section<'_>, defaults: &Defaults, problems: &mut P
     }
     if section.len() > COMPONENTS_MAX {
         let message = format!("{} components, {COMPONENTS_MAX} are allowed", section.len());
-        problems.add(Diagnostic::error("components::too_many", message).at(entry.key_span));
+        problems.add(entry.key_error("components::too_many", message));
         return Vec::new();
     }
     section.entries().into_iter().filter_map(|entry| read(&entry, defaults, problems)).collect()
@@ -247,22 +261,20 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
 fn read_source(component: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<(SourceRef, Span)> {
     let Some(entry) = section.get("source") else {
         let message = format!("component {:?} has no source", component.key);
-        problems.add(
-            Diagnostic::error("manifest::missing", message)
-                .at(component.key_span.clone())
+        return problems.refuse(
+            component
+                .key_error("manifest::missing", message)
                 .hint("add source = \"FILE.wasm\", a path relative to the manifest"),
         );
-        return None;
     };
     let text = entry.string(problems)?;
     if let Some(problem) = source_problem(text) {
-        problems.add(problem.at(entry.span));
-        return None;
+        return problems.refuse(problem.at(entry.span));
     }
     Some((SourceRef::File(text.to_owned()), entry.span))
 }
 
-/// What keeps a text from being the source of a component.
+/// The problem of a text that cannot be the source of a component.
 fn source_problem(text: &str) -> Option<Diagnostic> {
     if text.starts_with("oci://") {
         let message = "an oci:// source is not supported by this version";
@@ -272,8 +284,8 @@ fn source_problem(text: &str) -> Option<Diagnostic> {
     }
 }
 
-/// What keeps the text of a key from being the relative path of a file.
-pub(super) fn path_problem(key: &str, text: &str, example: &str) -> Option<Diagnostic> {
+/// The problem of a text that cannot be the relative path of a file.
+pub(crate) fn path_problem(key: &str, text: &str, example: &str) -> Option<Diagnostic> {
     let error = |message: &str| Diagnostic::error("components::source", format!("{key} must {message}"));
     let relative = format!("write a path relative to the manifest, such as {example}");
     let drive = text.as_bytes().get(1) == Some(&b':');
@@ -298,8 +310,7 @@ fn read_prefix(entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Sp
             _ => "a prefix is 1 to 63 of A-Z, a-z, 0-9, _ and -",
         };
         let message = format!("prefix {error}");
-        problems.add(Diagnostic::error("components::prefix", message).at(entry.span.clone()).hint(hint));
-        return None;
+        return problems.refuse(entry.error("components::prefix", message).hint(hint));
     }
     Some((prefix.to_owned(), entry.span.clone()))
 }
@@ -318,7 +329,7 @@ fn read_tool(entry: &Entry<'_>, inherited: &Inherited<'_>, problems: &mut Proble
         );
     } else if let Err(error) = names::exposed(inherited.prefix, entry.key) {
         let message = format!("tool name {:?} with its prefix {error}", entry.key);
-        problems.add(Diagnostic::error("tools::name", message).at(entry.key_span.clone()).hint("shorten the prefix"));
+        problems.add(entry.key_error("tools::name", message).hint("shorten the prefix"));
     }
     let section = entry.table(&TOOL, problems)?;
     let limits = limits::read(&section, inherited.limits, problems);

@@ -1,5 +1,5 @@
-//! Mounts that hold what no guest may write, or read: compared as the manifest writes their paths. Must not hold: files;
-//! links and other names for the same folder are seen by whoever opens it.
+//! Mounts that hold what no guest may write, or read: compared as the manifest writes their paths.
+//! Must not hold: files; the sandbox, which opens the folder, sees links and other names for it.
 
 use super::Problems;
 use super::paths::parts;
@@ -8,20 +8,20 @@ use crate::grants::{Access, Delivery, Mount, MountKind, SecretSource};
 use crate::manifest::{AuditPolicy, ComponentPolicy, Server, SourceRef};
 
 /// Something of the host's that is not for guests.
-struct Kept<'m> {
+struct HostFile<'m> {
     what: String,
     path: &'m str,
-    /// Whether reading it is harm enough.
+    /// True if reading it is harm enough.
     unread: bool,
 }
 
-/// Notes every mount that holds a component's code, the audit, the folder of states, or a secret's file. A mount that holds
-/// the manifest's own folder is left to whoever opens it.
+/// Notes every mount that holds a component's code, the audit, the folder of states, or a secret's
+/// file. The sandbox, which opens the folder, checks a mount that holds the manifest's own folder.
 pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[ComponentPolicy], problems: &mut Problems) {
-    let kept = kept(server, audit, components);
+    let host_files = host_files(server, audit, components);
     for mount in components.iter().flat_map(|component| component.grants().files()) {
         let MountKind::Host { path, access, .. } = mount.kind() else { continue };
-        for thing in kept.iter().filter(|thing| thing.unread || *access == Access::Write) {
+        for thing in host_files.iter().filter(|thing| thing.unread || *access == Access::Write) {
             let whole = holds(path, ".") && !thing.unread;
             if !whole && holds(path, thing.path) {
                 problems.add(problem(mount, thing, *access));
@@ -30,23 +30,28 @@ pub(crate) fn check(server: &Server, audit: &AuditPolicy, components: &[Componen
     }
 }
 
-fn kept<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [ComponentPolicy]) -> Vec<Kept<'m>> {
-    let mut kept = vec![Kept { what: "the folder of states".to_owned(), path: server.state(), unread: false }];
-    kept.extend(audit.file().map(|path| Kept { what: "the audit".to_owned(), path, unread: false }));
+fn host_files<'m>(server: &'m Server, audit: &'m AuditPolicy, components: &'m [ComponentPolicy]) -> Vec<HostFile<'m>> {
+    let mut host_files =
+        vec![HostFile { what: "the folder of states".to_owned(), path: server.state(), unread: false }];
+    host_files.extend(audit.file().map(|path| HostFile { what: "the audit".to_owned(), path, unread: false }));
     for component in components {
         let SourceRef::File(path) = component.source();
-        kept.push(Kept { what: format!("the code of component {:?}", component.name()), path, unread: false });
+        host_files.push(HostFile {
+            what: format!("the code of component {:?}", component.name()),
+            path,
+            unread: false,
+        });
         for secret in component.grants().secrets() {
             if let SecretSource::File(path) = secret.source() {
                 let unread = *secret.delivery() != Delivery::Expose;
-                kept.push(Kept { what: format!("the secret {:?}", secret.name()), path, unread });
+                host_files.push(HostFile { what: format!("the secret {:?}", secret.name()), path, unread });
             }
         }
     }
-    kept
+    host_files
 }
 
-fn problem(mount: &Mount, thing: &Kept<'_>, access: Access) -> Diagnostic {
+fn problem(mount: &Mount, thing: &HostFile<'_>, access: Access) -> Diagnostic {
     let (guest, what) = (mount.guest(), &thing.what);
     let label = if access == Access::Write { "guests can change it there" } else { "guests can read it there" };
     Diagnostic::error("grants::enclosure", format!("the mount {guest:?} holds {what}"))
@@ -55,7 +60,8 @@ fn problem(mount: &Mount, thing: &Kept<'_>, access: Access) -> Diagnostic {
         .hint("mount a folder that holds nothing else, or move what is not for guests")
 }
 
-/// Whether a folder is the path, or one above it. Of an absolute and a relative path it is not known.
+/// True if a folder is the path, or one above it. False for an absolute and a relative path, which
+/// cannot be compared.
 fn holds(folder: &str, path: &str) -> bool {
     if folder.starts_with('/') != path.starts_with('/') {
         return false;

@@ -1,4 +1,4 @@
-//! Reads `filesystem` tables. Must not hold: files, or what is where on the host.
+//! Reads `filesystem` tables. Must not hold: files of the host.
 
 use std::sync::Arc;
 
@@ -7,19 +7,20 @@ use crate::diagnostic::Diagnostic;
 use crate::grants::{Access, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Quota, SCRATCH, Subject};
 use crate::table::table;
 
-/// The most mounts of a component: each is a preopened folder, which language runtimes list at start.
-const MOUNTS_MAX: usize = 64;
+/// The most mounts of a component: each is a preopened folder, which language runtimes list at
+/// start.
+pub(super) const MOUNTS_MAX: usize = 64;
 
 table! {
     /// A folder or a file of the host, or space of the call's own: `path` or `scratch`.
     pub(crate) MOUNT "Mount" {
         /// The folder or the file of the host, relative to this file.
         "path": Text, {"minLength": 1, "examples": ["data"]};
-        /// What may be done.
+        /// The access.
         "access": Words(&["read", "write"]), {"default": "read", "examples": ["write"]};
-        /// Whether a missing folder is made; otherwise it is an error of the manifest.
+        /// True makes a missing folder; otherwise it is an error of the manifest.
         "create": Flag, {"default": false, "examples": [true]};
-        /// What a writable mount may hold.
+        /// Bytes that a writable mount may hold.
         "quota": Limit(&MOUNT_QUOTA), {"examples": ["10MiB"]};
         /// Files and folders that a writable mount may hold.
         "files": Limit(&MOUNT_FILES), {"examples": [100]};
@@ -36,7 +37,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
     let Some(section) = entry.section(problems) else { return Vec::new() };
     if section.len() > MOUNTS_MAX {
         let message = format!("filesystem has {} mounts, {MOUNTS_MAX} are allowed", section.len());
-        problems.add(Diagnostic::error("grants::too_many", message).at(entry.key_span.clone()));
+        problems.add(entry.key_error("grants::too_many", message));
         return Vec::new();
     }
     let mut mounts: Vec<Mount> = Vec::new();
@@ -44,7 +45,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
         let Some(mount) = mount(&entry, subject, problems) else { continue };
         if mounts.iter().any(|other| other.guest == mount.guest) {
             let message = format!("{:?} is mounted twice", mount.guest);
-            problems.add(Diagnostic::error("grants::duplicate", message).at(entry.key_span.clone()));
+            problems.add(entry.key_error("grants::duplicate", message));
             continue;
         }
         warn_of_overlap(&mounts, &mount, problems);
@@ -57,9 +58,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
 fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> Option<Mount> {
     let guest = paths::guest_path(entry.key).map_err(|wrong| {
         let message = format!("the mount {:?} {wrong}", entry.key);
-        problems.add(
-            Diagnostic::error("grants::mount", message).at(entry.key_span.clone()).hint("write it like \"/data\""),
-        );
+        problems.add(entry.key_error("grants::mount", message).hint("write it like \"/data\""));
     });
     let section = mount_table(entry, problems)?;
     section.check_keys(&MOUNT, problems);
@@ -69,17 +68,15 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
         (Some(_), Some(scratch)) => {
             let problem =
                 Diagnostic::error("grants::mount", format!("{:?} has both a path and scratch space", entry.key));
-            problems.add(problem.at(scratch.key_span).hint("keep one of them"));
-            None
+            problems.refuse(problem.at(scratch.key_span).hint("keep one of them"))
         }
         (None, None) => {
             let problem = Diagnostic::error("manifest::missing", format!("the mount {:?} has no path", entry.key));
-            problems.add(
+            problems.refuse(
                 problem
                     .at(entry.span.clone())
                     .hint("add path = \"FOLDER\", or scratch = \"8MiB\" for space of the call's own"),
-            );
-            None
+            )
         }
     };
     let (span, subject) = (entry.key_span.clone(), Arc::clone(subject));
@@ -89,12 +86,11 @@ fn mount(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Problems) -> 
 /// A mount's table; a text in its place is what people write first.
 fn mount_table<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Option<Section<'t>> {
     let Some(path) = entry.as_str() else { return entry.section(problems) };
-    problems.add(
-        Diagnostic::error("manifest::type", format!("the mount {:?} must be a table, not a string", entry.key))
-            .at(entry.span.clone())
+    problems.refuse(
+        entry
+            .error("manifest::type", format!("the mount {:?} must be a table, not a string", entry.key))
             .hint(format!("write {:?} = {{ path = {path:?}, access = \"read\" }}", entry.key)),
-    );
-    None
+    )
 }
 
 fn host(path: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
@@ -119,7 +115,7 @@ fn host(path: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Opt
 fn scratch_space(scratch: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<MountKind> {
     for entry in ["access", "create", "quota"].iter().filter_map(|key| section.get(key)) {
         let message = format!("{} with scratch can never apply", entry.key);
-        problems.add(Diagnostic::error("grants::mount", message).at(entry.key_span).hint("remove it"));
+        problems.add(entry.key_error("grants::mount", message).hint("remove it"));
     }
     let bytes = limits::value(scratch, &SCRATCH, problems)?;
     let files = section.number(&MOUNT_FILES, problems);
@@ -136,8 +132,8 @@ pub(crate) fn refuse_quota(section: &Section<'_>, problems: &mut Problems) {
     for entry in ["quota", "files"].iter().filter_map(|key| section.get(key)) {
         let message = format!("{} without access = \"write\" can never apply", entry.key);
         problems.add(
-            Diagnostic::error("grants::mount", message)
-                .at(entry.key_span)
+            entry
+                .key_error("grants::mount", message)
                 .label("nothing can be written there")
                 .hint("remove it, or set access = \"write\""),
         );

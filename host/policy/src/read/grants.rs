@@ -1,16 +1,17 @@
-//! Reads what a component is granted: variables, arguments, standard input, configuration and state here, the rest in its
-//! own file. Must not hold: decisions, or how a tool narrows the grants.
+//! Reads what a component is granted: variables, arguments, standard input, configuration and state
+//! here, the rest in its own file. Must not hold: decisions, or how a tool narrows the grants.
 
 use std::sync::Arc;
 
 use super::{Entry, Problems, Section, files, network, secrets};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::{Delivery, EnvSource, EnvVar, Grants, KeyValue, Places};
+use crate::grants::{Delivery, EnvSource, EnvVar, GrantSpans, Grants, KeyValue};
 use crate::quantity::show_bytes;
 use crate::table::{Definition, Shape, table};
 
-/// The most arguments, variables and settings of a component, each: guests copy all of them at start.
-const ENTRIES_MAX: usize = 256;
+/// The most arguments, variables and settings of a component, each: guests copy all of them at
+/// start.
+pub(super) const ENTRIES_MAX: usize = 256;
 
 /// The longest name of a variable or a setting, in bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -58,9 +59,9 @@ pub(crate) fn read(component: &str, section: &Section<'_>, problems: &mut Proble
     Arc::new(grants)
 }
 
-fn places(section: &Section<'_>) -> Places {
+fn places(section: &Section<'_>) -> GrantSpans {
     let place = |key: &str| section.get(key).map(|entry| entry.key_span);
-    Places {
+    GrantSpans {
         files: place("filesystem"),
         network: place("network"),
         env: place("env"),
@@ -101,10 +102,7 @@ fn args(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<String>> {
 fn text(entry: &Entry<'_>, problems: &mut Problems, variable: bool) -> Option<String> {
     let text = entry.string(problems)?;
     match value_problem(text, variable) {
-        Some(wrong) => {
-            problems.add(value_error(entry.key, &wrong, entry.span.clone()));
-            None
-        }
+        Some(wrong) => problems.refuse(value_error(entry.key, &wrong, entry.span.clone())),
         None => Some(text.to_owned()),
     }
 }
@@ -125,14 +123,14 @@ pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry
     let Some(section) = entry.section(problems) else { return Vec::new() };
     if section.len() > ENTRIES_MAX {
         let message = format!("{} has {} entries, {ENTRIES_MAX} are allowed", entry.key, section.len());
-        problems.add(Diagnostic::error("grants::too_many", message).at(entry.key_span.clone()));
+        problems.add(entry.key_error("grants::too_many", message));
         return Vec::new();
     }
     let mut entries = section.entries();
     entries.retain(|entry| match name_problem(entry.key) {
         Some(wrong) => {
             let message = format!("the name {:?} {wrong}", entry.key);
-            problems.add(Diagnostic::error("grants::name", message).at(entry.key_span.clone()));
+            problems.add(entry.key_error("grants::name", message));
             false
         }
         None => true,
@@ -140,7 +138,7 @@ pub(crate) fn named<'t>(entry: &Entry<'t>, problems: &mut Problems) -> Vec<Entry
     entries
 }
 
-/// What keeps a text from being the name of a variable.
+/// The reason why a text cannot be the name of a variable.
 pub(crate) fn name_problem(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         Some("must not be empty")
@@ -174,22 +172,20 @@ fn from_host(entry: &Entry<'_>, problems: &mut Problems) -> Option<EnvSource> {
     let hint = format!("write {} = {{ from = \"env:{}\" }}", entry.key, entry.key);
     let Some(from) = section.get("from") else {
         let message = format!("{} does not say where its value is from", entry.key);
-        problems.add(Diagnostic::error("manifest::missing", message).at(entry.span.clone()).hint(hint));
-        return None;
+        return problems.refuse(entry.error("manifest::missing", message).hint(hint));
     };
     let text = from.string(problems)?;
     match text.strip_prefix("env:") {
         Some(name) if name_problem(name).is_none() => Some(EnvSource::Host(name.to_owned())),
         _ => {
             let message = format!("from must be \"env:NAME\", not {text:?}");
-            let problem = Diagnostic::error("grants::source", message).at(from.span);
+            let problem = from.error("grants::source", message);
             let secret = text.starts_with("file:") || text.starts_with("keyring:");
-            problems.add(problem.hint(if secret {
+            problems.refuse(problem.hint(if secret {
                 "secrets are read from files and keyrings: see [components.NAME.secrets]"
             } else {
                 &hint
-            }));
-            None
+            }))
         }
     }
 }

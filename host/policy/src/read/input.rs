@@ -1,5 +1,5 @@
-//! Reads the JSON Schema of a tool's arguments, written out or in short. Must not hold: whether the schema is a good one:
-//! whoever compiles it says so.
+//! Reads the JSON Schema of a tool's arguments, written out or in short. Must not hold: whether the
+//! schema is a good one: the compiler of schemas tells.
 //!
 //! | written | means |
 //! |---|---|
@@ -12,7 +12,6 @@
 use serde_json::{Map, Value, json};
 
 use super::{Entry, Problems};
-use crate::diagnostic::Diagnostic;
 
 /// The most arguments that the short form has.
 const PROPERTIES_MAX: usize = 256;
@@ -31,8 +30,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
     }
     if section.len() > PROPERTIES_MAX {
         let message = format!("input has {} arguments, {PROPERTIES_MAX} are allowed", section.len());
-        problems.add(Diagnostic::error("program::input", message).at(entry.key_span.clone()));
-        return None;
+        return problems.refuse(entry.key_error("program::input", message));
     }
     let before = problems.errors();
     let (mut properties, mut required) = (Map::new(), Vec::new());
@@ -44,7 +42,7 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
         }
         if properties.insert(name.to_owned(), schema).is_some() {
             let message = format!("the argument {name:?} is there twice");
-            problems.add(Diagnostic::error("program::input", message).at(entry.key_span));
+            problems.add(entry.key_error("program::input", message));
         }
     }
     if problems.errors() > before {
@@ -62,12 +60,9 @@ pub(crate) fn read(entry: &Entry<'_>, problems: &mut Problems) -> Option<Map<Str
 
 /// The schema of one argument.
 fn property(entry: &Entry<'_>, problems: &mut Problems) -> Option<Value> {
-    let wrong = |message: String, hint: &str| {
-        Diagnostic::error("program::input", message).at(entry.key_span.clone()).hint(hint)
-    };
+    let wrong = |message: String, hint: &str| entry.key_error("program::input", message).hint(hint);
     if entry.key.trim_end_matches('?').is_empty() {
-        problems.add(wrong("an argument has no name".to_owned(), "write input = { text = \"what it is\" }"));
-        return None;
+        return problems.refuse(wrong("an argument has no name".to_owned(), "write input = { text = \"what it is\" }"));
     }
     if entry.is_table() {
         return entry.json(problems);
@@ -81,8 +76,7 @@ fn property(entry: &Entry<'_>, problems: &mut Problems) -> Option<Value> {
         _ => ("string", text.trim()),
     };
     if description.is_empty() && text.trim().is_empty() {
-        problems.add(wrong(format!("{} is empty", entry.key), "describe the argument: a model reads it"));
-        return None;
+        return problems.refuse(wrong(format!("{} is empty", entry.key), "describe the argument: a model reads it"));
     }
     Some(if description.is_empty() { json!({"type": ty}) } else { json!({"type": ty, "description": description}) })
 }

@@ -1,11 +1,13 @@
-//! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which limits there are.
+//! Reads a `limits` or `load` table, and single values that have a [`Spec`]. Must not hold: which
+//! limits there are.
 
 use super::{Entry, Problems, Section};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::limits::{LIMITS, LOAD, Limit, Limits, LoadLimits, Spec, Unit};
 use crate::quantity::{QuantityError, parse_bytes, parse_millis, parse_rate, show_count};
 
-/// The limits that hold after a `limits` table, if there is one, on top of those that held before it.
+/// The limits that hold after a `limits` table, if there is one, on top of those that held before
+/// it.
 pub(crate) fn read(parent: &Section<'_>, inherited: &Limits, problems: &mut Problems) -> Limits {
     let section = parent.get("limits").and_then(|entry| entry.table(&LIMITS, problems));
     let Some(section) = section else { return *inherited };
@@ -23,7 +25,8 @@ pub(crate) fn read_load(parent: &Section<'_>, inherited: &LoadLimits, problems: 
     section.map_or(*inherited, |section| inherited.read(&section, problems))
 }
 
-/// A result reaches the host as strings and lists: what `host_data` does not let in can never be put out.
+/// A result reaches the host as strings and lists: what `host_data` does not let in can never be
+/// put out.
 fn warn_of_unreachable_output(section: &Section<'_>, limits: &Limits, problems: &mut Problems) {
     let set_here = section.get("output").or_else(|| section.get("host_data"));
     if let Some(entry) = set_here
@@ -64,8 +67,8 @@ pub(crate) fn value(entry: &Entry<'_>, spec: &'static Spec, problems: &mut Probl
         let label = if value < i128::from(spec.min) { "less than the least" } else { "more than the most" };
         let (min, max) = (spec.show(spec.min), spec.show(spec.max));
         problems.add(
-            Diagnostic::error("limits::range", format!("{} must be between {min} and {max}", entry.key))
-                .at(entry.span.clone())
+            entry
+                .error("limits::range", format!("{} must be between {min} and {max}", entry.key))
                 .label(label)
                 .hint(format!("the default is {}", spec.show(spec.default))),
         );
@@ -78,13 +81,12 @@ fn count(entry: &Entry<'_>, problems: &mut Problems) -> Option<i128> {
     if let Some(text) = entry.as_str() {
         let digits = text.replace('_', "").parse::<u64>().ok();
         let example = digits.map_or_else(|| "10_000".to_owned(), show_count);
-        problems.add(
-            Diagnostic::error("manifest::type", format!("{} must be an integer, not a string", entry.key))
-                .at(entry.span.clone())
+        return problems.refuse(
+            entry
+                .error("manifest::type", format!("{} must be an integer, not a string", entry.key))
                 .label("this is a string")
                 .hint(format!("write {} = {example}, without quotes", entry.key)),
         );
-        return None;
     }
     entry.integer(problems)
 }
@@ -96,8 +98,7 @@ fn quantity(entry: &Entry<'_>, unit: Unit, problems: &mut Problems) -> Option<i1
         (None, number) => number.map(str::to_owned),
     };
     if let Some(number) = written {
-        problems.add(without_unit(entry.key, entry.span.clone(), unit, &number));
-        return None;
+        return problems.refuse(without_unit(entry.key, entry.span.clone(), unit, &number));
     }
     let Some(text) = entry.as_str() else {
         return entry.wrong_type(expected(unit), problems);
@@ -111,22 +112,14 @@ fn quantity(entry: &Entry<'_>, unit: Unit, problems: &mut Problems) -> Option<i1
         Ok(value) => Some(i128::from(value)),
         Err(QuantityError::NoUnit) => {
             let number = text.trim().trim_end_matches('/').trim_end();
-            problems.add(without_unit(entry.key, entry.span.clone(), unit, number));
-            None
+            problems.refuse(without_unit(entry.key, entry.span.clone(), unit, number))
         }
         Err(QuantityError::TooLarge) => Some(i128::MAX),
-        Err(error) => {
-            problems.add(
-                Diagnostic::error("limits::unit", format!("{} {error}", entry.key))
-                    .at(entry.span.clone())
-                    .hint(forms(unit)),
-            );
-            None
-        }
+        Err(error) => problems.refuse(entry.error("limits::unit", format!("{} {error}", entry.key)).hint(forms(unit))),
     }
 }
 
-/// What stands where a number, a list or a table does.
+/// The words for the type that a value should have.
 fn expected(unit: Unit) -> &'static str {
     match unit {
         Unit::Millis => "a duration, such as \"30s\"",

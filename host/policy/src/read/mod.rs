@@ -1,25 +1,20 @@
-//! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is the toml crate's),
-//! or what the values mean afterwards.
+//! Walks the parsed TOML and collects every problem on the way. Must not hold: TOML syntax (that is
+//! the toml crate's), or what the values mean afterwards.
 
-mod approval;
 pub(crate) mod callers;
 pub(crate) mod component;
 pub(crate) mod enclosure;
 mod files;
 mod grants;
-mod hints;
 mod input;
-mod instance;
 pub(crate) mod limits;
 mod narrow;
 mod network;
 pub(crate) mod paths;
 mod program;
-mod resources;
 mod scratch;
 pub(crate) mod secrets;
 mod section;
 pub(crate) mod texts;
-mod typed;
 
 pub(crate) use section::{Entry, Problems, Section};

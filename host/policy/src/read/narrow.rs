@@ -1,7 +1,9 @@
-//! Reads what a tool's table takes away from its component's grants. Must not hold: any way to add to them.
+//! Reads what a tool's table takes away from its component's grants. Must not hold: any way to add
+//! to them.
 
 use std::sync::Arc;
 
+use super::network::{PRIVATE_MAX, RULES_MAX};
 use super::{Entry, Problems, Section, files, limits, network, paths};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Access, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Network, Quota, Subject};
@@ -15,9 +17,9 @@ const NAMES_MAX: usize = 256;
 table! {
     /// A mount of the component as a tool has it: with less, or as it is.
     pub(crate) MOUNT_OF_TOOL "ToolMount" {
-        /// What the tool may do.
+        /// The tool's access.
         "access": Words(&["read", "write"]), {"examples": ["read"]};
-        /// What the mount may hold: at most the component's quota.
+        /// Bytes that the mount may hold: at most the component's quota.
         "quota": Within(&MOUNT_QUOTA), {"examples": ["1MiB"]};
         /// Files and folders that the mount may hold: at most as many as the component's.
         "files": Within(&MOUNT_FILES), {"examples": [10]};
@@ -32,13 +34,13 @@ table! {
     /// empty, `private` is the component's.
     pub(crate) NETWORK_OF_TOOL "ToolNetwork" {
         /// HTTP requests.
-        "http": List(&Text), {"maxItems": 1000, "examples": [["GET https://api.example.com/v1/now"]]};
+        "http": List(&Text), {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/now"]]};
         /// TCP connections.
-        "tcp": List(&Text), {"maxItems": 1000, "examples": [["db.example.com:5432"]]};
+        "tcp": List(&Text), {"maxItems": RULES_MAX, "examples": [["db.example.com:5432"]]};
         /// UDP packets.
-        "udp": List(&Text), {"maxItems": 1000, "examples": [["192.0.2.1:53"]]};
+        "udp": List(&Text), {"maxItems": RULES_MAX, "examples": [["192.0.2.1:53"]]};
         /// Addresses that are not public.
-        "private": List(&Text), {"maxItems": 256, "examples": [["127.0.0.1:8080"]]};
+        "private": List(&Text), {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080"]]};
     }
     other names {
         "https" => "http", "allow" => "http", "hosts" => "http",
@@ -189,17 +191,15 @@ fn narrowed_kind(mount: &Mount, section: &Section<'_>, problems: &mut Problems) 
             let scratch = matches!(mount.kind, MountKind::Scratch { .. });
             if write && mount.access() == Access::Read {
                 let message = format!("the component may only read {:?}", mount.guest);
-                problems.add(wider(
+                return problems.refuse(wider(
                     &message,
                     entry.span,
                     "a tool narrows what its component is granted, and adds nothing",
                 ));
-                return None;
             }
             if scratch && !write {
                 let message = "scratch space that cannot be written stays empty";
-                problems.add(Diagnostic::error("grants::mount", message).at(entry.span).hint("leave the mount out"));
-                return None;
+                return problems.refuse(entry.error("grants::mount", message).hint("leave the mount out"));
             }
             if write { Access::Write } else { Access::Read }
         }

@@ -17,7 +17,7 @@ use crate::table::table;
 pub(crate) const RULES_MAX: usize = 1_000;
 
 /// The most entries of `private`: each address is compared with all of them.
-const PRIVATE_MAX: usize = 256;
+pub(super) const PRIVATE_MAX: usize = 256;
 
 /// The most files of certificates.
 const CA_MAX: usize = 16;
@@ -27,16 +27,19 @@ table! {
     pub(crate) NETWORK "Network" {
         /// HTTP requests: `[METHODS] scheme://host[:port][/path]`. `*.example.com` is every name
         /// below, `*` within a path one segment, `/*` at its end everything below.
-        "http": List(&Text), {"maxItems": 1000, "examples": [["GET https://api.example.com/v1/*", "https://*.example.com"]]};
+        "http": List(&Text),
+            {"maxItems": RULES_MAX, "examples": [["GET https://api.example.com/v1/*", "https://*.example.com"]]};
         /// TCP connections: `host:port`, `address:port` or `range:port`; ports such as `1000-2000`.
-        "tcp": List(&Text), {"maxItems": 1000, "examples": [["db.example.com:5432", "192.0.2.0/24:5432"]]};
+        "tcp": List(&Text),
+            {"maxItems": RULES_MAX, "examples": [["db.example.com:5432", "192.0.2.0/24:5432"]]};
         /// UDP packets, as `tcp`.
-        "udp": List(&Text), {"maxItems": 1000, "examples": [["192.0.2.1:53"]]};
+        "udp": List(&Text), {"maxItems": RULES_MAX, "examples": [["192.0.2.1:53"]]};
         /// Addresses that are not public and may be reached where a rule leads there; all ports
         /// where none is named.
-        "private": List(&Text), {"maxItems": 256, "examples": [["127.0.0.1:8080", "10.0.0.0/8", "[::1]:80"]]};
+        "private": List(&Text),
+            {"maxItems": PRIVATE_MAX, "examples": [["127.0.0.1:8080", "10.0.0.0/8", "[::1]:80"]]};
         /// Files of certificates that TLS trusts besides the platform's, relative to this file.
-        "ca": List(&Text), {"maxItems": 16, "examples": [["certs/ca.pem"]]};
+        "ca": List(&Text), {"maxItems": CA_MAX, "examples": [["certs/ca.pem"]]};
         /// The proxy of HTTP requests. Variables such as `HTTPS_PROXY` are not looked at.
         "proxy": Text, {"pattern": "^https?://[^/@]+:[0-9]+/?$", "examples": ["http://proxy.example:3128"]};
     }
@@ -55,11 +58,7 @@ pub(crate) fn read(entry: &Entry<'_>, subject: &Arc<Subject>, problems: &mut Pro
     if network.http.is_empty() && section.get("http").is_none_or(|entry| entry.is_empty_list()) {
         for entry in ["ca", "proxy"].iter().filter_map(|key| section.get(key)) {
             let message = format!("{} without http rules can never apply", entry.key);
-            problems.add(
-                Diagnostic::error("grants::unreachable", message)
-                    .at(entry.key_span)
-                    .hint("add http = [...], or remove it"),
-            );
+            problems.add(entry.key_error("grants::unreachable", message).hint("add http = [...], or remove it"));
         }
     }
     network

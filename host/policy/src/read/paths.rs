@@ -12,7 +12,7 @@ pub(crate) fn host_path(entry: &Entry<'_>, problems: &mut Problems) -> Option<St
     check_host_path(entry.key, text).map_err(|problem| problems.add(problem.at(entry.span.clone()))).ok()
 }
 
-/// The same of a text that is part of another value.
+/// Reads a path of the host that is part of another value.
 pub(crate) fn check_host_path(key: &str, text: &str) -> Result<String, Diagnostic> {
     let error = |message: &str| Diagnostic::error("grants::path", format!("{key} {message}"));
     let hint = "write a path relative to the manifest, such as \"data\"";
@@ -50,7 +50,8 @@ pub(crate) fn guest_path(text: &str) -> Result<String, &'static str> {
     Ok(format!("/{inner}"))
 }
 
-/// The parts of a host path, `.` and what `..` takes back left out; for comparing paths of one manifest.
+/// The parts of a host path, `.` and what `..` takes back left out; for comparing paths of one
+/// manifest.
 pub(crate) fn parts(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {

@@ -1,5 +1,6 @@
-//! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `files`, `output`, `output_schema`, `exit_codes`.
-//! Must not hold: what templates give (that is `program`), where files lie (`scratch`), or whether the component is a program.
+//! Reads how a tool runs a program: `input`, `args`, `stdin`, `env`, `files`, `output`,
+//! `output_schema`, `exit_codes`. Must not hold: what templates give (that is `program`), where
+//! files lie (`scratch`), or whether the component is a program.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::program::{Arg, Output, Program, Slot, SlotKind, Template, TemplateErr
 use crate::table::table;
 
 /// The most templates of arguments, and of variables: as many as a component has fixed ones.
-const TEMPLATES_MAX: usize = 256;
+pub(super) const TEMPLATES_MAX: usize = 256;
 
 /// The longest template, in bytes: as long as a fixed argument.
 const TEMPLATE_BYTES_MAX: usize = 128 << 10;
@@ -35,7 +36,7 @@ table! {
 /// The keys of a tool that say how its program is run; `env` does as well where it is a table.
 const PROGRAM: [&str; 7] = ["input", "args", "stdin", "files", "output", "output_schema", "exit_codes"];
 
-/// How the tool runs a program; `None` where its table says nothing of that.
+/// The program that the tool runs; `None` where its table describes none.
 pub(crate) fn read(
     tool: &Entry<'_>,
     section: &Section<'_>,
@@ -75,8 +76,7 @@ fn require_description(tool: &Entry<'_>, section: &Section<'_>, problems: &mut P
     if section.get("description").is_none() {
         let message = format!("the tool {:?} has no description", tool.key);
         problems.add(
-            Diagnostic::error("manifest::missing", message)
-                .at(tool.key_span.clone())
+            tool.key_error("manifest::missing", message)
                 .hint("add description = \"…\": a model chooses tools by it, and a program does not have one"),
         );
     }
@@ -117,7 +117,7 @@ impl Slots<'_> {
             let Some((path, template)) = path.zip(self.single(&entry, problems)) else { continue };
             if files.iter().any(|(other, _)| *other == path) {
                 let message = format!("the file {path:?} is there twice");
-                problems.add(Diagnostic::error("program::files", message).at(entry.key_span));
+                problems.add(entry.key_error("program::files", message));
                 continue;
             }
             files.push((path, template));
@@ -131,10 +131,8 @@ impl Slots<'_> {
 
     fn template(&mut self, entry: &Entry<'_>, is_argument: bool, problems: &mut Problems) -> Option<Template> {
         let text = entry.string(problems)?;
-        let mut wrong = |message: String, hint: &str| {
-            problems.add(Diagnostic::error("program::template", message).at(entry.span.clone()).hint(hint));
-            None
-        };
+        let mut wrong =
+            |message: String, hint: &str| problems.refuse(entry.error("program::template", message).hint(hint));
         if text.len() > TEMPLATE_BYTES_MAX {
             return wrong(format!("{} must have at most {TEMPLATE_BYTES_MAX} bytes", entry.key), "shorten it");
         }
@@ -163,7 +161,7 @@ impl Slots<'_> {
             return;
         }
         let Some((message, hint)) = self.wrong_slot(slot, is_argument) else { return };
-        let problem = Diagnostic::error("program::slot", format!("{} {message}", entry.key)).at(entry.span.clone());
+        let problem = entry.error("program::slot", format!("{} {message}", entry.key));
         problems.add(problem.hint(hint));
     }
 
@@ -232,8 +230,7 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
                 let message = format!("output must be \"text\", \"json\" or a table, not {other:?}");
                 let hint =
                     "write output = { type = \"image/png\" }, or { file = \"/out/x.png\", type = \"image/png\" }";
-                problems.add(Diagnostic::error("program::output", message).at(entry.span.clone()).hint(hint));
-                None
+                problems.refuse(entry.error("program::output", message).hint(hint))
             }
         };
     }
@@ -243,15 +240,13 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     let section = entry.table(&OUTPUT, problems)?;
     let file = section.get("file").and_then(|entry| scratch::answer_path(&entry, problems));
     let Some(mime_type) = section.get("type") else {
-        let problem = Diagnostic::error("manifest::missing", "output has no type").at(entry.span.clone());
-        problems.add(problem.hint("add type = \"image/png\", or whichever media type the bytes have"));
-        return None;
+        let problem = entry.error("manifest::missing", "output has no type");
+        return problems.refuse(problem.hint("add type = \"image/png\", or whichever media type the bytes have"));
     };
     let written = mime_type.string(problems)?;
     if !is_media_type(written) {
         let problem = Diagnostic::error("program::output", format!("{written:?} is no media type"));
-        problems.add(problem.at(mime_type.span).hint("write it like \"image/png\""));
-        return None;
+        return problems.refuse(problem.at(mime_type.span).hint("write it like \"image/png\""));
     }
     Some(Output::Media { file, mime_type: written.to_owned() })
 }
@@ -267,9 +262,8 @@ fn is_media_type(text: &str) -> bool {
 fn output_schema(entry: &Entry<'_>, output: &Output, problems: &mut Problems) -> Option<Map<String, Value>> {
     if *output != Output::Json {
         let message = "output_schema without output = \"json\" can never apply";
-        let problem = Diagnostic::error("program::output", message).at(entry.key_span.clone());
-        problems.add(problem.hint("add output = \"json\", or remove it"));
-        return None;
+        let problem = entry.key_error("program::output", message);
+        return problems.refuse(problem.hint("add output = \"json\", or remove it"));
     }
     if !entry.is_table() {
         return entry.wrong_type("a table", problems);
@@ -287,8 +281,7 @@ fn exit_codes(entry: &Entry<'_>, problems: &mut Problems) -> Option<Vec<u8>> {
         match item.as_integer().map(u8::try_from) {
             Some(Ok(code)) => codes.push(code),
             _ => problems.add(
-                Diagnostic::error("program::exit_codes", "an exit code is a number from 0 to 255")
-                    .at(item.span.clone())
+                item.error("program::exit_codes", "an exit code is a number from 0 to 255")
                     .hint("exit_codes are those that are no failure, such as [0, 1]"),
             ),
         }

@@ -1,22 +1,22 @@
-//! Reads where files of a program's run lie: those that are there before it, and the one that is its answer. Must not
-//! hold: what is in them.
+//! Reads where files of a program's run lie: its input files, and its answer. Must not hold: their
+//! content.
 //!
-//! All of them lie in scratch space, where they are the call's own. In any other folder they could be left from an earlier
-//! call, or come from another one that runs at the same time.
+//! All of them lie in scratch space, where they are the call's own. In any other folder they could
+//! be left from an earlier call, or come from another one that runs at the same time.
 
 use super::{Entry, Problems, paths};
-use crate::diagnostic::Diagnostic;
 use crate::grants::{Grants, Mount, MountKind};
 
-/// The most files of a run: each is opened and written before the program begins, and few programs read more than two.
-const FILES_MAX: usize = 32;
+/// The most files of a run: each is opened and written before the program begins, and few programs
+/// read more than two.
+pub(super) const FILES_MAX: usize = 32;
 
 /// The entries of `files`: a path and a template each.
 pub(crate) fn inputs<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Vec<Entry<'a>> {
     let entries = entry.section(problems).map(|section| section.entries()).unwrap_or_default();
     if entries.len() > FILES_MAX {
         let message = format!("files has {} files, {FILES_MAX} are allowed", entries.len());
-        problems.add(Diagnostic::error("program::files", message).at(entry.key_span.clone()));
+        problems.add(entry.key_error("program::files", message));
         return Vec::new();
     }
     entries
@@ -24,24 +24,23 @@ pub(crate) fn inputs<'a>(entry: &Entry<'a>, problems: &mut Problems) -> Vec<Entr
 
 /// The path of one of them. No folder is made for it, so it lies directly in scratch space.
 pub(crate) fn input_path(entry: &Entry<'_>, granted: &Grants, problems: &mut Problems) -> Option<String> {
-    let wrong = |message: String| Diagnostic::error("program::files", message).at(entry.key_span.clone());
+    let wrong = |message: String| entry.key_error("program::files", message);
     let path = match paths::guest_path(entry.key) {
         Ok(path) if path != "/" => path,
         Ok(_) => {
-            problems.add(wrong("the file \"/\" is a folder".to_owned()).hint("write \"/in/NAME\" = \"{text}\""));
-            return None;
+            return problems
+                .refuse(wrong("the file \"/\" is a folder".to_owned()).hint("write \"/in/NAME\" = \"{text}\""));
         }
         Err(why) => {
-            problems.add(wrong(format!("the file {:?} {why}", entry.key)).hint("write \"/in/NAME\" = \"{text}\""));
-            return None;
+            return problems
+                .refuse(wrong(format!("the file {:?} {why}", entry.key)).hint("write \"/in/NAME\" = \"{text}\""));
         }
     };
     let is_mounted = granted.files().iter().any(|mount| mount.guest() == path);
     let mount = mount_of(&path, granted).filter(|mount| is_scratch(mount) && mount.guest() == folder_of(&path));
     if mount.is_none() || is_mounted {
         let message = format!("the file {path:?} does not lie directly in scratch space of the call");
-        problems.add(wrong(message).hint(grant_some(&path)));
-        return None;
+        return problems.refuse(wrong(message).hint(grant_some(&path)));
     }
     Some(path)
 }
@@ -50,18 +49,15 @@ pub(crate) fn input_path(entry: &Entry<'_>, granted: &Grants, problems: &mut Pro
 pub(crate) fn answer_path(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     match paths::guest_path(entry.string(problems)?) {
         Ok(path) => Some(path),
-        Err(wrong) => {
-            problems.add(Diagnostic::error("program::output", format!("file {wrong}")).at(entry.span.clone()));
-            None
-        }
+        Err(wrong) => problems.refuse(entry.error("program::output", format!("file {wrong}"))),
     }
 }
 
-/// Whether the file that is the answer lies in scratch space. `entry` is the one that names it.
+/// Reports an answer's file that does not lie in scratch space. `entry` is the one that names it.
 pub(crate) fn check_answer(file: &str, entry: &Entry<'_>, granted: &Grants, problems: &mut Problems) {
     if mount_of(file, granted).filter(|mount| is_scratch(mount)).is_none() {
         let message = format!("the file {file:?} does not lie in scratch space of the call");
-        let problem = Diagnostic::error("program::output", message).at(entry.span.clone());
+        let problem = entry.error("program::output", message);
         problems.add(problem.hint(grant_some(file)));
     }
 }

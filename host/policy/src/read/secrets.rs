@@ -7,12 +7,12 @@ use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, S
 use crate::table::table;
 
 /// The most secrets of a component: responses are searched for each of them.
-const SECRETS_MAX: usize = 64;
+pub(super) const SECRETS_MAX: usize = 64;
 
 /// The longest header name, name of a query's part, and text around a secret, in bytes.
 const PART_BYTES_MAX: usize = 256;
 
-/// Headers that say where a message goes and ends: whoever sets them decides on another request.
+/// Headers that say where a message goes and ends: setting one would make another request.
 const REFUSED_HEADERS: [&str; 13] = [
     "connection",
     "content-length",
@@ -33,7 +33,7 @@ table! {
     /// A secret: the host adds it to matching requests (`header` or `query`, with `for`), or the
     /// guest gets it (`expose`).
     pub(crate) SECRET "Secret" {
-        /// Where its value is: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`.
+        /// The source of its value: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`.
         "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+)$", "examples": ["env:API_KEY"]};
         /// The header that holds it.
         "header": Text, {"examples": ["Authorization"]};
@@ -43,7 +43,7 @@ table! {
         "value": Text, {"default": "{}", "examples": ["Bearer {}"]};
         /// The requests that carry it, as an `http` rule.
         "for": Text, {"examples": ["https://api.example.com"]};
-        /// Whether the guest gets it, as environment variable and `wasi:config` value of the
+        /// True gives it to the guest, as environment variable and `wasi:config` value of the
         /// secret's name.
         "expose": Flag, {"default": false, "examples": [true]};
     }
@@ -57,7 +57,7 @@ pub(crate) fn read(entry: &Entry<'_>, network: &Network, problems: &mut Problems
     let Some(section) = entry.section(problems) else { return Vec::new() };
     if section.len() > SECRETS_MAX {
         let message = format!("secrets has {} entries, {SECRETS_MAX} are allowed", section.len());
-        problems.add(Diagnostic::error("grants::too_many", message).at(entry.key_span.clone()));
+        problems.add(entry.key_error("grants::too_many", message));
         return Vec::new();
     }
     let mut secrets: Vec<Secret> = Vec::new();
@@ -86,7 +86,7 @@ fn same_place(one: &Secret, other: &Secret) -> bool {
 fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Option<Secret> {
     if let Some(wrong) = grants::name_problem(entry.key) {
         let message = format!("the name {:?} {wrong}", entry.key);
-        problems.add(Diagnostic::error("grants::name", message).at(entry.key_span.clone()));
+        problems.add(entry.key_error("grants::name", message));
     }
     if let Some(text) = entry.as_str() {
         let problem = Diagnostic::error("grants::secret", format!("{} must not hold the secret itself", entry.key));
@@ -94,14 +94,13 @@ fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Opti
             "write {} = {{ from = \"env:{}\", … }} and keep the value out of the manifest",
             entry.key, entry.key
         );
-        problems.add(problem.at(entry.key_span.clone()).concealing().hint(
+        return problems.refuse(problem.at(entry.key_span.clone()).concealing().hint(
             if text.contains(':') && text.starts_with("env:") {
                 format!("write {} = {{ from = {text:?}, … }}", entry.key)
             } else {
                 hint
             },
         ));
-        return None;
     }
     let section = entry.table(&SECRET, problems)?;
     let source = source(entry, &section, problems);
@@ -113,8 +112,7 @@ fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) ->
     let forms = "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
     let Some(from) = section.get("from") else {
         let message = format!("the secret {:?} does not say where its value is from", secret.key);
-        problems.add(Diagnostic::error("manifest::missing", message).at(secret.key_span.clone()).hint(forms));
-        return None;
+        return problems.refuse(secret.key_error("manifest::missing", message).hint(forms));
     };
     named(&from, forms, problems)
 }
@@ -127,8 +125,7 @@ pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> O
         Some(("file", path)) => match paths::check_host_path(from.key, path) {
             Ok(path) => Some(SecretSource::File(path)),
             Err(problem) => {
-                problems.add(problem.at(from.span.clone()));
-                return None;
+                return problems.refuse(problem.at(from.span.clone()));
             }
         },
         Some(("keyring", entry)) => {
@@ -141,8 +138,7 @@ pub(crate) fn named(from: &Entry<'_>, forms: &str, problems: &mut Problems) -> O
     if read.is_none() {
         // What stands there may be the secret: it is neither quoted nor drawn.
         problems.add(
-            Diagnostic::error("grants::source", format!("{} names no source of secrets", from.key))
-                .at(from.key_span.clone())
+            from.key_error("grants::source", format!("{} names no source of secrets", from.key))
                 .concealing()
                 .hint(forms),
         );
@@ -183,15 +179,13 @@ fn delivery(secret: &Entry<'_>, section: &Section<'_>, network: &Network, proble
             Some(Delivery::Query { name: name?, target: target? })
         }
         (Some(_), Some(query)) => {
-            problems.add(error("a secret goes to a header or a query, not both".to_owned()).at(query.key_span));
-            None
+            problems.refuse(error("a secret goes to a header or a query, not both".to_owned()).at(query.key_span))
         }
         (None, None) => {
             let message = format!("the secret {:?} is given to nobody", secret.key);
-            problems.add(error(message).at(secret.key_span.clone()).hint(
+            problems.refuse(error(message).at(secret.key_span.clone()).hint(
                 "add header = \"Authorization\", value = \"Bearer {}\", for = \"https://…\"; or expose = true to give it to the guest",
-            ));
-            None
+            ))
         }
     }
 }
@@ -206,8 +200,7 @@ fn header_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     } else {
         return Some(name);
     };
-    problems.add(Diagnostic::error("grants::secret", format!("header {text:?} {wrong}")).at(entry.span.clone()));
-    None
+    problems.refuse(entry.error("grants::secret", format!("header {text:?} {wrong}")))
 }
 
 fn query_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
@@ -217,9 +210,8 @@ fn query_name(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
         return Some(name.to_owned());
     }
     let message = format!("query {name:?} is no name of a query's part");
-    let problem = Diagnostic::error("grants::secret", message).at(entry.span.clone());
-    problems.add(problem.hint("names are letters, digits, -, _, . and ~"));
-    None
+    let problem = entry.error("grants::secret", message);
+    problems.refuse(problem.hint("names are letters, digits, -, _, . and ~"))
 }
 
 fn template(section: &Section<'_>, problems: &mut Problems) -> Option<SecretTemplate> {
@@ -235,38 +227,31 @@ fn template(section: &Section<'_>, problems: &mut Problems) -> Option<SecretTemp
         "must have {} once, where the secret goes"
     };
     // A text without {} may be the secret itself: it is neither quoted nor drawn.
-    problems.add(
-        Diagnostic::error("grants::secret", format!("value {wrong}"))
-            .at(entry.key_span)
-            .concealing()
-            .hint("write \"Bearer {}\""),
-    );
-    None
+    problems
+        .refuse(entry.key_error("grants::secret", format!("value {wrong}")).concealing().hint("write \"Bearer {}\""))
 }
 
-/// Which requests carry the secret: some that a rule allows, or it never could be sent.
+/// The requests that carry the secret. A rule has to allow some of them, or it never could be sent.
 fn target(secret: &Entry<'_>, section: &Section<'_>, network: &Network, problems: &mut Problems) -> Option<HttpRule> {
     let Some(entry) = section.get("for") else {
         let message = format!("the secret {:?} does not say which requests carry it", secret.key);
-        let problem = Diagnostic::error("manifest::missing", message).at(secret.key_span.clone());
-        problems.add(problem.hint("add for = \"https://api.example.com\""));
-        return None;
+        let problem = secret.key_error("manifest::missing", message);
+        return problems.refuse(problem.hint("add for = \"https://api.example.com\""));
     };
     let text = entry.string(problems)?;
     let rule = match HttpRule::parse(text, entry.span.clone()) {
         Ok(rule) => rule,
         Err(error) => {
-            problems.add(rule_problem("for", text, &error, entry.span));
-            return None;
+            return problems.refuse(rule_problem("for", text, &error, entry.span));
         }
     };
     if !network.http.iter().any(|allowed| allowed.overlaps(&rule)) {
         let message = format!("no http rule allows a request that would carry {:?}", secret.key);
-        let problem = Diagnostic::error("grants::unreachable", message).at(entry.span.clone());
+        let problem = entry.error("grants::unreachable", message);
         problems.add(problem.hint(format!("add http = [{text:?}] to the component's network, or mend one of them")));
     }
     if *rule.host() == crate::grants::HostPattern::Any {
-        let problem = Diagnostic::error("grants::secret", "a secret must not go to every host").at(entry.span.clone());
+        let problem = entry.error("grants::secret", "a secret must not go to every host");
         problems.add(problem.hint("name the host that knows the secret"));
     } else if rule.scheme() == Scheme::Http {
         let problem = Diagnostic::warning("grants::secret", "the secret is sent without encryption").at(entry.span);

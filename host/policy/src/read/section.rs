@@ -1,4 +1,5 @@
-//! A table being read: its keys checked, its values asked for by type. Must not hold: which keys there are.
+//! A table being read: its keys checked, its values asked for by type. Must not hold: which keys
+//! there are.
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -17,7 +18,7 @@ pub(crate) struct Problems {
     left_out: usize,
 }
 
-/// A table and what it is called.
+/// A table and its path.
 pub(crate) struct Section<'t> {
     /// As in the manifest's headers: `components.weather.limits`; empty for the whole file.
     path: String,
@@ -49,7 +50,7 @@ impl Problems {
         }
     }
 
-    /// How many of them keep the manifest from being used; those left out are counted as such.
+    /// The number of errors; problems left out count as errors.
     pub(crate) fn errors(&self) -> usize {
         self.found.iter().filter(|problem| problem.severity() == Severity::Error).count() + self.left_out
     }
@@ -146,18 +147,18 @@ impl<'t> Entry<'t> {
         if let DeValue::Boolean(value) = self.value { Some(*value) } else { self.wrong_type("true or false", problems) }
     }
 
-    /// Whether the value is a list of nothing.
+    /// True if the value is an empty list.
     pub(crate) fn is_empty_list(&self) -> bool {
         matches!(self.value, DeValue::Array(items) if items.is_empty())
     }
 
-    /// Whether the value is a table.
+    /// True if the value is a table.
     pub(crate) const fn is_table(&self) -> bool {
         matches!(self.value, DeValue::Table(_))
     }
 
-    /// The value as JSON, with the keys of tables in the order of the file. Dates, and numbers that JSON does not have, are
-    /// problems.
+    /// The value as JSON, with the keys of tables in the order of the file. Dates, and numbers that
+    /// JSON does not have, are problems.
     pub(crate) fn json(&self, problems: &mut Problems) -> Option<serde_json::Value> {
         json(self.key, self.value, &self.span, problems)
     }
@@ -167,14 +168,13 @@ impl<'t> Entry<'t> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list", problems) };
         if items.len() > max {
             let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
-            problems.add(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
-            return None;
+            return problems.refuse(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
         }
         let item = |item: &'t Spanned<DeValue<'t>>| Entry { span: item.span(), value: item.get_ref(), ..self.clone() };
         Some(items.iter().map(item).collect())
     }
 
-    /// Whether the value is a list.
+    /// True if the value is a list.
     pub(crate) const fn is_list(&self) -> bool {
         matches!(self.value, DeValue::Array(_))
     }
@@ -184,8 +184,7 @@ impl<'t> Entry<'t> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of tables", problems) };
         if items.len() > max {
             let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
-            problems.add(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
-            return None;
+            return problems.refuse(Diagnostic::error("manifest::too_many", message).at(self.key_span.clone()));
         }
         let mut sections = Vec::with_capacity(items.len());
         for item in items.iter() {
@@ -204,8 +203,7 @@ impl<'t> Entry<'t> {
         let DeValue::Array(items) = self.value else { return self.wrong_type("a list of strings", problems) };
         if items.len() > max {
             let message = format!("{} has {} entries, {max} are allowed", self.key, items.len());
-            problems.add(Diagnostic::error("grants::too_many", message).at(self.key_span.clone()));
-            return None;
+            return problems.refuse(Diagnostic::error("grants::too_many", message).at(self.key_span.clone()));
         }
         let mut texts = Vec::with_capacity(items.len());
         for item in items.iter() {
@@ -296,8 +294,7 @@ fn json(key: &str, value: &DeValue<'_>, span: &Span, problems: &mut Problems) ->
     use serde_json::{Map, Number, Value};
     let mut refuse = |what: &str| {
         let message = format!("{key} holds {what}, which JSON does not have");
-        problems.add(Diagnostic::error("manifest::type", message).at(span.clone()));
-        None
+        problems.refuse(Diagnostic::error("manifest::type", message).at(span.clone()))
     };
     Some(match value {
         DeValue::String(text) => Value::String(text.to_string()),

@@ -1,11 +1,10 @@
 //! Reads texts for people and models. Must not hold: which tables have them.
 
 use super::{Entry, Problems};
-use crate::diagnostic::Diagnostic;
 use crate::quantity::show_bytes;
 
 /// The longest name or title, in characters: clients show them in one line.
-const LINE_CHARS_MAX: usize = 128;
+pub(crate) const LINE_CHARS_MAX: usize = 128;
 
 /// The longest text of several lines, in bytes: clients put it before every conversation.
 const LINES_BYTES_MAX: usize = 16 << 10;
@@ -22,8 +21,7 @@ pub(crate) fn line(entry: &Entry<'_>, code: &'static str, problems: &mut Problem
     } else {
         return Some(text.to_owned());
     };
-    problems.add(Diagnostic::error(code, format!("{} {wrong}", entry.key)).at(entry.span.clone()));
-    None
+    problems.refuse(entry.error(code, format!("{} {wrong}", entry.key)))
 }
 
 /// A text of several lines for the model.
@@ -36,6 +34,5 @@ pub(crate) fn lines(entry: &Entry<'_>, code: &'static str, problems: &mut Proble
     } else {
         return Some(text.to_owned());
     };
-    problems.add(Diagnostic::error(code, format!("{} {wrong}", entry.key)).at(entry.span.clone()));
-    None
+    problems.refuse(entry.error(code, format!("{} {wrong}", entry.key)))
 }

@@ -24,7 +24,7 @@ pub(crate) use slots::{INSTANCE_BYTES_MAX, TABLE_ELEMENTS};
 const HOST_STACK_BYTES: usize = 1536 * 1024;
 
 /// Every setting that bounds a guest or makes a call cheap; measured figures are in
-/// ARCHITECTURE.md.
+/// host/docs/measured.md.
 pub(crate) fn config(stack_bytes: usize) -> Config {
     let mut config = Config::new();
     config

@@ -1,5 +1,5 @@
-//! Calls that a person confirms before they run. Must not hold: how a person is asked, or which calls are confirmed (that is
-//! the manifest's).
+//! Calls that a person confirms before they run. Must not hold: how a person is asked, or which
+//! calls need it (see the manifest).
 use std::time::Duration;
 
 use toolcell_audit::Outcome;
@@ -12,27 +12,28 @@ use super::execute::EndedCall;
 use super::questions::named;
 use crate::catalog::Approvals;
 
-/// The key of the question. No guest can have it.
+/// Key of the question. No guest can use it.
 const KEY: &str = "toolcell.approval";
 
-/// The form of the question: nothing to fill in, as the answer is whether it is sent.
+/// Form of the question, which has no fields: sending it is the confirmation.
 const FORM: &str = r#"{"type":"object","properties":{}}"#;
 
-/// Characters of the arguments that the person is shown. More is not read.
+/// Characters of the arguments that are shown. People do not read more.
 const ARGUMENTS_CHARS_MAX: usize = 1_000;
 
-/// Bytes of an answer to the question: its action, and what clients add.
+/// Most bytes of an answer: its action, and additions of clients.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// The right of one call to its approval; given back unused unless the call ran to its end.
-pub struct Approved<'a> {
+/// Approval of one call. It is returned for another try unless the call runs to its end.
+pub struct ClaimedApproval<'a> {
     approvals: &'a Approvals,
     /// The rounds that brought the approval.
     chain: Option<String>,
 }
 
-impl Approved<'_> {
-    /// The call ended. One that asks its caller for more has not used its approval yet.
+impl ClaimedApproval<'_> {
+    /// Marks the call as ended. A call that asks its caller for input has not used its approval
+    /// yet.
     pub fn ended(self, outcome: Outcome) {
         if let Some(chain) = self.chain.filter(|_| outcome == Outcome::InputRequired) {
             self.approvals.give_back(&chain);
@@ -41,10 +42,11 @@ impl Approved<'_> {
 }
 
 impl StartedCall<'_> {
-    /// Has a person confirm the call, where the manifest wants it. `Err` is how the call ends that must not run.
-    pub(super) async fn approve(&self, call: &Call) -> Result<Approved<'_>, EndedCall> {
+    /// Has a person confirm the call, if the manifest wants it. `Err` is the end of a call that
+    /// must not run.
+    pub(super) async fn approve(&self, call: &Call) -> Result<ClaimedApproval<'_>, EndedCall> {
         let approvals = self.catalog.approvals.as_ref();
-        let free = Approved { approvals, chain: None };
+        let free = ClaimedApproval { approvals, chain: None };
         let Some(approval) = self.target.approval else { return Ok(free) };
         let caller = call.context.caller.name();
         let what =
@@ -75,7 +77,7 @@ impl StartedCall<'_> {
                 if let Some(time) = approval.remember() {
                     approvals.remember(what, time);
                 }
-                Ok(Approved { approvals, chain })
+                Ok(ClaimedApproval { approvals, chain })
             }
             Some(Answer::Declined) => {
                 Err(self.not_approved("declined", &format!("the person declined: {:?} was not run", self.name())))
@@ -87,7 +89,7 @@ impl StartedCall<'_> {
         }
     }
 
-    /// Asks; `None` where nobody answered in time, or the call was cancelled.
+    /// Asks; `None` if nobody answers in time, or the call is cancelled.
     async fn ask_person(&self, call: &Call, approval: Approval, wait: Duration) -> Option<Asked> {
         let message = self.message(call, approval);
         let ask = Ask { key: KEY.to_owned(), question: Question::Form { message, schema_json: FORM.to_owned() } };
@@ -102,7 +104,7 @@ impl StartedCall<'_> {
 
     fn message(&self, call: &Call, approval: Approval) -> String {
         let (tool, component) = (self.name(), self.target.component.name());
-        let (shown, left_out) = shown(&self.target.reach.redactor().text(call.arguments.get()));
+        let (shown, left_out) = shown(&self.target.capabilities.redactor().text(call.arguments.get()));
         let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
         if left_out > 0 {
             text.push_str(&format!("… ({left_out} characters more)"));
@@ -158,7 +160,7 @@ impl StartedCall<'_> {
     }
 }
 
-/// A text as a person may judge it: on one line, cut, and with everything that misleads written out.
+/// A text for a person to judge: on one line, cut, with misleading characters escaped.
 fn shown(text: &str) -> (String, usize) {
     let mut out = String::new();
     for character in text.chars().take(ARGUMENTS_CHARS_MAX) {
@@ -189,7 +191,7 @@ mod tests {
     fn an_approval_in_rounds_is_for_one_call() {
         let approvals = Approvals::default();
         let minute = Duration::from_secs(60);
-        let claimed = |chain: &str| Approved { approvals: &approvals, chain: Some(chain.to_owned()) };
+        let claimed = |chain: &str| ClaimedApproval { approvals: &approvals, chain: Some(chain.to_owned()) };
         assert!(approvals.claim("a", minute));
         assert!(!approvals.claim("a", minute), "while it runs");
         claimed("a").ended(Outcome::InputRequired);

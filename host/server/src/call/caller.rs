@@ -1,4 +1,5 @@
-//! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one call.
+//! The sandbox's view of an MCP caller: progress, log, cancellation and request metadata of one
+//! call.
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,22 +9,22 @@ use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
 use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
 
-use super::name::{CallName, told};
+use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
 use crate::catalog::Allowance;
 use crate::traces::CallTrace;
 
-/// One call's way back to whoever sent it.
+/// The connection of one call to its caller.
 pub struct McpCaller {
     context: CallContext,
     denials: DenialRecords,
     questions: Questions,
-    /// Reports that may still reach the caller.
+    /// Progress reports that the rate still allows.
     progress: Mutex<Allowance>,
-    /// Ends the call as well, where the tool reaches anything.
+    /// Ends the call once its tool is narrowed.
     narrowed: Option<Cancellation>,
-    /// Where the call is traced.
+    /// Trace of the call.
     trace: Option<Arc<CallTrace>>,
 }
 
@@ -34,19 +35,19 @@ impl McpCaller {
         Self { context, denials, questions, progress, narrowed: None, trace: None }
     }
 
-    /// The same; this ends the call as well.
+    /// Also ends the call once this is cancelled.
     pub fn narrowed_by(self, narrowed: Option<Cancellation>) -> Self {
         Self { narrowed, ..self }
     }
 
-    /// The same; this is told what takes how long.
+    /// Records the call's times in this trace.
     pub fn traced(self, trace: Option<Arc<CallTrace>>) -> Self {
         Self { trace, ..self }
     }
 }
 
 impl McpCaller {
-    /// How the log names the call.
+    /// Name of the call in the log.
     pub fn call_name(&self) -> CallName<'_> {
         CallName::new(self.denials.id(), &self.context, self.denials.tool())
     }
@@ -76,11 +77,11 @@ impl Caller for McpCaller {
         self.context.events.log(mcp_level(level), message, Some(self.denials.tool()));
         let (name, text) = (self.call_name(), sanitize::line(message));
         match level {
-            LogLevel::Debug => told!(debug, name, "{text}"),
-            LogLevel::Info | LogLevel::Notice => told!(info, name, "{text}"),
-            LogLevel::Warning => told!(warn, name, "{text}"),
+            LogLevel::Debug => log_call!(debug, name, "{text}"),
+            LogLevel::Info | LogLevel::Notice => log_call!(info, name, "{text}"),
+            LogLevel::Warning => log_call!(warn, name, "{text}"),
             LogLevel::Error | LogLevel::Critical | LogLevel::Alert | LogLevel::Emergency => {
-                told!(error, name, "{text}");
+                log_call!(error, name, "{text}");
             }
         }
     }
@@ -101,7 +102,7 @@ impl Caller for McpCaller {
             Some(hint) => format!("{denial}; {hint}"),
             None => denial.to_string(),
         };
-        told!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
+        log_call!(warn, self.call_name(), "{}", sanitize::line(&self.denials.text(&said)));
     }
 
     fn name(&self) -> &str {

@@ -1,13 +1,14 @@
-//! What a model is told of what its call was denied.
+//! Denials of a call, as shown to the model.
 use toolcell_mcp::{CallResult, Content};
 use toolcell_policy::Denial;
 use toolcell_sandbox::Redactor;
 
-/// The key under which the `_meta` of a result that is no error carries what the guest was denied.
+/// Key in a result's `_meta` for the guest's denials, if the result is not an error.
 const DENIALS_KEY: &str = "toolcell/denials";
 
-/// Adds the denials, which may name a secret that the guest tried to carry out, to the result: to an error's text, since they may well be its cause; to the `_meta` of any other, as
-/// the tool got along without.
+/// Adds the denials to the result, without secrets that they may name. An error's text gets them,
+/// since they are its likely cause. Any other result gets them in `_meta`, as the tool got along
+/// without.
 pub fn tell(denials: &[Denial], redactor: &Redactor, result: &mut CallResult) {
     if denials.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! A call that is recorded as started, up to what it came to: its turn, its run under the limits of its tool, and what is
-//! made of what the sandbox reports. Must not hold: what a catalog is.
+//! The run of a started call: its limits, and the result made of the sandbox's report. Must not
+//! hold: the content of a catalog.
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use toolcell_policy::Limits;
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::caller::McpCaller;
-use super::name::told;
+use super::name::log_call;
 use super::{StartedCall, denials};
 use crate::catalog::{CallTarget, NARROWED, content};
 
-/// The key under which a result's `_meta` carries what the call used.
+/// Key in a result's `_meta` for the call's usage.
 pub const USAGE_KEY: &str = "toolcell/usage";
 
-/// What a result's check has at least, where a call has used up its time or waited for a person
-/// longer: about as long as any check may take of one core.
+/// Least time to check a result, for calls that used up their deadline or waited for a person
+/// longer. Any check takes about as much of one core at most.
 const CHECKED_WITHIN: Duration = Duration::from_millis(100);
 
-/// What one call came to, for the audit.
+/// End of one call, for the audit.
 pub(super) struct EndedCall {
     pub(super) outcome: Outcome,
     pub(super) usage: Usage,
@@ -29,15 +29,15 @@ pub(super) struct EndedCall {
     pub(super) printed: Captured,
 }
 
-/// What a measured call came to.
+/// End of a measured call.
 pub struct Measured {
-    /// As a client would have it, before its structured part is checked.
+    /// The result, before its structured part is checked.
     pub result: CallResult,
-    /// As the audit would name it.
+    /// Its outcome in the audit.
     pub outcome: Outcome,
-    /// What it took.
+    /// Its usage.
     pub usage: Usage,
-    /// What it printed and logged past its limit, beside what `usage` has.
+    /// Bytes of output and logs beyond their limit, besides those in `usage`.
     pub log_dropped_bytes: u64,
 }
 
@@ -48,7 +48,7 @@ impl From<EndedCall> for Measured {
     }
 }
 
-/// Runs a call that has its place, under the tool's limits.
+/// Runs a call that has its call slot, under the tool's limits.
 pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall {
     let target = started.target;
     let Call { arguments, context, .. } = call;
@@ -62,14 +62,14 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         arguments_json: arguments.get(),
         program: target.program.as_deref(),
         limits: &target.limits,
-        capabilities: &target.reach,
+        capabilities: &target.capabilities,
         caller: Arc::<McpCaller>::clone(&caller),
-        source: source.supply(),
+        source: source.source(),
     };
     let report = target.component.component.call_tool(input).await;
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
-    EndedCall::of(&caller, report, target.reach.redactor()).unless_narrowed(target)
+    EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target)
 }
 
 impl EndedCall {
@@ -81,7 +81,7 @@ impl EndedCall {
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
         let CallReport { outcome, mut usage, captured, denials, spent } = report;
-        crate::workers::leave(Box::new(spent));
+        crate::workers::drop_later(Box::new(spent));
         let (outcome, detail, mut result) = match outcome {
             Ok(answer) => match content::result(answer) {
                 Ok(result) if result.is_error => (Outcome::ToolError, String::new(), result),
@@ -90,7 +90,7 @@ impl EndedCall {
             },
             Err(failure) => {
                 if !failure.detail().is_empty() {
-                    told!(warn, caller.call_name(), "{failure}: {}", failure.detail());
+                    log_call!(warn, caller.call_name(), "{failure}: {}", failure.detail());
                 }
                 (failure.outcome(), failure.detail().to_owned(), CallResult::error(failure.to_string()))
             }
@@ -103,7 +103,7 @@ impl EndedCall {
         Self { outcome, usage, detail, result, printed: captured }
     }
 
-    /// The same, where it was not the narrowing of its tool that ended the call.
+    /// This end, unless narrowing the tool caused it.
     fn unless_narrowed(self, target: &CallTarget) -> Self {
         let narrowed = target.narrowed.as_ref().is_some_and(Cancellation::is_cancelled);
         if !narrowed || self.outcome != Outcome::Cancelled {
@@ -113,14 +113,15 @@ impl EndedCall {
         Self { detail, result, ..self }
     }
 
-    /// How long its result is checked: in what its deadline has left, and no longer than its caller
-    /// waits.
+    /// Time to check its result: the rest of its deadline, ended early by its caller's
+    /// cancellation.
     pub(super) fn patience(&self, limits: &Limits, cancellation: &Cancellation) -> Patience {
         let left = limits.deadline().saturating_sub(self.usage.duration).max(CHECKED_WITHIN);
         Patience { until: Instant::now().checked_add(left), cancellation: Some(cancellation.clone()) }
     }
 
-    /// Checks the result against the tool's output schema. A result that does not conform was not given.
+    /// Checks the result against the tool's output schema. An invalid result is replaced by an
+    /// error.
     pub(super) fn checked(mut self, tool: &Tool, patience: &Patience) -> (Outcome, Usage, String, CheckedResult) {
         let result = tool.finish(self.result, patience);
         if let Some(complaint) = result.complaint() {
@@ -140,16 +141,16 @@ fn usage_json(usage: &Usage) -> serde_json::Value {
     })
 }
 
-/// What a guest printed goes to the operator's log, line by line, never to the wire.
+/// Writes a guest's output to the operator's log, line by line. It never goes to the client.
 fn log_captured(caller: &McpCaller, captured: &Captured) {
     if captured.text.is_empty() && captured.dropped_bytes == 0 {
         return;
     }
     let name = caller.call_name();
     for line in captured.text.lines() {
-        told!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
+        log_call!(info, name, "printed: {}", toolcell_mcp::sanitize::line(line));
     }
     if captured.dropped_bytes > 0 {
-        told!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+        log_call!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
     }
 }

@@ -1,7 +1,9 @@
-//! One call, from the protocol to the sandbox and back. Each step is a function here or a file of this folder, and each is taken
-//! once, in the order in which [`Catalog::run`] names them. Must not hold: how tools are loaded, or how guests run.
+//! One call, from the protocol to the sandbox and back. Each step is a function here or a file of
+//! this folder, and runs once, in the order in which [`Catalog::run`] names them. Must not hold:
+//! how tools are loaded, or how guests run.
 //!
-//! This is where the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the others.
+//! Here the protocol (`toolcell_mcp`), the sandbox and the audit meet; none of them knows the
+//! others.
 mod approval;
 mod caller;
 mod denials;
@@ -22,12 +24,12 @@ use toolcell_mcp::{
 use toolcell_policy::Limit;
 use toolcell_sandbox::{Captured, Failure};
 
-use crate::catalog::{CallTarget, Catalog, Refusal};
-use crate::traces::{CallTrace, Subject};
+use crate::catalog::{CallTarget, Catalog, QueueRefusal};
+use crate::traces::{CallTrace, TracedCall};
 use execute::{EndedCall, execute};
 pub use execute::{Measured, USAGE_KEY};
-use name::{CallName, told};
-use record::{CallRecord, Start};
+use name::{CallName, log_call};
+use record::{CallRecord, CallStart};
 
 /// A call that is recorded as started.
 struct StartedCall<'a> {
@@ -35,7 +37,7 @@ struct StartedCall<'a> {
     target: &'a CallTarget,
     tool: &'a Tool,
     record: CallRecord,
-    /// Where the call is traced.
+    /// Trace of the call, if it is sampled.
     trace: Option<Arc<CallTrace>>,
 }
 
@@ -86,7 +88,7 @@ impl toolcell_mcp::Catalog for Catalog {
     }
 
     fn arguments_refused(&self, call: &Call, problems: &ArgumentProblems) {
-        // A check that nobody waits for any more says nothing of the arguments.
+        // A check that was cancelled says nothing about the arguments.
         let outcome = if call.context.cancellation.is_cancelled() { Outcome::Cancelled } else { Outcome::InvalidInput };
         self.record_refused(call, outcome, &problems.to_string());
     }
@@ -97,8 +99,8 @@ impl toolcell_mcp::Catalog for Catalog {
 }
 
 impl Catalog {
-    /// Runs a call that neither waits for a place nor counts against the rate: for commands that measure a tool, and are
-    /// its only caller. Every other limit holds.
+    /// Runs a call without waiting for a slot or counting against the rate, for commands that
+    /// measure a tool and are its only caller. Every other limit holds.
     pub async fn measure(&self, mut call: Call) -> Measured {
         let started = match self.begin(&mut call) {
             Ok(started) => started,
@@ -112,7 +114,8 @@ impl Catalog {
         ended.into()
     }
 
-    /// Runs a call that a person makes by hand: it needs no further approval. Gives what the tool printed as well.
+    /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
+    /// tool's output.
     pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Captured) {
         if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
@@ -121,7 +124,8 @@ impl Catalog {
         self.run(call, true).await
     }
 
-    /// Records the start, has a person approve, waits for a place, runs the guest, checks its result, records the end.
+    /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
+    /// records the end.
     async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Captured) {
         let started = match self.begin(&mut call) {
             Ok(started) => started,
@@ -130,7 +134,7 @@ impl Catalog {
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
         let name = tracing::enabled!(tracing::Level::DEBUG).then(|| started.call_name(&call).kept(tool));
-        // A person is waited for without a place.
+        // The call holds no slot while it waits for a person.
         let approved = if by_hand { Ok(None) } else { started.approve(&call).await.map(Some) };
         let ended = match approved {
             Ok(approved) => {
@@ -153,21 +157,21 @@ impl Catalog {
         if let Some(trace) = &trace {
             trace.is_numbered(start.id);
         }
-        let record = CallRecord::begin(&self.sink, &start, (call, &target.meters)).map_err(|error| {
+        let record = CallRecord::begin(&self.sink, &start, call, &target.meters).map_err(|error| {
             self.tally.count(Outcome::HostError);
             trace.iter().for_each(|trace| trace.end(Outcome::HostError));
             target.meters.ended(Outcome::HostError, &Usage::default());
-            told!(error, start.name(call), "refused: the audit cannot be written: {error}");
+            log_call!(error, start.name(call), "refused: the audit cannot be written: {error}");
             "refused: the host cannot record the call in its audit"
         })?;
         Ok(StartedCall { catalog: self, target, tool: start.tool, record, trace })
     }
 
-    /// Begins the call's trace, where calls are traced.
+    /// Begins the call's trace, if calls are traced.
     fn trace(&self, call: &Call) -> Option<(CallTrace, TraceContext)> {
         let traces = self.traces.as_ref()?;
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
-        let subject = Subject {
+        let subject = TracedCall {
             tool: &tool.definition().name,
             component: target.component.name(),
             generation: self.tools.generation(),
@@ -175,19 +179,20 @@ impl Catalog {
         traces.begin(&subject, &call.context)
     }
 
-    /// Numbers the call. Nothing where its index is not from this catalog's own list.
-    fn start(&self, call: &Call) -> Option<(&CallTarget, Start<'_>)> {
+    /// The target of the call, and the start to record. `None` if its index is not from this
+    /// catalog's list.
+    fn start(&self, call: &Call) -> Option<(&CallTarget, CallStart<'_>)> {
         let (target, tool) = self.targets.get(call.tool).zip(self.tools.tools().get(call.tool))?;
         let id = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let (component, redactor) = (&target.component, target.reach.redactor());
-        Some((target, Start { id, generation: self.tools.generation(), tool, component, redactor }))
+        let (component, redactor) = (&target.component, target.capabilities.redactor());
+        Some((target, CallStart { id, generation: self.tools.generation(), tool, component, redactor }))
     }
 
     /// Counts and records a call that is refused before anything of it runs.
     fn record_refused(&self, call: &Call, outcome: Outcome, detail: &str) {
         self.tally.count(outcome);
         if let Some((target, start)) = self.start(call) {
-            told!(debug, start.name(call), "refused: {}", outcome.name());
+            log_call!(debug, start.name(call), "refused: {}", outcome.name());
             target.meters.ended(outcome, &Usage::default());
             if let Some((trace, _)) = self.trace(call) {
                 trace.is_numbered(start.id);
@@ -207,12 +212,12 @@ impl StartedCall<'_> {
         CallName::new(self.record.id(), &call.context, self.name())
     }
 
-    /// Waits for a place among its caller's calls, then among its tool's, and runs the guest there.
+    /// Waits for a slot of its caller, then for one of its tool, and runs the guest.
     async fn run_in_turn(&self, call: Call) -> EndedCall {
         let cancellation = call.context.cancellation.clone();
         let caller = call.context.caller.clone();
         let since = self.trace.as_ref().map(|_| SystemTime::now());
-        let refused = |refusal: Refusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
+        let refused = |refusal: QueueRefusal| EndedCall::refused(refusal.outcome(), refusal.to_string());
         let (rights, queues) = (self.catalog.visibility.rights(&caller), &self.catalog.caller_queues);
         let _of_caller = match queues.enter(caller.name(), &rights, &self.target.limits, &cancellation).await {
             Ok(permit) => permit,
@@ -232,17 +237,17 @@ impl StartedCall<'_> {
         &self,
         caller: &str,
         cancellation: &Cancellation,
-    ) -> Result<tokio::sync::SemaphorePermit<'_>, Refusal> {
+    ) -> Result<tokio::sync::SemaphorePermit<'_>, QueueRefusal> {
         let permit = self.target.admission.enter(caller, cancellation);
         let Some(narrowed) = &self.target.narrowed else { return permit.await };
         tokio::select! {
             biased;
             permit = permit => permit,
-            () = narrowed.cancelled() => Err(Refusal::Narrowed),
+            () = narrowed.cancelled() => Err(QueueRefusal::Narrowed),
         }
     }
 
-    /// Checks the result, and counts and records the end.
+    /// Checks the result; counts and records the end.
     async fn finish(
         self,
         mut ended: EndedCall,
@@ -255,13 +260,14 @@ impl StartedCall<'_> {
             toolcell_mcp::leave_thread().await;
         }
         let (mut outcome, usage, detail, result) = ended.checked(self.tool, &patience);
-        // Nobody reads the answer to a cancelled call, even if the guest saw the cancellation and ended by itself.
+        // Nobody reads the answer to a cancelled call, even if the guest noticed and ended by
+        // itself.
         if cancellation.is_cancelled() {
             outcome = Outcome::Cancelled;
         }
         self.catalog.tally.count(outcome);
         if let Some(name) = name {
-            told!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
+            log_call!(debug, name, "ended: {} after {} us", outcome.name(), usage.duration.as_micros());
         }
         self.trace.iter().for_each(|trace| trace.end(outcome));
         self.record.end(outcome, usage, &detail);
@@ -269,7 +275,7 @@ impl StartedCall<'_> {
     }
 }
 
-/// Arguments past the limit of their tool.
+/// The failure if arguments exceed the tool's limit.
 fn too_large(target: &CallTarget, call: &Call) -> Option<Failure> {
     let bytes = call.arguments.get().len() as u64;
     (bytes > target.limits.arguments_bytes()).then(|| Failure::over(Limit::Arguments, &target.limits))

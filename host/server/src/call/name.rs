@@ -1,37 +1,37 @@
-//! How lines of the operator's log name the call that they are about: by the host's own number, which the audit has too; by
-//! the client's id, which any client may use again; by who calls, and by the tool. Must not hold: what is said.
+//! Name of a call in the operator's log: the host's own number, as in the audit; the client's
+//! request id, which may repeat; the caller; and the tool. Must not hold: messages.
 use std::borrow::Cow;
 
 use toolcell_mcp::{CallContext, sanitize};
 
 /// The name of one call.
 pub struct CallName<'a> {
-    /// The host's own number: the calls of this process are counted.
+    /// Number of the call in this process.
     pub call: u64,
     /// The id of the request, as the client wrote it.
     pub request: Cow<'a, str>,
-    /// Who calls.
+    /// Name of the caller.
     pub caller: Cow<'a, str>,
     /// The tool, as clients see it.
     pub tool: &'a str,
 }
 
 impl<'a> CallName<'a> {
-    /// Of a call of this tool that came with this.
+    /// Name of a call of this tool with this context.
     pub fn new(call: u64, context: &'a CallContext, tool: &'a str) -> Self {
         let (request, caller) = (sanitize::line(&context.request_id), sanitize::line(context.caller.name()));
         Self { call, request, caller, tool }
     }
 
-    /// The same, kept beyond the call's context.
+    /// This name, detached from the call's context.
     pub fn kept<'b>(self, tool: &'b str) -> CallName<'b> {
         let (request, caller) = (self.request.into_owned().into(), self.caller.into_owned().into());
         CallName { call: self.call, request, caller, tool }
     }
 }
 
-/// Writes a line about a call: `told!(warn, name, "…")`.
-macro_rules! told {
+/// Writes a line about a call: `log_call!(warn, name, "…")`.
+macro_rules! log_call {
     ($level:ident, $name:expr, $($text:tt)+) => {{
         let name = &$name;
         tracing::$level!(
@@ -44,4 +44,4 @@ macro_rules! told {
     }};
 }
 
-pub(super) use told;
+pub(super) use log_call;

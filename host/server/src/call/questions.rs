@@ -1,5 +1,5 @@
-//! What a guest asks, in the protocol's terms, and what came of it, in the guest's; each question is one audit record. Must
-//! not hold: how anybody is asked.
+//! Translates a guest's questions and their answers between sandbox and protocol; each question is
+//! one audit record. Must not hold: how a person is asked.
 use std::time::Duration;
 
 use toolcell_mcp as mcp;
@@ -8,19 +8,19 @@ use toolcell_sandbox as sandbox;
 
 use super::record::AskRecords;
 
-/// The way of one call's questions.
+/// Questions of one call.
 pub struct Questions {
     asking: mcp::Asking,
     cancellation: mcp::Cancellation,
     records: AskRecords,
-    /// Who asks, for people.
+    /// The asking tool, named for people.
     asker: String,
     answer_bytes_max: usize,
     answered_within: Duration,
 }
 
 impl Questions {
-    /// Of one call.
+    /// Questions of the call with this context.
     pub fn new(context: &mcp::CallContext, records: AskRecords, limits: &Limits) -> Self {
         let (asking, cancellation) = (context.asking.clone(), context.cancellation.clone());
         let asker = format!("The tool {:?}", records.tool());
@@ -38,11 +38,12 @@ impl Questions {
         self.asking.supports(question_kind(kind))
     }
 
-    /// Asks. Dropped before there are answers, it is recorded as cancelled where the call was, else as timed out.
+    /// Asks. If dropped before the answers, it records the questions as cancelled with the call, or
+    /// else as timed out.
     pub async fn ask(&self, asks: Vec<sandbox::Inquiry>) -> sandbox::Asked {
         let asked: Vec<(String, &'static str)> =
             asks.iter().map(|ask| (ask.key.clone(), question_kind(ask.question.kind()).name())).collect();
-        let open = Open { questions: self, asked, told: false };
+        let open = UnansweredQuestions { questions: self, asked, recorded: false };
         if let Some(ask) = asks.iter().find(|ask| !is_guests(&ask.key)) {
             let text = format!("the key {:?} is not 1 to 64 of A-Z, a-z, 0-9, _ and -", ask.key);
             return open.refused(sandbox::Refusal::Invalid(text));
@@ -61,21 +62,21 @@ impl Questions {
     }
 }
 
-/// Whether a guest may have this key. Others are the host's own.
+/// True if a guest may use this key. Others belong to the host.
 fn is_guests(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Questions that nothing has come of yet.
-struct Open<'a> {
+/// Questions without answers yet.
+struct UnansweredQuestions<'a> {
     questions: &'a Questions,
     asked: Vec<(String, &'static str)>,
-    told: bool,
+    recorded: bool,
 }
 
-impl Open<'_> {
+impl UnansweredQuestions<'_> {
     fn answered(mut self, answers: Vec<mcp::Answer>) -> sandbox::Asked {
-        self.told = true;
+        self.recorded = true;
         for ((key, kind), answer) in self.asked.iter().zip(&answers) {
             self.questions.records.write(kind, key, named(answer), None);
         }
@@ -99,22 +100,22 @@ impl Open<'_> {
     }
 
     fn tell(&mut self, answer: &str, detail: Option<&str>) {
-        self.told = true;
+        self.recorded = true;
         for (key, kind) in &self.asked {
             self.questions.records.write(kind, key, answer, detail);
         }
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for UnansweredQuestions<'_> {
     fn drop(&mut self) {
-        if !self.told {
+        if !self.recorded {
             self.tell(if self.questions.cancellation.is_cancelled() { "cancelled" } else { "timed_out" }, None);
         }
     }
 }
 
-/// What an answer is, in records.
+/// Word for an answer in records.
 pub fn named(answer: &mcp::Answer) -> &'static str {
     match answer {
         mcp::Answer::Accepted(_) => "accepted",

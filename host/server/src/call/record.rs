@@ -1,5 +1,5 @@
-//! The audit records of one call: its start, without which it does not run, and its end, which is never missing; or its
-//! refusal, which is all there is.
+//! Audit records of one call: its start, without which it does not run, and its end, which is never
+//! missing. A refused call has one record.
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -15,17 +15,18 @@ use super::name::CallName;
 use crate::catalog::{CallTarget, LoadedComponent, Meters};
 use crate::observation::Observation;
 
-/// What is known when a call starts.
-pub struct Start<'a> {
+/// State known when a call starts.
+pub struct CallStart<'a> {
     pub id: u64,
     pub generation: u64,
     pub tool: &'a Arc<Tool>,
     pub component: &'a LoadedComponent,
-    /// Takes the tool's secrets out of what is recorded.
+    /// Takes the tool's secrets out of recorded texts.
     pub redactor: &'a Redactor,
 }
 
-/// A call that is recorded as started, and counted once it ended. Dropped before its end, it is recorded as cancelled.
+/// A call that is recorded as started, and counted when it ends. If dropped before its end, it is
+/// recorded as cancelled.
 pub struct CallRecord {
     sink: Arc<Sink>,
     id: u64,
@@ -34,8 +35,8 @@ pub struct CallRecord {
     ended: bool,
 }
 
-impl Start<'_> {
-    /// How the log names the call.
+impl CallStart<'_> {
+    /// Name of the call in the log.
     pub fn name<'a>(&'a self, call: &'a Call) -> CallName<'a> {
         CallName::new(self.id, &call.context, &self.tool.definition().name)
     }
@@ -45,8 +46,9 @@ impl CallRecord {
     /// Records the start.
     pub fn begin(
         sink: &Arc<Sink>,
-        start: &Start<'_>,
-        (call, meters): (&Call, &Arc<Meters>),
+        start: &CallStart<'_>,
+        call: &Call,
+        meters: &Arc<Meters>,
     ) -> Result<Self, SinkError> {
         if sink.is_enabled() {
             let (arguments_digest, arguments) = (digest(call), kept(sink, start, call));
@@ -61,17 +63,17 @@ impl CallRecord {
         self.id
     }
 
-    /// Records what the call is denied, where anything is recorded.
+    /// Records of the call's denials, also in the observation if there is one.
     pub fn denials(&self, target: &CallTarget, observation: Option<&Arc<Observation>>) -> DenialRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
-        let redactor = target.reach.redactor().clone();
+        let redactor = target.capabilities.redactor().clone();
         DenialRecords { sink, id: self.id, tool, component, redactor, observation: observation.cloned() }
     }
 
-    /// Records what is asked in the call.
+    /// Records of the call's questions.
     pub fn asks(&self, target: &CallTarget) -> AskRecords {
         let (sink, tool, component) = (Arc::clone(&self.sink), Arc::clone(&self.tool), Arc::clone(&target.component));
-        AskRecords { sink, id: self.id, tool, component, redactor: target.reach.redactor().clone() }
+        AskRecords { sink, id: self.id, tool, component, redactor: target.capabilities.redactor().clone() }
     }
 
     /// Records the end.
@@ -99,7 +101,7 @@ impl Drop for CallRecord {
     }
 }
 
-/// Where the denials of one call are recorded.
+/// Records of one call's denials.
 pub struct DenialRecords {
     sink: Arc<Sink>,
     id: u64,
@@ -115,17 +117,17 @@ impl DenialRecords {
         self.id
     }
 
-    /// The name of the tool, as clients see it.
+    /// Name of the tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
     }
 
-    /// What is said of a denial, without the values of secrets.
+    /// Text of a denial, without the values of secrets.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.text(text)
     }
 
-    /// Records one.
+    /// Records one denial.
     pub fn write(&self, denial: &Denial) {
         if let Some(observation) = &self.observation {
             observation.note(self.component.name(), denial, &self.redactor);
@@ -153,7 +155,7 @@ impl DenialRecords {
     }
 }
 
-/// Where the questions of one call are recorded.
+/// Records of one call's questions.
 pub struct AskRecords {
     sink: Arc<Sink>,
     id: u64,
@@ -163,12 +165,12 @@ pub struct AskRecords {
 }
 
 impl AskRecords {
-    /// The name of the tool, as clients see it.
+    /// Name of the tool, as clients see it.
     pub fn tool(&self) -> &str {
         &self.tool.definition().name
     }
 
-    /// Records one question and what came of it.
+    /// Records one question and its answer.
     pub fn write(&self, asked: &str, key: &str, answer: &str, detail: Option<&str>) {
         let (key, detail) = (self.redactor.text(key), detail.map(|detail| self.redactor.text(detail)));
         let event = || {
@@ -188,8 +190,9 @@ impl AskRecords {
     }
 }
 
-/// Records a call that is refused before anything of it runs. It is refused all the same where that fails.
-pub fn refused(sink: &Sink, start: &Start<'_>, call: &Call, outcome: Outcome, detail: &str) {
+/// Records a call that is refused before anything of it runs. It is refused even if recording
+/// fails.
+pub fn refused(sink: &Sink, start: &CallStart<'_>, call: &Call, outcome: Outcome, detail: &str) {
     if !sink.is_enabled() {
         return;
     }
@@ -207,13 +210,13 @@ fn digest(call: &Call) -> String {
     Digest::of(call.arguments.get().as_bytes()).to_string()
 }
 
-/// The arguments without values of secrets, where the manifest asks for them.
-fn kept<'a>(sink: &Sink, start: &Start<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
+/// The arguments without values of secrets, if the manifest asks to record them.
+fn kept<'a>(sink: &Sink, start: &CallStart<'_>, call: &'a Call) -> Option<Cow<'a, str>> {
     sink.keeps_arguments().then(|| start.redactor.text(call.arguments.get()))
 }
 
 fn started<'a>(
-    start: &Start<'a>,
+    start: &CallStart<'a>,
     call: &'a Call,
     arguments_digest: &'a str,
     arguments: Option<&'a str>,

@@ -3,23 +3,23 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Approvals that are remembered at once, and rounds that were used up. A person gives a few in an hour.
+/// Most approvals remembered, and most used rounds remembered. A person gives a few in an hour.
 const REMEMBERED_MAX: usize = 4_096;
 
-/// What persons have approved, over all generations.
+/// Approvals that persons gave, over all generations.
 #[derive(Debug, Default)]
 pub struct Approvals(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Until when an approval holds for further calls: by caller, tool and what that runs.
+    /// Time until which an approval holds for further calls, by caller, tool, code and policy.
     remembered: HashMap<String, Instant>,
-    /// Calls in rounds whose approval was used, and until when it could be brought again.
+    /// Rounds of calls whose approval was used, with the time until which one could come again.
     used: HashMap<String, Instant>,
 }
 
 impl Approvals {
-    /// Gives an approval in rounds back unused.
+    /// Makes the approval of these rounds usable again.
     pub fn give_back(&self, chain: &str) {
         self.state().used.remove(chain);
     }
@@ -32,12 +32,12 @@ impl Approvals {
         self.state().remembered.get(what).is_some_and(|until| *until > Instant::now())
     }
 
-    /// One that finds no place is not remembered: the person is asked again.
+    /// Remembers an approval. Without room it is not remembered, and the person is asked again.
     pub fn remember(&self, what: String, time: Duration) {
         insert(&mut self.state().remembered, what, time);
     }
 
-    /// Uses the approval of these rounds; false where it is used already, or cannot be noted as used.
+    /// Uses the approval of these rounds. False if it was used before, or cannot be noted as used.
     pub fn claim(&self, chain: &str, time: Duration) -> bool {
         let mut state = self.state();
         let used = state.used.get(chain).is_some_and(|until| *until > Instant::now());
@@ -45,7 +45,7 @@ impl Approvals {
     }
 }
 
-/// Notes something for a time, if there is room.
+/// Notes an entry for a time. False if there is no room.
 fn insert(noted: &mut HashMap<String, Instant>, what: String, time: Duration) -> bool {
     let now = Instant::now();
     if noted.len() >= REMEMBERED_MAX {

@@ -1,5 +1,5 @@
-//! Whose queue it is: how often one caller calls, and how many of its calls run at once, all tools together. Must not hold:
-//! what the tools themselves bound.
+//! The queue of one caller: its rate and its concurrency, over all tools. Must not hold: the limits
+//! of a tool.
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,29 +10,29 @@ use toolcell_mcp::Cancellation;
 use toolcell_policy::quantity::{Rate, show_count};
 use toolcell_policy::{Limit, Limits, Rights};
 
-use super::queue::{QueuePosition, Refusal, in_whole_seconds};
+use super::queue::{QueuePosition, QueueRefusal, in_whole_seconds};
 use super::rate::Allowance;
 
-/// Callers that are kept apart, about 200 bytes each. Past these, new ones share one allowance and its places.
+/// Callers with a queue of their own, about 200 bytes each. Beyond these, new ones share one.
 const CALLERS_MAX: usize = 10_000;
 
-/// The name under which callers past [`CALLERS_MAX`] share; no caller is called so.
+/// Name under which callers beyond [`CALLERS_MAX`] share; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
-/// The callers of all generations.
+/// Queues of all callers, over all generations.
 #[derive(Default)]
-pub struct CallerQueues(Mutex<HashMap<Key, Arc<CallerQueue>>>);
+pub struct CallerQueues(Mutex<HashMap<CallerKey, Arc<CallerQueue>>>);
 
-/// A caller, by what it may: one with two tokens that allow different things has two allowances, and neither begins anew
-/// where it shows the one after the other.
+/// A caller with its limits. A caller with two tokens of different limits has two queues, and using
+/// one token does not refill the other's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct CallerKey {
     caller: Box<str>,
     rate: Option<u64>,
     concurrency: Option<usize>,
 }
 
-/// What one caller has.
+/// Queue of one caller.
 struct CallerQueue {
     rate: Option<Rate>,
     concurrency: Option<usize>,
@@ -41,22 +41,22 @@ struct CallerQueue {
     waiting: AtomicUsize,
 }
 
-/// A place among the caller's calls, until it is dropped.
+/// A call slot of the caller, held until dropped.
 #[derive(Debug, Default)]
 pub struct CallerPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl CallerQueues {
-    /// Takes one of what the caller may call by its rights, and waits for a place among its own calls as the tool has its
-    /// calls wait.
+    /// Takes one call from the caller's rate, and waits for one of its call slots. The tool's
+    /// `queue` and `queue_wait` bound the wait.
     pub async fn enter(
         &self,
         caller: &str,
         rights: &Rights<'_>,
         limits: &Limits,
         cancellation: &Cancellation,
-    ) -> Result<CallerPermit, Refusal> {
+    ) -> Result<CallerPermit, QueueRefusal> {
         let (rate, concurrency) = (rights.rate(), rights.concurrency());
         if rate.is_none() && concurrency.is_none() {
             return Ok(CallerPermit::default());
@@ -68,7 +68,7 @@ impl CallerQueues {
 
     fn queue(&self, caller: &str, rate: Option<Rate>, concurrency: Option<usize>) -> Arc<CallerQueue> {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut key = Key { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
+        let mut key = CallerKey { caller: caller.into(), rate: rate.map(Rate::number), concurrency };
         if let Some(queue) = queues.get(&key) {
             return Arc::clone(queue);
         }
@@ -90,7 +90,7 @@ impl CallerQueue {
         Self { rate, concurrency, allowance, places, waiting: AtomicUsize::new(0) }
     }
 
-    /// Whether a new one would be the same.
+    /// True if nothing is used of it, so that a new queue would equal it.
     fn is_as_new(self: &Arc<Self>, now: Instant) -> bool {
         let whole = self
             .allowance
@@ -100,13 +100,13 @@ impl CallerQueue {
         whole && free == self.concurrency.unwrap_or(0) && Arc::strong_count(self) == 1
     }
 
-    fn take_allowance(&self) -> Result<(), Refusal> {
+    fn take_allowance(&self) -> Result<(), QueueRefusal> {
         let (Some(rate), Some(allowance)) = (self.rate, &self.allowance) else { return Ok(()) };
         let taken = allowance.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
-        taken.map_err(|wait| Refusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
+        taken.map_err(|wait| QueueRefusal::CallerTooOften { rate: rate.to_string(), wait: in_whole_seconds(wait) })
     }
 
-    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<CallerPermit, Refusal> {
+    async fn wait(&self, limits: &Limits, cancellation: &Cancellation) -> Result<CallerPermit, QueueRefusal> {
         let Some(places) = &self.places else { return Ok(CallerPermit::default()) };
         let held = |permit| CallerPermit { _permit: Some(permit) };
         if let Ok(permit) = Arc::clone(places).try_acquire_owned() {
@@ -115,14 +115,14 @@ impl CallerQueue {
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= limits.queue() {
             let running = show_count(u64::try_from(self.concurrency.unwrap_or(0)).unwrap_or(u64::MAX));
-            return Err(Refusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
+            return Err(QueueRefusal::CallerBusy { running, queue: limits.show(Limit::Queue) });
         }
         tokio::select! {
             biased;
-            () = cancellation.cancelled() => Err(Refusal::Cancelled),
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
             permit = tokio::time::timeout(limits.queue_wait(), Arc::clone(places).acquire_owned()) => match permit {
                 Ok(Ok(permit)) => Ok(held(permit)),
-                _ => Err(Refusal::CallerWaited { wait: limits.show(Limit::QueueWait) }),
+                _ => Err(QueueRefusal::CallerWaited { wait: limits.show(Limit::QueueWait) }),
             },
         }
     }
@@ -145,7 +145,7 @@ mod tests {
         callers: &Callers,
         caller: &str,
         limits: &Limits,
-    ) -> Result<CallerPermit, Refusal> {
+    ) -> Result<CallerPermit, QueueRefusal> {
         queues.enter(caller, &callers.rights(caller, std::iter::empty()), limits, &Cancellation::new()).await
     }
 

@@ -1,12 +1,12 @@
-//! What a guest returned, in the protocol's terms. JSON texts of the guest are parsed here: a guest that says something
-//! else than JSON gets told so, and the client gets one clear error.
+//! A guest's results in the protocol's terms. JSON texts from the guest are parsed here. A guest
+//! that returns something else gets one clear error, and so does the client.
 use serde_json::value::RawValue;
 use toolcell_mcp::{
     CallResult, Content, ContentAnnotations, ContentKind, Icon, IconTheme, Map, ResourceBody, ResourceLink, Role,
 };
 use toolcell_sandbox::contract;
 
-/// The result, or why it is none.
+/// The result, or the reason why it is invalid.
 pub fn result(answer: contract::CallResult) -> Result<CallResult, String> {
     let structured = answer.structured_json.map(|text| json("structured-json", text)).transpose()?;
     let content = answer
@@ -34,7 +34,7 @@ fn json(field: &str, text: String) -> Result<Box<RawValue>, String> {
     RawValue::from_string(text).map_err(|error| invalid(format!("{field} is not JSON: {error}")))
 }
 
-/// A `_meta`, empty where there is none.
+/// A `_meta` object, empty if the guest gave none.
 pub fn meta(text: Option<String>) -> Result<Map, String> {
     match text.as_deref().map(serde_json::from_str) {
         None => Ok(Map::new()),

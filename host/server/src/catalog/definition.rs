@@ -1,5 +1,5 @@
-//! A tool as the component lists it, in the protocol's terms: every field that is no JSON, every rule of MCP that the
-//! definition breaks, named all at once.
+//! A tool's definition in the protocol's terms. Every field that is not JSON and every broken rule
+//! of MCP is reported at once.
 use std::time::{Duration, Instant};
 
 use toolcell_mcp::{DefinitionBounds, DefinitionProblem, Map, Tool, ToolDefinition, ToolHints};
@@ -8,11 +8,11 @@ use toolcell_sandbox::contract;
 
 use super::content;
 
-/// Memory that the compiled schemas of one component may take, in bytes, roughly. A thousand tools
+/// Memory in bytes that the compiled schemas of one component may take, roughly. A thousand tools
 /// of twenty subschemas each take half of it.
 const SCHEMAS_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// What the operator says of a tool is for the operator's clients, and wins over what the component says.
+/// Overrides the component's texts with the manifest's: the operator writes for its own clients.
 pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     if let Some(title) = said.title() {
         tool.title = Some(title.to_owned());
@@ -37,22 +37,22 @@ pub fn overrule(tool: &mut contract::Tool, said: &ToolPolicy) {
     }
 }
 
-/// What the definitions of one component may still take.
+/// Time and memory left for the definitions of one component.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct DefinitionBudget {
     /// Memory, in bytes.
     memory_bytes: usize,
     until: Option<Instant>,
 }
 
-impl Room {
-    /// Of a component, whose compilation has this much time left.
+impl DefinitionBudget {
+    /// Budget of a component whose compilation has this much time left.
     pub fn within(time: Duration) -> Self {
         Self { memory_bytes: SCHEMAS_BYTES_MAX, until: Instant::now().checked_add(time) }
     }
 
-    /// True if nothing more is compiled.
-    pub fn is_over(&self) -> bool {
+    /// True if nothing more may be compiled.
+    pub fn is_used_up(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
@@ -66,13 +66,13 @@ impl Room {
     }
 }
 
-/// Compiles the definition under the name that clients see, and takes what it needs. One that is
-/// too large is not looked at further.
+/// Compiles the definition under the name that clients see, and takes its cost from the budget. A
+/// definition that is too large is not examined further.
 pub fn compile(
     exposed_name: String,
     tool: contract::Tool,
     limits: &LoadLimits,
-    room: &mut Room,
+    budget: &mut DefinitionBudget,
 ) -> Result<Tool, Vec<DefinitionProblem>> {
     if weigh(&tool) > limits.definition_bytes() {
         return Err(vec![too_large(limits)]);
@@ -86,16 +86,16 @@ pub fn compile(
         name: exposed_name,
         title: tool.title,
         description: tool.description,
-        // Stands in where the schema is no JSON, so that the other fields are checked all the same.
+        // Stands in for a schema that is not JSON, so that the other fields are still checked.
         input_schema: input_schema.unwrap_or_else(|| serde_json::json!({"type": "object"})),
         output_schema: output_schema.flatten(),
         hints: tool.hints.map(hints).unwrap_or_default(),
         icons: content::icons(tool.icons),
         meta: meta.unwrap_or_else(Map::new),
     };
-    match Tool::compile(definition, &room.bounds()) {
+    match Tool::compile(definition, &budget.bounds()) {
         Ok(tool) if problems.is_empty() => {
-            room.memory_bytes = room.memory_bytes.saturating_sub(tool.schemas_bytes());
+            budget.memory_bytes = budget.memory_bytes.saturating_sub(tool.schemas_bytes());
             Ok(tool)
         }
         Ok(_) => Err(problems),
@@ -106,7 +106,7 @@ pub fn compile(
     }
 }
 
-/// The bytes of all that the component says of the tool.
+/// Bytes of all texts of the tool.
 fn weigh(tool: &contract::Tool) -> usize {
     let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let icon = |icon: &contract::Icon| {

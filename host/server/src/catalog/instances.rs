@@ -1,55 +1,71 @@
-//! Where the instances of a tool come from: made for the call, made ahead, or kept for the caller.
+//! Sources of a tool's instances: made for the call, made ahead, or kept for the caller.
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::{ComponentPolicy, InstancePolicy, Limits};
 use toolcell_sandbox::{
-    Capabilities as Reach, InstanceSource, ReusedInstance as Kept, Spawn, StartCall, ToolComponent, WarmBudget,
-    WarmInstances as Warm, WarmSetup, WarmTool,
+    Capabilities, InstanceSource, ReusedInstance, Spawn, StartCall, ToolComponent, WarmBudget, WarmInstances,
+    WarmSetup, WarmTool,
 };
 
 use crate::workers::GuestExecutor;
 
-/// Callers of one component that have an instance at once: each keeps a share of the pool. One that comes when all places are taken gets that of
-/// whoever was idle for longest; where nobody is idle, its calls get an instance each, as without `instance = "per-caller"`. State is lost, never
-/// shared.
+/// Callers of one component with an instance at a time; each holds a share of the pool. A further
+/// caller takes the instance slot of the caller idle for longest. If nobody is idle, its calls get
+/// an instance each, as without `instance = "per-caller"`. State is lost, never shared.
 const CALLERS_MAX: usize = 64;
 
-/// What instances are made ahead with.
+/// Pool and budget for instances made ahead.
 #[derive(Clone)]
-pub struct Warming {
-    ahead: WarmSetup,
+pub struct PrewarmContext {
+    setup: WarmSetup,
 }
 
-impl Warming {
-    /// `bytes_max` for all tools together, made on the threads of guests when these have nothing else to do.
+impl PrewarmContext {
+    /// `bytes_max` bounds all tools together. Instances are made on guest threads that are idle.
     pub fn new(bytes_max: u64, executor: GuestExecutor) -> Self {
         let spawn: Spawn = Arc::new(move |work| executor.run_later(work));
-        Self { ahead: WarmSetup { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
+        Self { setup: WarmSetup { budget: WarmBudget::new(bytes_max), spawn, tell: Arc::new(tell) } }
+    }
+
+    /// Source of a tool's instances of which this many are made ahead.
+    pub fn instances(
+        &self,
+        count: usize,
+        component: &Arc<ToolComponent>,
+        limits: &Limits,
+        capabilities: &Arc<Capabilities>,
+    ) -> Instances {
+        if count == 0 {
+            return Instances::Fresh;
+        }
+        let (component, capabilities) = (Arc::clone(component), Arc::clone(capabilities));
+        let tool = WarmTool { component, limits: *limits, capabilities, count };
+        Instances::Warm(WarmInstances::new(tool, self.setup.clone()))
     }
 }
 
-/// Says once of a component that nothing is made ahead of it.
+/// Logs once for a component that its instances cannot be made ahead.
 fn tell(component: &str, call: &StartCall) {
     tracing::info!(component, "no instances are made ahead: {call}");
 }
 
-/// The instances of one component that are kept, by caller.
+/// The kept instances of one component, by caller.
 pub struct InstancesByCaller {
     callers: Mutex<HashMap<String, CallerInstance>>,
     idle: Duration,
     lifetime: Duration,
 }
 
-/// A caller's place.
+/// Slot of one caller.
 struct CallerInstance {
-    kept: Arc<Kept>,
+    kept: Arc<ReusedInstance>,
     used: Instant,
 }
 
 impl InstancesByCaller {
-    /// Where the manifest says `instance = "per-caller"`.
+    /// Some, if the manifest says `instance = "per-caller"`.
     pub fn of(policy: &ComponentPolicy) -> Option<Arc<Self>> {
         match policy.instance() {
             InstancePolicy::PerCall => None,
@@ -59,87 +75,67 @@ impl InstancesByCaller {
         }
     }
 
-    fn of_caller(&self, caller: &str) -> Option<Arc<Kept>> {
+    fn of_caller(&self, caller: &str) -> Option<Arc<ReusedInstance>> {
         let used = Instant::now();
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = callers.get_mut(caller) {
-            place.used = used;
-            return Some(Arc::clone(&place.kept));
+        if let Some(slot) = callers.get_mut(caller) {
+            slot.used = used;
+            return Some(Arc::clone(&slot.kept));
         }
         let gone = if callers.len() >= CALLERS_MAX { Some(make_room(&mut callers)?) } else { None };
-        let kept = Arc::new(Kept::new(self.idle, self.lifetime));
+        let kept = Arc::new(ReusedInstance::new(self.idle, self.lifetime));
         callers.insert(caller.to_owned(), CallerInstance { kept: Arc::clone(&kept), used });
         drop(callers);
-        // Its instance is given up after the reply.
-        gone.into_iter().for_each(|kept| crate::workers::leave(Box::new(kept)));
+        // The evicted instance is dropped after the reply.
+        gone.into_iter().for_each(|kept| crate::workers::drop_later(Box::new(kept)));
         Some(kept)
     }
 }
 
-/// Takes the place of the caller whose last call is the longest ago. A call that runs, or waits for its turn, holds its own.
-fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<Kept>> {
-    let idle = callers.iter().filter(|(_, place)| Arc::strong_count(&place.kept) == 1);
-    let longest = idle.min_by_key(|(_, place)| place.used).map(|(caller, _)| caller.clone())?;
-    callers.remove(&longest).map(|place| place.kept)
+/// Takes the slot of the caller whose last call is the longest ago. A running or waiting call keeps
+/// its own.
+fn make_room(callers: &mut HashMap<String, CallerInstance>) -> Option<Arc<ReusedInstance>> {
+    let idle = callers.iter().filter(|(_, slot)| Arc::strong_count(&slot.kept) == 1);
+    let longest = idle.min_by_key(|(_, slot)| slot.used).map(|(caller, _)| caller.clone())?;
+    callers.remove(&longest).map(|slot| slot.kept)
 }
 
-/// Where one tool's instances come from.
+/// Source of one tool's instances.
 #[derive(Clone)]
 pub enum Instances {
     /// Made for each call.
     Fresh,
     /// Made ahead.
-    Warm(Arc<Warm>),
-    /// Kept for the caller, for all tools of the component.
-    Kept(Arc<InstancesByCaller>),
+    Warm(Arc<WarmInstances>),
+    /// Kept for the caller, shared by all tools of the component.
+    PerCaller(Arc<InstancesByCaller>),
 }
 
-/// Where one call's instance comes from.
-pub enum Source<'a> {
+/// Source of one call's instance.
+pub enum CallInstances<'a> {
     Fresh,
-    Warm(&'a Arc<Warm>),
-    Kept(Arc<Kept>),
+    Warm(&'a Arc<WarmInstances>),
+    Reused(Arc<ReusedInstance>),
 }
 
 impl Instances {
-    /// As the manifest says.
-    pub fn of(
-        policy: &ComponentPolicy,
-        component: &Arc<ToolComponent>,
-        kept: Option<&Arc<InstancesByCaller>>,
-        (limits, reach): (&Limits, &Arc<Reach>),
-        warming: &Warming,
-    ) -> Self {
-        if let Some(kept) = kept {
-            return Self::Kept(Arc::clone(kept));
-        }
-        match policy.prewarm() {
-            0 => Self::Fresh,
-            count => {
-                let (component, capabilities) = (Arc::clone(component), Arc::clone(reach));
-                let tool = WarmTool { component, limits: *limits, capabilities, count };
-                Self::Warm(Warm::new(tool, warming.ahead.clone()))
-            }
-        }
-    }
-
-    /// For one call of this caller.
-    pub fn for_caller(&self, caller: &str) -> Source<'_> {
+    /// Source for one call of this caller.
+    pub fn for_caller(&self, caller: &str) -> CallInstances<'_> {
         match self {
-            Self::Fresh => Source::Fresh,
-            Self::Warm(warm) => Source::Warm(warm),
-            Self::Kept(kept) => kept.of_caller(caller).map_or(Source::Fresh, Source::Kept),
+            Self::Fresh => CallInstances::Fresh,
+            Self::Warm(warm) => CallInstances::Warm(warm),
+            Self::PerCaller(callers) => callers.of_caller(caller).map_or(CallInstances::Fresh, CallInstances::Reused),
         }
     }
 }
 
-impl Source<'_> {
-    /// As the sandbox has it.
-    pub fn supply(&self) -> InstanceSource<'_> {
+impl CallInstances<'_> {
+    /// The source as the sandbox's type.
+    pub fn source(&self) -> InstanceSource<'_> {
         match self {
             Self::Fresh => InstanceSource::Fresh,
             Self::Warm(warm) => InstanceSource::Warm(warm),
-            Self::Kept(kept) => InstanceSource::Reused(kept),
+            Self::Reused(instance) => InstanceSource::Reused(instance),
         }
     }
 }

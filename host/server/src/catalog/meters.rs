@@ -1,7 +1,7 @@
-//! What is counted of a tool's calls, over all generations that have the tool. Must not hold: how it is shown, or which
-//! calls it was; the audit has that.
+//! Counters of a tool's calls, over all generations that have the tool. Must not hold: how they are
+//! shown, or single calls; the audit has those.
 //!
-//! Counting costs a call a few additions to numbers that belong to its tool, and never a lock.
+//! Counting costs a call a few additions to the tool's own numbers, and never a lock.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use toolcell_audit::{Outcome, Usage};
 use toolcell_policy::Capability;
 
-/// Where the buckets of times end, in nanoseconds: from what a small fresh guest takes to the deadline that tools have by
-/// default, in steps of about three, so that a quantile is known to that.
+/// Upper bounds of the time buckets, in nanoseconds. They run from a small fresh guest to the
+/// default deadline in steps of about three, which is the precision of quantiles.
 pub const TIME_BOUNDS: [u64; 12] = [
     100_000,
     250_000,
@@ -26,19 +26,19 @@ pub const TIME_BOUNDS: [u64; 12] = [
     30_000_000_000,
 ];
 
-/// Where the buckets of memory end, in bytes: the fourth is the limit that tools have by default.
+/// Upper bounds of the memory buckets, in bytes. The fourth is the default limit of a tool.
 pub const MEMORY_BOUNDS: [u64; 6] = [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30];
 
-/// How often something was in each of some ranges, and the sum of it all. The last range has no end.
+/// Counts of values by range, and their sum. The last range has no upper bound.
 #[derive(Debug)]
-pub struct Spread<const BOUNDS: usize> {
+pub struct Histogram<const BOUNDS: usize> {
     bounds: &'static [u64; BOUNDS],
     counts: [AtomicU64; BOUNDS],
     above: AtomicU64,
     sum: AtomicU64,
 }
 
-impl<const BOUNDS: usize> Spread<BOUNDS> {
+impl<const BOUNDS: usize> Histogram<BOUNDS> {
     const fn new(bounds: &'static [u64; BOUNDS]) -> Self {
         Self { bounds, counts: [const { AtomicU64::new(0) }; BOUNDS], above: AtomicU64::new(0), sum: AtomicU64::new(0) }
     }
@@ -49,7 +49,7 @@ impl<const BOUNDS: usize> Spread<BOUNDS> {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// The end of each range with how often something was in it, without an end for the last; and the sum.
+    /// Each range's upper bound with its count, without a bound for the last; and the sum.
     pub fn read(&self) -> (Vec<(Option<u64>, u64)>, u64) {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let ranges = self.bounds.iter().zip(&self.counts).map(|(bound, count)| (Some(*bound), load(count)));
@@ -57,14 +57,14 @@ impl<const BOUNDS: usize> Spread<BOUNDS> {
     }
 }
 
-/// What is counted of one tool.
+/// Counters of one tool.
 #[derive(Debug)]
 pub struct Meters {
     outcomes: [AtomicU64; Outcome::ALL.len()],
     fuel: AtomicU64,
-    durations: Spread<{ TIME_BOUNDS.len() }>,
-    waits: Spread<{ TIME_BOUNDS.len() }>,
-    memory: Spread<{ MEMORY_BOUNDS.len() }>,
+    durations: Histogram<{ TIME_BOUNDS.len() }>,
+    waits: Histogram<{ TIME_BOUNDS.len() }>,
+    memory: Histogram<{ MEMORY_BOUNDS.len() }>,
 }
 
 impl Default for Meters {
@@ -72,15 +72,15 @@ impl Default for Meters {
         Self {
             outcomes: [const { AtomicU64::new(0) }; Outcome::ALL.len()],
             fuel: AtomicU64::new(0),
-            durations: Spread::new(&TIME_BOUNDS),
-            waits: Spread::new(&TIME_BOUNDS),
-            memory: Spread::new(&MEMORY_BOUNDS),
+            durations: Histogram::new(&TIME_BOUNDS),
+            waits: Histogram::new(&TIME_BOUNDS),
+            memory: Histogram::new(&MEMORY_BOUNDS),
         }
     }
 }
 
 impl Meters {
-    /// A call ended so. What it used is counted where anything of it ran.
+    /// Counts a call that ended so. Its usage counts if any of it ran.
     pub fn ended(&self, outcome: Outcome, usage: &Usage) {
         let place = Outcome::ALL.iter().position(|known| *known == outcome);
         if let Some(count) = place.and_then(|place| self.outcomes.get(place)) {
@@ -94,12 +94,12 @@ impl Meters {
         self.memory.add(usage.memory_peak_bytes);
     }
 
-    /// A call waited so long for a place, be it that it got none.
+    /// Counts a wait for a call slot, also one that ended without a slot.
     pub fn waited(&self, time: Duration) {
         self.waits.add(nanos(time));
     }
 
-    /// How often calls ended in each way.
+    /// Number of calls by outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (Outcome, u64)> {
         Outcome::ALL.into_iter().zip(self.outcomes.iter().map(|count| count.load(Ordering::Relaxed)))
     }
@@ -109,28 +109,28 @@ impl Meters {
         self.fuel.load(Ordering::Relaxed)
     }
 
-    /// How long guests ran, in nanoseconds.
-    pub const fn durations(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+    /// Run times of guests, in nanoseconds.
+    pub const fn durations(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
         &self.durations
     }
 
-    /// How long calls waited that had to, in nanoseconds.
-    pub const fn waits(&self) -> &Spread<{ TIME_BOUNDS.len() }> {
+    /// Waits of calls that had to wait, in nanoseconds.
+    pub const fn waits(&self) -> &Histogram<{ TIME_BOUNDS.len() }> {
         &self.waits
     }
 
-    /// The most memory that each guest had at one time, in bytes.
-    pub const fn memory(&self) -> &Spread<{ MEMORY_BOUNDS.len() }> {
+    /// Peak memory of each guest, in bytes.
+    pub const fn memory(&self) -> &Histogram<{ MEMORY_BOUNDS.len() }> {
         &self.memory
     }
 }
 
-/// What a component was denied, by capability.
+/// Denials of a component, by capability.
 #[derive(Debug, Default)]
-pub struct Denied([AtomicU64; Capability::ALL.len()]);
+pub struct DenialCounts([AtomicU64; Capability::ALL.len()]);
 
-impl Denied {
-    /// It was denied this once more.
+impl DenialCounts {
+    /// Counts one more denial.
     pub fn count(&self, capability: Capability) {
         let place = Capability::ALL.iter().position(|known| *known == capability);
         if let Some(count) = place.and_then(|place| self.0.get(place)) {
@@ -138,13 +138,13 @@ impl Denied {
         }
     }
 
-    /// How often it was denied each.
+    /// Number of denials by capability.
     pub fn counts(&self) -> impl Iterator<Item = (Capability, u64)> {
         Capability::ALL.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 }
 
-/// Those of the tool and of its component in an earlier generation, or new ones.
+/// The counters of the earlier generation, or new ones.
 pub fn continued<T: Default>(earlier: Option<&Arc<T>>) -> Arc<T> {
     earlier.map_or_else(Arc::default, Arc::clone)
 }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_value_is_in_the_first_range_that_does_not_end_below_it() {
-        let spread = Spread::new(&[10, 20]);
+        let spread = Histogram::new(&[10, 20]);
         [0, 10, 11, 20, 21, 1_000].into_iter().for_each(|value| spread.add(value));
         assert_eq!(spread.read(), (vec![(Some(10), 2), (Some(20), 2), (None, 2)], 1_062));
     }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn every_capability_is_counted_by_itself() {
-        let denied = Denied::default();
+        let denied = DenialCounts::default();
         Capability::ALL.into_iter().for_each(|capability| denied.count(capability));
         assert!(denied.counts().all(|(_, count)| count == 1));
     }

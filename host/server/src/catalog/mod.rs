@@ -1,14 +1,14 @@
-//! One generation of tools: its components, their tools, and what it takes to run each. Must not hold: how a call goes (that is
-//! `call`).
+//! One generation of tools: its components, their tools, and everything needed to run each. Must
+//! not hold: the steps of a call (see `call`).
 mod approvals;
 mod build;
 mod caller_queue;
 pub(crate) mod content;
 mod definition;
+mod host_files;
 mod instances;
 pub(crate) mod meters;
 mod offer;
-mod own_files;
 mod permissions;
 mod program;
 mod queue;
@@ -25,29 +25,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, NameCollisions, Tool, ToolList};
 use toolcell_policy::{Approval, Callers, ComponentPolicy, Grants, Limits, Output, Program, ToolName};
-use toolcell_sandbox::{Capabilities as Reach, CodeOrigin, Inspection, ShapeName, ToolComponent};
+use toolcell_sandbox::{Capabilities, CodeOrigin, Inspection, ShapeName, ToolComponent};
 
+use crate::file_stamp::Stamps;
 use crate::observation::Observation;
-use crate::stamp::Stamps;
 use crate::traces::Traces;
 pub(crate) use approvals::Approvals;
 pub use build::{Basis, Builder, Built, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
+pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
-pub(crate) use meters::{Denied, Meters};
+pub(crate) use meters::{DenialCounts, Meters};
 pub use offer::Offer;
-pub use own_files::Process;
-pub(crate) use queue::{Admission, NARROWED, Refusal};
+pub(crate) use queue::{Admission, NARROWED, QueueRefusal};
 pub(crate) use rate::Allowance;
-pub(crate) use resources::Declared;
+pub(crate) use resources::DeclaredResources;
 pub use tally::Tally;
 pub use visibility::NOBODY;
 pub(crate) use visibility::Visibility;
 
-/// An immutable generation. Calls hold it by `Arc` until they end, whatever is swapped in meanwhile.
+/// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
+/// then.
 pub struct Catalog {
     pub(crate) tools: ToolList,
-    pub(crate) resources: Declared,
+    pub(crate) resources: DeclaredResources,
     pub(crate) targets: Vec<Arc<CallTarget>>,
     pub(crate) components: Vec<Arc<LoadedComponent>>,
     pub(crate) sink: Arc<Sink>,
@@ -60,34 +61,34 @@ pub struct Catalog {
     pub(crate) caller_queues: Arc<CallerQueues>,
 }
 
-/// A loaded component and what the manifest says of it.
+/// A loaded component with its policy.
 pub struct LoadedComponent {
     pub(crate) policy: ComponentPolicy,
     pub(crate) component: Arc<ToolComponent>,
     pub(crate) digest: String,
     pub(crate) policy_digest: String,
-    /// How the files that the manifest names beside its code looked when they were read.
+    /// Stamps of its side files when they were read.
     pub(crate) side_files: Stamps,
-    /// What its calls are denied, counted over all generations that have it.
-    pub(crate) denied: Arc<Denied>,
+    /// Denials of its calls, counted over all generations that have it.
+    pub(crate) denied: Arc<DenialCounts>,
 }
 
-/// The target of calls: one tool, with what it takes to run it besides the definition that clients see.
+/// The target of calls: one tool, with everything needed to run it but its definition.
 pub(crate) struct CallTarget {
     pub(crate) component: Arc<LoadedComponent>,
     /// The tool's own name, without the manifest's prefix.
     pub(crate) name: String,
-    /// How its program is run, where it is a tool of one.
+    /// Command line and input of its program, if its component is a program.
     pub(crate) program: Option<Arc<Program>>,
     pub(crate) limits: Limits,
-    pub(crate) reach: Arc<Reach>,
+    pub(crate) capabilities: Arc<Capabilities>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) instances: Instances,
-    /// Which of its calls a person confirms; `None` where that is none.
+    /// Rule for calls that a person confirms; `None` if there are none.
     pub(crate) approval: Option<Approval>,
-    /// Cancelled once the manifest takes away what calls of it may reach; `None` where they reach nothing.
+    /// Cancelled once the manifest narrows what its calls may reach; `None` if they reach nothing.
     pub(crate) narrowed: Option<Cancellation>,
-    /// What is counted of its calls, over all generations that have it.
+    /// Counters of its calls, over all generations that have it.
     pub(crate) meters: Arc<Meters>,
 }
 
@@ -97,7 +98,7 @@ impl LoadedComponent {
         self.policy.name()
     }
 
-    /// What the manifest says of it.
+    /// Its policy from the manifest.
     pub fn policy(&self) -> &ComponentPolicy {
         &self.policy
     }
@@ -107,40 +108,40 @@ impl LoadedComponent {
         &self.digest
     }
 
-    /// `sha256:…` of what the manifest says of it.
+    /// `sha256:…` of its policy.
     pub fn policy_digest(&self) -> &str {
         &self.policy_digest
     }
 
-    /// Where its code came from.
+    /// Source of its machine code.
     pub fn code_origin(&self) -> CodeOrigin {
         self.component.code_origin()
     }
 
-    /// What its calls were denied.
-    pub fn denied(&self) -> &Denied {
+    /// Denials of its calls.
+    pub fn denied(&self) -> &DenialCounts {
         &self.denied
     }
 
-    /// How its exports become tools.
+    /// Shape of the component, which decides how its exports become tools.
     pub fn shape(&self) -> ShapeName {
         self.component.shape()
     }
 
-    /// What it is, exports and imports.
+    /// Its exports and imports.
     pub fn inspection(&self) -> &Inspection {
         self.component.inspection()
     }
 }
 
 impl Catalog {
-    /// Has what its calls are denied noted.
+    /// Records the denials of its calls there.
     #[must_use]
     pub fn observed(self, observation: Option<Arc<Observation>>) -> Self {
         Self { observation, ..self }
     }
 
-    /// Has its calls traced.
+    /// Sends spans of its calls there.
     #[must_use]
     pub fn traced(self, traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..self }
@@ -151,9 +152,9 @@ impl Catalog {
         &self.components
     }
 
-    /// What tool number `index` is granted.
+    /// Grants of tool number `index`.
     pub fn tool_grants(&self, index: usize) -> Option<&Grants> {
-        self.targets.get(index).map(|target| target.reach.grants().as_ref())
+        self.targets.get(index).map(|target| target.capabilities.grants().as_ref())
     }
 
     /// The component and the limits of tool number `index`.
@@ -161,17 +162,18 @@ impl Catalog {
         self.targets.get(index).map(|target| (target.component.as_ref(), &target.limits))
     }
 
-    /// The names of one component's tools, as clients see them.
+    /// Names of one component's tools, as clients see them.
     pub fn tools_of(&self, component: &Arc<LoadedComponent>) -> Vec<&str> {
         let own = self.targets.iter().map(|target| Arc::ptr_eq(&target.component, component));
         let named = self.tools.tools().iter().zip(own).filter(|(_, own)| *own);
         named.map(|(tool, _)| tool.definition().name.as_str()).collect()
     }
 
-    /// This catalog, but that some components are as in an earlier one; what that one lacks is left out.
+    /// This catalog with the held components as they are in an earlier one. Components that the
+    /// earlier one lacks are left out.
     ///
     /// # Errors
-    /// Two tools have one name then.
+    /// Two tools would have one name.
     pub fn holding(&self, held: &BTreeSet<String>, earlier: &Self) -> Result<Self, NameCollisions> {
         let mut parts = Parts::default();
         for component in &self.components {
@@ -188,7 +190,7 @@ impl Catalog {
         let (sink, calls, tally) = (Arc::clone(&self.sink), Arc::clone(&self.calls), Arc::clone(&self.tally));
         let (observation, traces, approvals) =
             (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
-        let resources = Declared::of(&targets, &tools);
+        let resources = DeclaredResources::of(&targets, &tools);
         Ok(Self {
             tools,
             targets,
@@ -210,7 +212,7 @@ impl Catalog {
         self.components.iter().find(|component| component.name() == name)
     }
 
-    /// What is known of each tool, in the order of the list.
+    /// The tools with their state, in the order of the list.
     pub fn offers(&self) -> impl Iterator<Item = Offer<'_>> {
         let tools = self.targets.iter().zip(self.tools.tools()).enumerate();
         tools.map(|(place, (target, tool))| Offer {
@@ -220,34 +222,35 @@ impl Catalog {
         })
     }
 
-    /// Who may see and call which tools, as the manifest says.
+    /// The manifest's rules for callers.
     pub fn callers(&self) -> &Callers {
         self.visibility.callers()
     }
 
-    /// How calls ended, over all generations.
+    /// Counts of outcomes, over all generations.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// How many calls were started, over all generations.
+    /// Number of calls started, over all generations.
     pub fn calls_started(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 }
 
-/// The tools of a catalog and what runs them, while they are put together.
+/// The tools of a catalog and their targets, while they are put together.
 #[derive(Default)]
 struct Parts {
     tools: Vec<Arc<Tool>>,
     targets: Vec<Arc<CallTarget>>,
-    /// Who may call each tool.
+    /// Rules for the callers of each tool.
     rules: Vec<Arc<Callers>>,
     components: Vec<Arc<LoadedComponent>>,
 }
 
 impl Parts {
-    /// Adds a component as it is in another catalog, with its tools: under these rules, or else those that it is under there.
+    /// Adds a component of another catalog with its tools, under these rules or else under its
+    /// rules there.
     fn take_over(&mut self, catalog: &Catalog, component: &Arc<LoadedComponent>, rules: Option<&Arc<Callers>>) {
         for (place, (target, tool)) in catalog.targets.iter().zip(catalog.tools.tools()).enumerate() {
             if Arc::ptr_eq(&target.component, component) {
@@ -262,12 +265,13 @@ impl Parts {
 }
 
 impl CallTarget {
-    /// Its names, as rules for callers have them.
+    /// Its names, as rules for callers match them.
     pub(crate) fn called<'n>(&'n self, exposed: &'n str) -> ToolName<'n> {
         ToolName { component: self.component.name(), own: &self.name, exposed }
     }
 
-    /// True if its results may embed resources. Functions over WIT values never do, programs where the manifest says so.
+    /// True if its results may embed resources. Typed functions never do, programs if the manifest
+    /// says so.
     pub(crate) fn may_embed(&self) -> bool {
         match self.component.component.shape() {
             ShapeName::Typed => false,

@@ -1,4 +1,5 @@
-//! One tool as a catalog offers it, for whoever lists tools or looks after them. Must not hold: calls of it.
+//! One tool as a catalog offers it, for code that lists tools or watches them. Must not hold: calls
+//! of it.
 use std::sync::Arc;
 
 use toolcell_mcp::Tool;
@@ -7,7 +8,7 @@ use toolcell_policy::{Grants, Program};
 use super::meters::Meters;
 use super::{CallTarget, LoadedComponent};
 
-/// One tool of a catalog: its definition, and how it fares.
+/// One tool of a catalog: its definition and its state.
 pub struct Offer<'a> {
     pub(super) target: &'a Arc<CallTarget>,
     pub(super) tool: &'a Arc<Tool>,
@@ -15,7 +16,7 @@ pub struct Offer<'a> {
 }
 
 impl<'a> Offer<'a> {
-    /// Who may call it, in words; `None`: everybody.
+    /// Rules for its callers, in words; `None`: everybody.
     pub fn called_by(&self) -> Option<&[String]> {
         self.called_by.as_deref()
     }
@@ -30,42 +31,42 @@ impl<'a> Offer<'a> {
         &self.target.name
     }
 
-    /// The component that it belongs to.
+    /// The component that has it.
     pub fn component(&self) -> &'a Arc<LoadedComponent> {
         &self.target.component
     }
 
-    /// How its program is run; nothing for a tool of any other shape.
+    /// Command line and input of its program; nothing for a tool of another shape.
     pub fn program(&self) -> Option<&'a Program> {
         self.target.program.as_deref()
     }
 
-    /// What it may reach.
+    /// Its grants.
     pub fn grants(&self) -> &'a Grants {
-        self.target.reach.grants()
+        self.target.capabilities.grants()
     }
 
-    /// Whether a person confirms its calls.
+    /// True if a person confirms its calls.
     pub fn is_confirmed(&self) -> bool {
         self.target.approval.is_some()
     }
 
-    /// Tells its places from those of other tools; generations may share them.
+    /// Identity of its call slots. Generations may share them.
     pub fn places(&self) -> usize {
         Arc::as_ptr(&self.target.admission).addr()
     }
 
-    /// Calls of it that run, and calls that wait.
+    /// Number of running calls, and of waiting ones.
     pub fn load(&self) -> (usize, usize) {
         self.target.admission.load()
     }
 
-    /// What was counted of its calls.
+    /// Counters of its calls.
     pub fn meters(&self) -> &'a Meters {
         &self.target.meters
     }
 
-    /// Ends the calls of it that run or wait: what they may reach was narrowed.
+    /// Ends its running and waiting calls, because what they may reach was narrowed.
     pub fn narrow(&self) {
         if let Some(narrowed) = &self.target.narrowed {
             narrowed.cancel();

@@ -1,40 +1,40 @@
-//! What the tools of one component can reach, made ready at load.
+//! Capabilities of the tools of one component, prepared at load.
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolcell_policy::{ComponentPolicy, Diagnostic, Grants, MountKind, Server, Span};
-use toolcell_sandbox::{Capabilities as Reach, GrantNote, GrantProblem, GrantSources};
+use toolcell_sandbox::{Capabilities, GrantNote, GrantProblem, GrantSources};
 
-use crate::{aside, file, secrets};
+use crate::{blocking_files, file, secrets};
 
-/// Bytes of a file of certificates that are read to see whether it answers: as many as one may have.
+/// Bytes read from a certificate file to see if it answers: as many as it may have.
 const LOOKED_AT_BYTES_MAX: u64 = 1 << 20;
 
-/// Where grants are made ready.
-pub struct Site<'a> {
-    /// Where the manifest's relative paths start.
+/// Context in which grants are prepared.
+pub struct GrantContext<'a> {
+    /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
 }
 
-/// What the tools of one component can reach, each with its own name in denials.
-pub struct Reaches<'a> {
+/// Prepares capabilities for the tools of one component, each with its own name in denials.
+pub struct ToolCapabilities<'a> {
     policy: &'a ComponentPolicy,
-    site: &'a Site<'a>,
+    context: &'a GrantContext<'a>,
 }
 
-impl<'a> Reaches<'a> {
-    pub fn new(policy: &'a ComponentPolicy, site: &'a Site<'a>) -> Self {
-        Self { policy, site }
+impl<'a> ToolCapabilities<'a> {
+    pub fn new(policy: &'a ComponentPolicy, context: &'a GrantContext<'a>) -> Self {
+        Self { policy, context }
     }
 
-    /// What this tool, by its own name, can reach. What the host lacks is a problem; the tool is sealed then, in a catalog
-    /// that is not served.
-    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Reach> {
+    /// Capabilities of this tool, by its own name. Anything that the host lacks becomes a problem,
+    /// and the tool is sealed. A catalog with such a problem is not served.
+    pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
-        let Site { folder, server } = self.site;
+        let GrantContext { folder, server } = self.context;
         let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
@@ -42,7 +42,7 @@ impl<'a> Reaches<'a> {
             state_folder: &folder.join(server.state()),
             name_servers: server.dns(),
         };
-        // Tools that inherit the same grant have the same problem.
+        // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {
             if !problems.contains(&problem) {
                 problems.push(problem);
@@ -51,21 +51,21 @@ impl<'a> Reaches<'a> {
         let silent = self.silent(&grants);
         if !silent.is_empty() {
             silent.into_iter().for_each(&mut add);
-            return Reach::sealed(self.policy.name());
+            return Capabilities::sealed(self.policy.name());
         }
-        match Reach::prepare(&grants, &setting) {
-            Ok(reach) => {
-                reach.notes().iter().map(|note| self.note(note)).for_each(add);
-                reach
+        match Capabilities::prepare(&grants, &setting) {
+            Ok(capabilities) => {
+                capabilities.notes().iter().map(|note| self.note(note)).for_each(add);
+                capabilities
             }
             Err(found) => {
                 found.iter().map(|problem| self.problem(problem)).for_each(&mut add);
-                Reach::sealed(self.policy.name())
+                Capabilities::sealed(self.policy.name())
             }
         }
     }
 
-    /// What of the grant does not answer: nothing else would ever be made ready behind it.
+    /// Files and folders of the grant that do not answer. Preparing them would block for ever.
     fn silent(&self, grants: &Grants) -> Vec<Diagnostic> {
         let certificates = grants.network().ca().iter().map(|file| (file.path(), file.span()));
         let folders = grants.files().iter().filter_map(|mount| match mount.kind() {
@@ -74,10 +74,10 @@ impl<'a> Reaches<'a> {
         });
         let named: Vec<(PathBuf, &str, Span)> = certificates
             .chain(folders)
-            .map(|(written, span)| (self.site.folder.join(written), written, span))
+            .map(|(written, span)| (self.context.folder.join(written), written, span))
             .collect();
         let paths: BTreeSet<PathBuf> = named.iter().map(|(path, ..)| path.clone()).collect();
-        let answers: BTreeMap<PathBuf, Option<()>> = aside::each(paths, look).into_iter().collect();
+        let answers: BTreeMap<PathBuf, Option<()>> = blocking_files::each(paths, look).into_iter().collect();
         let silent = named.into_iter().filter(|(path, ..)| answers.get(path).is_none_or(Option::is_none));
         let problem = |(_, written, span): (PathBuf, &str, Span)| {
             let message = format!("component \"{}\": {written:?} does not answer", self.policy.name());
@@ -98,7 +98,7 @@ impl<'a> Reaches<'a> {
     }
 }
 
-/// Looks at what a grant names, as far as it will be: what is wrong with it is found out later.
+/// Opens and reads a granted path, ignoring errors: preparing the grant reports them.
 fn look(path: &Path) {
     match file::open(path) {
         Ok((opened, _)) => {

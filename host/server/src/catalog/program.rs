@@ -24,13 +24,13 @@ pub fn tools(policy: &ComponentPolicy) -> Vec<contract::Tool> {
     policy.tools().iter().map(tool).collect()
 }
 
-/// How a tool of a program is run; nothing for a tool of any other shape.
+/// Command line and input of a program's tool; nothing for a tool of another shape.
 pub fn of_tool(policy: &ComponentPolicy, tool: &str, shape: ShapeName) -> Option<Arc<Program>> {
     let tool = policy.tool(tool).filter(|_| shape == ShapeName::Program)?;
     Some(tool.program().cloned().unwrap_or_else(|| Arc::new(Program::plain(tool.name_span()))))
 }
 
-/// What the manifest says of tools that does not go with the component's shape.
+/// Manifest keys of tools that do not fit the component's shape.
 pub fn check(policy: &ComponentPolicy, shape: ShapeName) -> Vec<Diagnostic> {
     let name = policy.name();
     if shape != ShapeName::Program {

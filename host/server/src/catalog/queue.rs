@@ -1,4 +1,4 @@
-//! Who may run now: how often one caller calls one tool, the tool's concurrency, its queue, and how long a call waits in it.
+//! Admission of calls: a caller's rate for one tool, and the tool's concurrency, queue and wait.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use toolcell_policy::{Limit, Limits};
 use super::Meters;
 use super::rate::Allowances;
 
-/// What a call is answered with that ended because its tool was narrowed.
+/// Answer to a call that ended because its tool was narrowed.
 pub(crate) const NARROWED: &str = "the call was ended: what this tool may reach has been narrowed meanwhile";
 
-/// The places of one tool, and the allowances of its callers.
+/// Call slots of one tool, and the allowances of its callers.
 #[derive(Debug)]
 pub struct Admission {
     allowances: Allowances,
@@ -25,22 +25,22 @@ pub struct Admission {
     meters: Arc<Meters>,
 }
 
-/// Why a call got no place.
+/// Reason why a call got no slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum QueueRefusal {
     /// The caller's allowance is used up.
     #[error("too many calls: more than {rate} of this tool (limit \"rate\"); try again in {wait}")]
     TooOften { rate: String, wait: String },
     /// The queue is full.
     #[error("busy: {running} calls of this tool run and {queue} wait; try again (limit \"queue\")")]
     QueueFull { running: String, queue: String },
-    /// No place came free in time.
+    /// No slot came free in time.
     #[error("busy: no place came free for this call within {wait}; try again (limit \"queue_wait\")")]
     WaitedTooLong { wait: String },
     /// The caller's allowance of all tools together is used up.
     #[error("too many calls: more than {rate} by this caller (\"rate\" in [callers]); try again in {wait}")]
     CallerTooOften { rate: String, wait: String },
-    /// So many of the caller's calls run, and so many wait.
+    /// The caller's call slots and its queue are full.
     #[error("busy: {running} calls of this caller run and {queue} wait; try again (\"concurrency\" in [callers])")]
     CallerBusy { running: String, queue: String },
     /// None of the caller's calls ended in time.
@@ -49,13 +49,13 @@ pub enum Refusal {
     /// The caller gave up while the call waited.
     #[error("the call was cancelled")]
     Cancelled,
-    /// What the tool may reach was narrowed while the call waited.
+    /// The tool was narrowed while the call waited.
     #[error("{NARROWED}")]
     Narrowed,
 }
 
-impl Refusal {
-    /// As the audit names it.
+impl QueueRefusal {
+    /// Its outcome in the audit.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::TooOften { .. } | Self::CallerTooOften { .. } => Outcome::RateLimited,
@@ -68,17 +68,17 @@ impl Refusal {
     }
 }
 
-/// A place in the queue, given back when dropped.
+/// A position in the queue, left when dropped.
 pub struct QueuePosition<'a>(&'a AtomicUsize);
 
 impl<'a> QueuePosition<'a> {
-    /// A place, and how many wait before it.
+    /// Takes a position; returns the number of calls before it.
     pub fn enter(waiting: &'a AtomicUsize) -> (usize, Self) {
         (waiting.fetch_add(1, Ordering::AcqRel), Self(waiting))
     }
 }
 
-/// A wait that began; it is counted when this is dropped.
+/// A wait; its time is counted when dropped.
 struct QueueTime<'a>(&'a Meters, Instant);
 
 impl Drop for QueueTime<'_> {
@@ -104,13 +104,14 @@ impl Admission {
         }
     }
 
-    /// The same; waits of calls are counted there.
+    /// Counts waits of calls in these meters.
     pub fn counting(self, meters: &Arc<Meters>) -> Self {
         Self { meters: Arc::clone(meters), ..self }
     }
 
-    /// Takes one of the caller's allowance, and waits for a place. The call has it until the permit is dropped.
-    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, Refusal> {
+    /// Takes one call from the caller's allowance, and waits for a slot. The call has it until the
+    /// permit is dropped.
+    pub async fn enter(&self, caller: &str, cancellation: &Cancellation) -> Result<SemaphorePermit<'_>, QueueRefusal> {
         self.allowances.take(caller, Instant::now()).map_err(|wait| self.too_often(wait))?;
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
@@ -118,38 +119,38 @@ impl Admission {
         let (before, _waiting) = QueuePosition::enter(&self.waiting);
         if before >= self.limits.queue() {
             let (running, queue) = (self.limits.show(Limit::Concurrency), self.limits.show(Limit::Queue));
-            return Err(Refusal::QueueFull { running, queue });
+            return Err(QueueRefusal::QueueFull { running, queue });
         }
         let wait: Duration = self.limits.queue_wait();
         let _wait = QueueTime(&self.meters, Instant::now());
         tokio::select! {
             biased;
-            () = cancellation.cancelled() => Err(Refusal::Cancelled),
+            () = cancellation.cancelled() => Err(QueueRefusal::Cancelled),
             place = tokio::time::timeout(wait, self.places.acquire()) => match place {
                 Ok(Ok(place)) => Ok(place),
-                _ => Err(Refusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
+                _ => Err(QueueRefusal::WaitedTooLong { wait: self.limits.show(Limit::QueueWait) }),
             },
         }
     }
 
-    /// Calls that have a place, and calls that wait for one.
+    /// Number of running calls, and of waiting ones.
     pub fn load(&self) -> (usize, usize) {
         let running = self.limits.concurrency().saturating_sub(self.places.available_permits());
         (running, self.waiting.load(Ordering::Acquire))
     }
 
-    /// Whether these limits ask for the same places and allowances.
+    /// True if these limits equal its own for slots, queue and rate.
     pub fn suits(&self, limits: &Limits) -> bool {
         let bounds = [Limit::Concurrency, Limit::Queue, Limit::QueueWait, Limit::Rate];
         bounds.into_iter().all(|limit| self.limits.get(limit) == limits.get(limit))
     }
 
-    fn too_often(&self, wait: Duration) -> Refusal {
-        Refusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
+    fn too_often(&self, wait: Duration) -> QueueRefusal {
+        QueueRefusal::TooOften { rate: self.limits.show(Limit::Rate), wait: in_whole_seconds(wait) }
     }
 }
 
-/// At least so long, in whole seconds: a model does not wait for less.
+/// The wait in whole seconds, rounded up, as a model does not wait for less.
 pub fn in_whole_seconds(wait: Duration) -> String {
     let whole_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).div_ceil(1_000).max(1).saturating_mul(1_000);
     show_millis(whole_ms)
@@ -195,7 +196,7 @@ mod tests {
         let none = Cancellation::new();
         let _first = admission.enter(CALLER, &none).await.unwrap();
         let refusal = admission.enter(CALLER, &none).await.unwrap_err();
-        assert_eq!(refusal, Refusal::WaitedTooLong { wait: "5ms".to_owned() });
+        assert_eq!(refusal, QueueRefusal::WaitedTooLong { wait: "5ms".to_owned() });
     }
 
     #[tokio::test]
@@ -234,7 +235,7 @@ mod tests {
         let given_up = Cancellation::new();
         given_up.cancel();
         let _first = admission.enter(CALLER, &Cancellation::new()).await.unwrap();
-        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), Refusal::Cancelled);
+        assert_eq!(admission.enter(CALLER, &given_up).await.unwrap_err(), QueueRefusal::Cancelled);
         assert_eq!(admission.waiting.load(Ordering::Acquire), 0);
     }
 }

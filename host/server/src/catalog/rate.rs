@@ -1,26 +1,29 @@
-//! How often: an allowance of so many in a time, of which all may come at once, and which then comes back evenly (a
-//! token bucket). Must not hold: what is counted, or a clock; instants come from outside.
+//! Rate limits: an allowance of some calls per time, all of which may come at once, and which then
+//! refills evenly (a token bucket). Must not hold: what is counted, or a clock; callers pass the
+//! instants.
 //!
-//! Our own code: all of it is one comparison of instants. The `governor` crate would bring a concurrent map, a clock and
-//! a random number generator with it, and still need the bound on callers that stands here.
+//! This is our own code, since all of it is one comparison of instants. The `governor` crate would
+//! add a concurrent map, a clock and a random number generator, and still need this bound on
+//! callers.
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolcell_policy::quantity::Rate;
 
-/// Callers whose allowance is kept apart for one tool, about 100 bytes each. Past these, new ones share one.
+/// Callers with an allowance of their own for one tool, about 100 bytes each. Beyond these, new
+/// ones share one.
 const CALLERS_MAX: usize = 1_000;
 
-/// The name under which callers past [`CALLERS_MAX`] share one allowance; no caller is called so.
+/// Name under which callers beyond [`CALLERS_MAX`] share one allowance; no caller has this name.
 const EVERYBODY_ELSE: &str = "";
 
-/// A rate, in the terms of a clock.
+/// A rate as durations.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// From one to the next, where they come evenly.
+    /// Time between two calls that come evenly.
     interval: Duration,
-    /// How far ahead of the clock the allowance may be spent: all of it but one.
+    /// Time ahead of the clock up to which the allowance may be spent: all calls but one.
     ahead: Duration,
 }
 
@@ -28,7 +31,7 @@ struct Pace {
 #[derive(Debug)]
 pub struct Allowance {
     pace: Pace,
-    /// The instant at which all of it is there again.
+    /// Instant at which the allowance is whole again.
     spent_until: Option<Instant>,
 }
 
@@ -57,7 +60,7 @@ impl Allowance {
         Self { pace, spent_until: None }
     }
 
-    /// Takes one at this instant; where there is none, how long until there is.
+    /// Takes one call at this instant, or returns the time until there is one.
     pub fn take(&mut self, now: Instant) -> Result<(), Duration> {
         let spent_until = self.spent_until.filter(|until| *until > now).unwrap_or(now);
         let missing = spent_until.duration_since(now).saturating_sub(self.pace.ahead);
@@ -68,7 +71,7 @@ impl Allowance {
         Ok(())
     }
 
-    /// Whether all of it is there.
+    /// True if the whole allowance is left.
     pub fn is_whole(&self, now: Instant) -> bool {
         self.spent_until.is_none_or(|until| until <= now)
     }
@@ -80,21 +83,21 @@ impl Allowances {
         Self { pace: Pace::of(rate), callers: Mutex::default() }
     }
 
-    /// Takes one of this caller's at this instant; where there is none, how long until there is.
+    /// Takes one call of this caller at this instant, or returns the time until there is one.
     pub fn take(&self, caller: &str, now: Instant) -> Result<(), Duration> {
         let mut callers = self.lock();
         if let Some(allowance) = callers.get_mut(caller) {
             return allowance.take(now);
         }
         if callers.len() >= CALLERS_MAX {
-            // Whose allowance is whole is as good as new.
+            // A whole allowance need not be kept: a new one equals it.
             callers.retain(|_, allowance| !allowance.is_whole(now));
         }
         let name = if callers.len() >= CALLERS_MAX { EVERYBODY_ELSE } else { caller };
         callers.entry(name.into()).or_insert_with(|| Allowance::of(self.pace)).take(now)
     }
 
-    /// A panic elsewhere leaves whole targets behind.
+    /// A panic elsewhere leaves whole entries behind.
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Allowance>> {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,5 @@
-//! Resources that the manifest declares, and which tool reads an address. Must not hold: how they are read.
+//! Resources that the manifest declares, and the tool that reads each address. Must not hold: how
+//! they are read.
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -8,16 +9,16 @@ use toolcell_sandbox::contract;
 
 use super::CallTarget;
 
-/// All of a catalog's.
+/// All declared resources of a catalog.
 #[derive(Default)]
-pub struct Declared {
+pub struct DeclaredResources {
     /// In the order of [`all`](Self::all).
     addresses: Vec<UriTemplate>,
     all: Vec<DeclaredResource>,
 }
 
-impl Declared {
-    /// Those of the components whose tools these are.
+impl DeclaredResources {
+    /// Resources of the components that have these tools.
     pub fn of(targets: &[Arc<CallTarget>], tools: &ToolList) -> Self {
         let mut declared = Self::default();
         for (target, tool) in targets.iter().zip(tools.tools()) {
@@ -30,12 +31,12 @@ impl Declared {
         declared
     }
 
-    /// Each of them.
+    /// All declared resources.
     pub fn all(&self) -> &[DeclaredResource] {
         &self.all
     }
 
-    /// The first that stands for this address: one without variables before any with.
+    /// The first resource that matches this address. One without variables wins.
     pub fn reader(&self, uri: &str) -> Option<&DeclaredResource> {
         let fitting = || self.addresses.iter().zip(&self.all).filter(|(address, _)| address.matches(uri));
         let exact = fitting().find(|(address, _)| !address.has_variables());
@@ -58,7 +59,7 @@ fn resource(rule: &ResourceRule, tool: &str) -> DeclaredResource {
     }
 }
 
-/// What of the manifest's resources does not fit the tools that the component lists.
+/// Declared resources that do not fit the tools of the component.
 pub fn check(policy: &ComponentPolicy, tools: &[contract::Tool]) -> Vec<Diagnostic> {
     if policy.resources().is_empty() {
         return Vec::new();

@@ -1,24 +1,25 @@
-//! The files that the manifest names for a component beside its code, and that are read once when it is loaded: certificates that
-//! TLS trusts, secrets, and `.wit` files. A change of one of them is a change of the component. Must not hold: what is in them.
+//! Side files of a component: files besides its code that the manifest names and that are read once
+//! at load. These are certificates that TLS trusts, secrets, and `.wit` files. A change of one is a
+//! change of the component. Must not hold: their content.
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toolcell_policy::{ComponentPolicy, Grants, SecretSource};
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 use crate::wit;
 
-/// The files, relative paths being relative to `folder`.
+/// Paths of the side files; relative ones start from `folder`.
 pub fn files(policy: &ComponentPolicy, folder: &Path) -> BTreeSet<PathBuf> {
-    // What a tool of it may reach is less, never more.
+    // A tool's grants are part of its component's.
     let named = named_by(policy.grants()).map(|written| absolute(&folder.join(written)));
     let wit = policy.typed().wit().into_iter().flat_map(|written| wit::places(&absolute(&folder.join(written))));
     named.chain(wit).collect()
 }
 
-/// How the files look now.
+/// Stamps of the side files now.
 pub fn looks(policy: &ComponentPolicy, folder: &Path) -> Stamps {
-    stamp::all(&files(policy, folder))
+    file_stamp::all(&files(policy, folder))
 }
 
 fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {
@@ -30,7 +31,7 @@ fn named_by(grants: &Grants) -> impl Iterator<Item = &str> {
     certificates.chain(secrets)
 }
 
-/// Without asking where links lead.
+/// Absolute path, without resolving links.
 pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,9 +1,10 @@
-//! How often calls met a limit, counted over all generations. Must not hold: which calls, or when; the audit has that.
+//! Number of calls that met a limit, over all generations. Must not hold: which calls, or when; the
+//! audit has that.
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use toolcell_audit::Outcome;
 
-/// The outcomes that are counted, by what they tell an operator: which limit to look at.
+/// Outcomes that are counted: each tells an operator which limit to raise.
 const COUNTED: [Outcome; 6] = [
     Outcome::OutOfFuel,
     Outcome::OutOfMemory,
@@ -18,7 +19,7 @@ const COUNTED: [Outcome; 6] = [
 pub struct Tally([AtomicU64; COUNTED.len()]);
 
 impl Tally {
-    /// Counts a call that ended so, where a limit ended it.
+    /// Counts a call with this outcome, if a limit ended it.
     pub fn count(&self, outcome: Outcome) {
         let place = COUNTED.iter().position(|counted| *counted == outcome);
         if let Some(count) = place.and_then(|place| self.0.get(place)) {
@@ -26,7 +27,7 @@ impl Tally {
         }
     }
 
-    /// Each outcome that is counted, and how often it was.
+    /// Each counted outcome with its number.
     pub fn counts(&self) -> impl Iterator<Item = (Outcome, u64)> {
         COUNTED.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
     }

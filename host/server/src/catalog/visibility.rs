@@ -1,4 +1,5 @@
-//! Who sees and calls which tools of one generation. Must not hold: how callers are recognised, or how often they call.
+//! Tools that each caller sees and may call, in one generation. Must not hold: how callers are
+//! recognised, or rates.
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,25 +8,25 @@ use toolcell_policy::{Callers, Rights, ToolName};
 
 use super::CallTarget;
 
-/// Views that are kept, one for each kind of rights. Callers of more kinds have theirs made at each request.
+/// Most views kept, one for each set of rights. Further ones are made at each request.
 const VIEWS_MAX: usize = 1_000;
 
-/// Tells apart what callers see: under each set of rules, which of them hold.
-type Key = Vec<Option<Vec<usize>>>;
+/// Key of a view: the rules that apply to the caller, for each rule set.
+type ViewKey = Vec<Option<Vec<usize>>>;
 
-/// The rules of a generation, and what callers see by them.
+/// Rules of a generation, and views of its tools by them.
 pub struct Visibility {
-    /// The manifest's.
+    /// The manifest's rules.
     callers: Arc<Callers>,
-    /// All sets of rules that some tool is under. What is held back is under earlier ones.
+    /// All rule sets that some tool is under. Held components are under earlier ones.
     sets: Vec<Arc<Callers>>,
-    /// Of each tool, by its place, the set.
+    /// Index of each tool's rule set.
     which: Vec<usize>,
-    views: RwLock<HashMap<Key, Option<Arc<ToolList>>>>,
+    views: RwLock<HashMap<ViewKey, Option<Arc<ToolList>>>>,
 }
 
 impl Visibility {
-    /// `rules` are those of each tool, by its place.
+    /// `rules` holds one rule set for each tool, in the order of the tools.
     pub fn new(callers: Arc<Callers>, rules: Vec<Arc<Callers>>) -> Self {
         let mut sets: Vec<Arc<Callers>> = Vec::new();
         let which = rules.into_iter().map(|rules| match sets.iter().position(|set| Arc::ptr_eq(set, &rules)) {
@@ -44,28 +45,28 @@ impl Visibility {
         &self.callers
     }
 
-    /// The rules of one tool, by its place.
+    /// Rules of one tool, by its index.
     pub fn rules_of(&self, place: usize) -> Option<&Arc<Callers>> {
         self.which.get(place).and_then(|set| self.sets.get(*set))
     }
 
-    /// Whether what a caller sees depends on who it is.
+    /// True if the visible tools depend on the caller.
     pub fn tells_apart(&self) -> bool {
         self.callers.tells_apart() || self.sets.iter().any(|set| set.tells_apart())
     }
 
-    /// What this caller may by the manifest's rules.
+    /// Rights of this caller by the manifest's rules.
     pub fn rights(&self, caller: &Caller) -> Rights<'_> {
         self.callers.rights(caller.name(), caller.scopes())
     }
 
-    /// The tools that this caller sees, where these are not all of them.
+    /// Tools that this caller sees; `None`: all of them.
     pub fn view(&self, caller: &Caller, targets: &[Arc<CallTarget>], tools: &ToolList) -> Option<Arc<ToolList>> {
         if !self.tells_apart() {
             return None;
         }
         let rights: Vec<Rights<'_>> = self.sets.iter().map(|set| set.rights(caller.name(), caller.scopes())).collect();
-        let key: Key = rights.iter().map(Rights::key).collect();
+        let key: ViewKey = rights.iter().map(Rights::key).collect();
         if let Some(view) = self.views.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return view.clone();
         }
@@ -82,13 +83,13 @@ impl Visibility {
         let view = (!all).then(|| Arc::new(tools.part(|place| seen.get(place).copied().unwrap_or(false))));
         let mut views = self.views.write().unwrap_or_else(PoisonError::into_inner);
         if views.len() < VIEWS_MAX {
-            // Another request may have made the same meanwhile: one is kept.
+            // Another request may have made this view meanwhile: one is kept.
             return views.entry(key).or_insert(view).clone();
         }
         view
     }
 
-    /// Who may call one tool, in words; `None`: everybody.
+    /// Callers of one tool, in words; `None`: everybody.
     pub fn words(&self, place: usize, name: &ToolName<'_>) -> Option<Vec<String>> {
         let rules = self.rules_of(place).filter(|rules| rules.tells_apart())?;
         let words = rules.words(name);
@@ -96,5 +97,5 @@ impl Visibility {
     }
 }
 
-/// What stands for the callers of a tool that no rule names.
+/// Text for a tool that no rule lets anybody call.
 pub const NOBODY: &str = "be called by nobody";

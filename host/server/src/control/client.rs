@@ -1,4 +1,4 @@
-//! The asking side.
+//! Client side of the control socket.
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use rustix::net::sockopt::socket_peercred;
 use serde_json::Value;
 
 use super::message::{ANSWER_BYTES_MAX, Envelope, Request, VERSION};
-use super::place::{ControlSocket, Place};
+use super::socket_paths::{ControlSocket, SocketPaths};
 
-/// How long an answer may take: a reload compiles first, about a second per megabyte.
+/// Longest wait for an answer: a reload compiles first, about a second per megabyte.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreachable {
     /// No process serves the manifest.
     #[error("no process of this user serves {}", .0.display())]
     Nobody(PathBuf),
-    /// The socket is there, and the conversation failed.
+    /// A socket exists, and the exchange failed.
     #[error("{}: {error}", path.display())]
     Failed {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: std::io::Error,
     },
 }
@@ -34,7 +34,7 @@ pub fn ask_all(arg: &ControlSocket, manifest: &Path, request: &Request) -> Resul
     let paths = match arg {
         ControlSocket::At(path) => vec![path.clone()],
         ControlSocket::Usual | ControlSocket::Off => {
-            Place::of(manifest).map(|place| place.living()).unwrap_or_default()
+            SocketPaths::of(manifest).map(|place| place.running()).unwrap_or_default()
         }
     };
     if paths.is_empty() {

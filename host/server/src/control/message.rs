@@ -1,38 +1,39 @@
-//! What is asked over the control socket, and in which form.
+//! Requests over the control socket, with their JSON form.
 use serde::{Deserialize, Serialize};
 
 use crate::lock::Approval;
 use crate::log::LogLevel;
 
-/// The version of the protocol. A process of another version says so instead of guessing.
+/// Version of the protocol. A process of another version answers with an error.
 pub const VERSION: u32 = 1;
 
-/// Bytes of a request's line: a name with room to spare.
+/// Most bytes of a request's line: a long name fits.
 pub const REQUEST_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of an answer's line: a status of a thousand components with a thousand problems stays below.
+/// Most bytes of an answer's line: a status of a thousand components with a thousand problems stays
+/// below.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
-/// One line that is asked.
+/// A request's line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
     /// [`VERSION`].
     pub toolcell: u32,
-    /// What is asked.
+    /// The request.
     pub request: Request,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// How it is.
+    /// Return the status.
     Status,
-    /// Look at the manifest and its components now; answered once that is done.
+    /// Reload the manifest and its components now; the answer follows once that is done.
     Reload,
-    /// Pin what is quarantined, and serve it.
+    /// Pin a quarantined component, and serve it.
     Approve(Approval),
-    /// Say how much is written to the log, and write so much from now on where it is named.
+    /// Return the log level, after setting it if one is given.
     LogLevel(Option<LogLevel>),
 }

@@ -1,15 +1,17 @@
-//! The control socket: how another command of the same user asks a serving process how it is, and tells it to reload.
+//! The control socket, over which commands of the user ask a serving process for its status, and
+//! tell it to reload.
 //!
-//! Line-delimited JSON over a Unix socket in a folder that only this user can enter; one request a connection. Must not
-//! hold: what a reload is (that is `reload`), or how answers are shown to people (the commands).
+//! Its protocol is line-delimited JSON over a Unix socket in a folder that only this user can
+//! enter; one request per connection. Must not hold: reloading (see `reload`), or the form of
+//! answers for people (see the commands).
 mod client;
 mod message;
-mod place;
 mod serve;
+mod socket_paths;
 mod status;
 
 pub use client::{Unreachable, ask_all};
 pub use message::Request;
-pub use place::{ControlSocket, folders, remove_if_dead};
 pub use serve::Control;
-pub use status::Subject;
+pub use socket_paths::{ControlSocket, folders, remove_if_dead};
+pub use status::StatusSources;

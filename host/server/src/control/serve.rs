@@ -1,4 +1,4 @@
-//! The serving side: takes connections of this user, reads one line of each, answers it.
+//! Server side of the control socket: reads one line of each connection, and answers it.
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -15,44 +15,45 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use super::message::{Envelope, REQUEST_BYTES_MAX, Request, VERSION};
-use super::place::{ControlSocket, PATH_BYTES_MAX, Place, check_folder, remove_if_dead};
-use super::status::Subject;
+use super::socket_paths::{ControlSocket, PATH_BYTES_MAX, SocketPaths, check_folder, remove_if_dead};
+use super::status::StatusSources;
 use crate::log::LogLevel;
-use crate::reload::{Orders, Outcome};
+use crate::reload::{Orders, ReloadOutcome};
 
-/// Connections at once. Those of one user's own commands: more wait.
+/// Most connections at a time, from commands of one user; more wait.
 const CONNECTIONS_MAX: usize = 8;
 
-/// How long a connection may take to say what it wants, and to read the answer.
+/// Time of a connection to send its request, and to read the answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The socket; removed, and no longer answered, when this is dropped.
+/// The socket; it is closed and removed when dropped.
 pub struct Control {
     path: PathBuf,
     inode: u64,
     accepting: JoinHandle<()>,
 }
 
-/// What answers are made of.
-struct Answering {
-    subject: Subject,
+/// State that answers come from.
+struct Responder {
+    subject: StatusSources,
     orders: Orders,
 }
 
 impl Control {
-    /// Listens where the command line says. `Ok(None)`: it says nowhere. `Err` is one sentence.
+    /// Listens at this socket; `Ok(None)` if it is off. `Err` is one sentence.
     pub fn start(
         runtime: &Handle,
-        (arg, manifest): (&ControlSocket, &Path),
-        subject: Subject,
+        socket: &ControlSocket,
+        subject: StatusSources,
         orders: Orders,
     ) -> Result<Option<Self>, String> {
-        let path = match arg {
+        let path = match socket {
             ControlSocket::Off => return Ok(None),
             ControlSocket::At(path) => path.clone(),
             ControlSocket::Usual => {
-                let place = Place::of(manifest).ok_or("this user has neither a runtime folder nor a home")?;
-                place.living();
+                let place =
+                    SocketPaths::of(&subject.manifest).ok_or("this user has neither a runtime folder nor a home")?;
+                place.running();
                 place.own()?
             }
         };
@@ -61,7 +62,7 @@ impl Control {
         }
         let listener = bind(runtime, &path)?;
         let inode = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.ino();
-        let answering = Arc::new(Answering { subject, orders });
+        let answering = Arc::new(Responder { subject, orders });
         let accepting = runtime.spawn(accept(listener, answering));
         Ok(Some(Self { path, inode, accepting }))
     }
@@ -70,7 +71,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.accepting.abort();
-        // Not one that another process has put in its place meanwhile.
+        // Another process may have put its own socket there meanwhile; that one stays.
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -95,8 +96,8 @@ fn bind(runtime: &Handle, path: &Path) -> Result<UnixListener, String> {
     Ok(listener)
 }
 
-/// Gives the socket its name, once it listens: one that is bound and does not listen yet looks like one whose process is
-/// gone. Nothing that is there is replaced, but a socket that nobody listens on.
+/// Gives the socket its name once it listens: before, it would look like one of an ended process.
+/// Replaces nothing but a socket that nobody listens on.
 fn place(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && remove_if_dead(path) => {
@@ -106,7 +107,7 @@ fn place(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where a socket is bound first. No other process uses this name.
+/// Path at which a socket is bound first. No other process uses it.
 fn draft_of(path: &Path) -> Result<PathBuf, String> {
     let draft = path.with_file_name(format!("{}.new", std::process::id()));
     if draft.as_os_str().len() > PATH_BYTES_MAX {
@@ -115,7 +116,7 @@ fn draft_of(path: &Path) -> Result<PathBuf, String> {
     Ok(draft)
 }
 
-async fn accept(listener: UnixListener, answering: Arc<Answering>) {
+async fn accept(listener: UnixListener, answering: Arc<Responder>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -127,14 +128,14 @@ async fn accept(listener: UnixListener, answering: Arc<Answering>) {
                     drop(place);
                 }));
             }
-            // No descriptors are left, most likely: later there may be.
+            // Most likely there are no free descriptors; later there may be.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
-impl Answering {
-    /// One request, one answer. Whoever does not keep to it gets none.
+impl Responder {
+    /// One request, one answer. A malformed request gets an error or no answer.
     async fn converse(&self, stream: UnixStream) {
         let peer = socket_peercred(&stream).map(|credentials| credentials.uid);
         if peer != Ok(rustix::process::geteuid()) {
@@ -173,7 +174,7 @@ impl Answering {
     }
 }
 
-impl Answering {
+impl Responder {
     fn log_level(&self, wanted: Option<LogLevel>) -> Value {
         let log = &self.subject.log;
         let before = log.level();
@@ -187,13 +188,13 @@ impl Answering {
     }
 }
 
-fn shown(outcome: &Outcome) -> Value {
+fn shown(outcome: &ReloadOutcome) -> Value {
     match outcome {
-        Outcome::Unchanged => json!({"outcome": "unchanged"}),
-        Outcome::Replaced { generation, announced, summary } => json!({
+        ReloadOutcome::Unchanged => json!({"outcome": "unchanged"}),
+        ReloadOutcome::Replaced { generation, announced, summary } => json!({
             "outcome": "replaced", "generation": generation, "announced": announced, "summary": summary,
         }),
-        Outcome::Failed(failed) => json!({
+        ReloadOutcome::Failed(failed) => json!({
             "outcome": "failed", "summary": failed.summary, "drawn": failed.drawn, "problems": failed.problems,
         }),
     }

@@ -1,4 +1,5 @@
-//! How a serving process is, as one JSON value. Nothing of it is secret to the user; nothing of it reaches a client.
+//! Status of a serving process as one JSON value. It holds no secret for the user, and nothing of
+//! it reaches a client.
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -9,31 +10,31 @@ use toolcell_mcp::{Catalog as _, Host as _};
 use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
+use crate::dev::LastBuild;
 use crate::log::OperatorLog;
-use crate::reload::{Attempted, Current, Journal};
-use crate::serve::BuildStatus;
+use crate::reload::{Current, Journal, ReloadAttempt};
 
-/// What a status is of.
+/// State that the status comes from.
 #[derive(Clone)]
-pub struct Subject {
+pub struct StatusSources {
     /// The manifest.
     pub manifest: PathBuf,
-    /// What serves.
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// What happened to it.
+    /// Reloads and their results.
     pub journal: Arc<Journal>,
-    /// When the process began to serve.
+    /// Time at which the process began to serve.
     pub started: (Instant, SystemTime),
-    /// Whether only what the lock pins is served.
+    /// True if only components that the lock pins are served.
     pub locked: bool,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
     /// The project that is built beside it, if any.
-    pub build: Option<Arc<dyn BuildStatus>>,
+    pub build: Option<LastBuild>,
 }
 
-impl Subject {
-    /// How it is now.
+impl StatusSources {
+    /// Its status now.
     pub fn status(&self) -> Value {
         let catalog = self.current.snapshot();
         let earlier = self.current.held();
@@ -68,12 +69,12 @@ impl Subject {
                 "component": held.component, "differences": held.differences, "digest": held.digest,
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
-            "dev": self.build.as_ref().map(|build| build.to_json()),
+            "dev": self.build.as_ref().map(LastBuild::to_json),
         })
     }
 }
 
-/// Calls that run and wait in these generations. Those that share a tool's places share its counts.
+/// Running and waiting calls of these generations. Tools that share call slots share counts.
 fn load<'c>(catalogs: impl Iterator<Item = &'c Arc<Catalog>>) -> (usize, usize) {
     let mut seen = std::collections::HashSet::new();
     let offers = catalogs.flat_map(|catalog| catalog.offers());
@@ -105,7 +106,7 @@ fn tools(catalog: &Catalog) -> Vec<Value> {
     shown.collect()
 }
 
-fn attempt(attempt: &Attempted) -> Value {
+fn attempt(attempt: &ReloadAttempt) -> Value {
     json!({
         "time": timestamp(attempt.time),
         "trigger": attempt.trigger,

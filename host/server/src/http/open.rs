@@ -1,4 +1,4 @@
-//! From what the manifest and the command line say to sockets that are bound and a transport that is set up.
+//! From manifest and command line to bound sockets and a ready transport.
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,25 +14,25 @@ use toolcell_mcp::http::{
 };
 use toolcell_policy::{Callers, HttpPolicy, ListenAddress, Manifest};
 
+use super::authenticator::Authenticator;
 use super::certificate;
-use super::doorkeeper::Doorkeeper;
 use super::oauth::Oauth;
 use super::tokens::{TokenFile, Tokens};
-use super::watch::Watching;
+use super::watch::FilePolling;
 use crate::control::remove_if_dead;
 
-/// Where the server listens where neither the manifest nor the command line says so.
+/// Address if neither the manifest nor the command line has one.
 const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 
-/// Descriptors that the process needs beside those of connections: components, files of tools, requests of tools.
+/// Descriptors that the process needs besides connections: components, files and requests of tools.
 const DESCRIPTORS_BESIDE: u64 = 1_024;
 
-/// Where HTTP is served.
+/// Address that HTTP is served at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpAddress {
-    /// Where the manifest says.
+    /// The manifest's.
     Manifest,
-    /// Here.
+    /// This one.
     At(ListenAddress),
 }
 
@@ -48,11 +48,23 @@ impl FromStr for HttpAddress {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// Settings of the transport from the command line and the manifest.
+pub struct HttpSettings<'a> {
+    /// The address of the command line.
+    pub address: &'a HttpAddress,
+    /// True allows an address that other machines reach without asking callers for a token.
+    pub insecure_public: bool,
+    /// The manifest with the policy of the transport.
+    pub manifest: &'a Manifest,
+    /// The manifest's folder.
+    pub folder: &'a Path,
+}
+
+/// A problem with advice.
 pub struct Problem {
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub hint: Option<&'static str>,
 }
 
@@ -62,22 +74,22 @@ impl Problem {
     }
 }
 
-/// Everything that is needed to serve.
-pub struct Bound {
-    /// For the transport.
+/// A transport that is ready to serve.
+pub struct BoundTransport {
+    /// Options of the transport.
     pub options: HttpOptions,
-    /// The endpoint at each socket, for people.
+    /// URL of each socket, for people.
     pub endpoints: Vec<String>,
-    /// Whether callers have to show a token.
+    /// True if callers have to show a token.
     pub asks_for_tokens: bool,
-    /// To be kept while it serves.
+    /// Kept while it serves.
     pub guard: Guard,
 }
 
-/// What ends with the serving.
+/// Resources that end with the serving.
 pub struct Guard {
     _sockets: Sockets,
-    _watching: Watching,
+    _polling: FilePolling,
 }
 
 /// Socket files, removed when this is dropped.
@@ -91,23 +103,19 @@ impl Drop for Sockets {
     }
 }
 
-/// Binds the sockets and sets the transport up. `folder` is the manifest's.
-pub fn open(
-    arg: &HttpAddress,
-    manifest: &Manifest,
-    insecure_public: bool,
-    (folder, runtime): (&Path, &Handle),
-) -> Result<Bound, Problem> {
+/// Binds the sockets and prepares the transport.
+pub fn open(settings: &HttpSettings<'_>, runtime: &Handle) -> Result<BoundTransport, Problem> {
+    let HttpSettings { address, insecure_public, manifest, folder } = *settings;
     let default = HttpPolicy::default();
     let policy = manifest.http().unwrap_or(&default);
-    let addresses = addresses(arg, policy)?;
-    refuse_open_doors(&addresses, policy, insecure_public)?;
-    let mut watching = Watching::new(runtime);
+    let addresses = addresses(address, policy)?;
+    refuse_open_access(&addresses, policy, insecure_public)?;
+    let mut polling = FilePolling::new(runtime);
     let certificate = match policy.tls() {
-        Some(files) => Some(certificate::open(&files, folder, &mut watching).map_err(Problem::new)?),
+        Some(files) => Some(certificate::open(&files, folder, &mut polling).map_err(Problem::new)?),
         None => None,
     };
-    let gatekeeper = gatekeeper(policy, manifest.callers(), (folder, &mut watching))?;
+    let gatekeeper = gatekeeper(policy, manifest.callers(), folder, &mut polling)?;
     let mut sockets = Sockets(Vec::new());
     let (mut listeners, mut endpoints) = (Vec::new(), Vec::new());
     let _inside = runtime.enter();
@@ -123,10 +131,10 @@ pub fn open(
     let path = policy.path().to_owned();
     let options = HttpOptions { listeners, path, origin_policy, limits, gatekeeper, traffic };
     let asks_for_tokens = asks_for_tokens(policy);
-    Ok(Bound { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _watching: watching } })
+    Ok(BoundTransport { options, endpoints, asks_for_tokens, guard: Guard { _sockets: sockets, _polling: polling } })
 }
 
-/// Whether callers have to show who they are.
+/// True if callers have to authenticate.
 fn asks_for_tokens(policy: &HttpPolicy) -> bool {
     policy.tokens().is_some() || policy.oauth().is_some()
 }
@@ -134,12 +142,13 @@ fn asks_for_tokens(policy: &HttpPolicy) -> bool {
 fn gatekeeper(
     policy: &HttpPolicy,
     callers: &Callers,
-    (folder, watching): (&Path, &mut Watching),
+    folder: &Path,
+    polling: &mut FilePolling,
 ) -> Result<Arc<dyn Gatekeeper>, Problem> {
     if !asks_for_tokens(policy) {
         return Ok(Arc::new(AdmitEveryone));
     }
-    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), watching)).transpose();
+    let tokens = policy.tokens().map(|file| Tokens::open(TokenFile::at(folder.join(file)), polling)).transpose();
     let tokens =
         tokens.map_err(|message| Problem { message, hint: Some("`toolcell token new NAME` writes the file") })?;
     let scopes: Vec<&str> = callers.rules().iter().flat_map(|rule| rule.scopes()).map(String::as_str).collect();
@@ -147,7 +156,7 @@ fn gatekeeper(
         message,
         hint: Some("issuers are trusted by the machine's roots: install them, or name a file of them in SSL_CERT_FILE"),
     })?;
-    Ok(Arc::new(Doorkeeper::new(tokens, oauth)))
+    Ok(Arc::new(Authenticator::new(tokens, oauth)))
 }
 
 fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress>, Problem> {
@@ -161,8 +170,9 @@ fn addresses(arg: &HttpAddress, policy: &HttpPolicy) -> Result<Vec<ListenAddress
     }
 }
 
-/// Anybody who can reach an address may call every tool, unless callers have to show who they are.
-fn refuse_open_doors(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
+/// Refuses an address that other machines reach without authentication: anybody there may call
+/// every tool.
+fn refuse_open_access(addresses: &[ListenAddress], policy: &HttpPolicy, insecure: bool) -> Result<(), Problem> {
     let public = addresses.iter().find(|address| address.is_public());
     let Some(address) = public.filter(|_| !asks_for_tokens(policy) && !insecure) else { return Ok(()) };
     Err(Problem {
@@ -238,7 +248,7 @@ fn limits(policy: &HttpPolicy) -> HttpLimits {
     }
 }
 
-/// Lets the process have as many descriptors as it may need, as far as it may have them.
+/// Raises the process's limit of descriptors to what it may need, as far as allowed.
 fn raise_descriptors(connections: u64) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections.saturating_add(DESCRIPTORS_BESIDE);

@@ -1,5 +1,5 @@
-//! Bearer tokens: a file of their hashes, and who shows which. A token is never written down here, and is never given
-//! to a guest.
+//! Bearer tokens: a file of their hashes with the callers' names. A token is never written down
+//! here, and never given to a guest.
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,42 +11,42 @@ use toolcell_mcp::http::{Admitted, CredentialValidity};
 use toolcell_mcp::{Caller, Cancellation};
 use toolcell_sandbox::Digest;
 
-use super::watch::Watching;
+use super::watch::FilePolling;
 use crate::file::read_bounded;
 
 /// Longest file of tokens, in bytes: some five thousand of them.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Random bytes of a token. So many cannot be guessed, so that a plain hash keeps them.
+/// Random bytes of a token. So many cannot be guessed, so a plain hash protects them.
 const TOKEN_BYTES: usize = 32;
 
-/// What every token begins with, for whoever looks for ones that were left lying about.
+/// Prefix of every token, for scanners that look for leaked secrets.
 pub const TOKEN_PREFIX: &str = "toolcell_";
 
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenEntry {
-    /// Whose it is.
+    /// Name of its caller.
     pub name: String,
     /// `sha256:…` of the token.
     pub hash: String,
-    /// What its caller has rights to.
+    /// Scopes of its caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
 }
 
-/// The file.
+/// The file of tokens.
 #[derive(Clone, Debug)]
 pub struct TokenFile(PathBuf);
 
 impl TokenFile {
-    /// The one at this path.
+    /// The file at this path.
     pub fn at(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -57,13 +57,13 @@ impl TokenFile {
         let bytes = read_bounded(&self.0, FILE_BYTES_MAX).map_err(|problem| format!("{shown} {problem}"))?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let entry = |(place, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", place + 1))
+        let entry = |(index, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| format!("{shown}:{}: no token's line: {error}", index + 1))
         };
         lines.map(entry).collect()
     }
 
-    /// Writes it whole, or not at all. `Err` is one sentence.
+    /// Writes the file whole, or not at all. `Err` is one sentence.
     pub fn write(&self, entries: &[TokenEntry]) -> Result<(), String> {
         let wrong = |error: std::io::Error| format!("{} cannot be written: {error}", self.0.display());
         let mut text = String::new();
@@ -82,7 +82,7 @@ impl TokenFile {
     }
 }
 
-/// A token that nobody has. `Err` is one sentence.
+/// A new random token. `Err` is one sentence.
 pub fn new_token() -> Result<String, String> {
     let mut bytes = [0_u8; TOKEN_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random bytes: {error}"))?;
@@ -90,24 +90,24 @@ pub fn new_token() -> Result<String, String> {
     Ok(format!("{TOKEN_PREFIX}{digits}"))
 }
 
-/// What is kept of a token.
+/// Hash of a token, which the file stores.
 pub fn hash(token: &str) -> String {
     Digest::of(token.as_bytes()).to_string()
 }
 
-/// The tokens of the file, and whose they are.
-pub struct Tokens(Arc<RwLock<Known>>);
+/// The tokens of the file with their callers.
+pub struct Tokens(Arc<RwLock<CallersByHash>>);
 
-/// By the hash of a token: whose it is, and what is cancelled once that is so no longer.
-type Known = HashMap<String, (Caller, Cancellation)>;
+/// By hash of a token: its caller, and what is cancelled once the token is revoked.
+type CallersByHash = HashMap<String, (Caller, Cancellation)>;
 
 impl Tokens {
-    /// Reads the file, and again whenever it changes. `Err` is one sentence.
-    pub fn open(file: TokenFile, watching: &mut Watching) -> Result<Self, String> {
-        let known = Arc::new(RwLock::new(known(&file.read()?, &mut Known::new())));
+    /// Reads the file, now and whenever it changes. `Err` is one sentence.
+    pub fn open(file: TokenFile, polling: &mut FilePolling) -> Result<Self, String> {
+        let known = Arc::new(RwLock::new(known(&file.read()?, &mut CallersByHash::new())));
         let current = Arc::clone(&known);
-        watching.files(vec![file.path().to_owned()], move || {
-            // A file that cannot be read may be one that was taken away so that nobody gets in.
+        polling.files(vec![file.path().to_owned()], move || {
+            // Somebody may have removed the file so that nobody gets in.
             let entries = file.read().unwrap_or_else(|problem| {
                 tracing::error!("no token is known any more: {problem}");
                 Vec::new()
@@ -121,7 +121,7 @@ impl Tokens {
         Ok(Self(known))
     }
 
-    /// Whoever has this token.
+    /// The caller with this token.
     pub fn find(&self, token: &str) -> Option<Admitted> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let (caller, revoked) = known.get(&hash(token))?;
@@ -130,19 +130,19 @@ impl Tokens {
     }
 }
 
-/// What the lines come to. What is as before is taken over; the rest is left there.
-fn known(entries: &[TokenEntry], before: &mut Known) -> Known {
+/// The callers of these lines. Unchanged ones are moved over from `before`; the rest stays there.
+fn known(entries: &[TokenEntry], before: &mut CallersByHash) -> CallersByHash {
     let entry = |entry: &TokenEntry| {
         let caller = Caller::new(&entry.name, entry.scopes.iter().map(String::as_str));
-        let kept = before.remove(&entry.hash);
-        let (same, other): (Option<_>, Option<_>) = match kept {
-            Some(kept) if kept.0 == caller => (Some(kept), None),
-            other => (None, other),
+        let unchanged = match before.remove(&entry.hash) {
+            Some(known) if known.0 == caller => Some(known),
+            Some((_, revoked)) => {
+                revoked.cancel();
+                None
+            }
+            None => None,
         };
-        if let Some((_, revoked)) = other {
-            revoked.cancel();
-        }
-        (entry.hash.clone(), same.unwrap_or_else(|| (caller, Cancellation::new())))
+        (entry.hash.clone(), unchanged.unwrap_or_else(|| (caller, Cancellation::new())))
     };
     entries.iter().map(entry).collect()
 }

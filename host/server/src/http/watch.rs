@@ -1,31 +1,31 @@
-//! Looks now and then whether files have changed, while it serves. Must not hold: what a change means.
+//! Polls files for changes while the server runs. Must not hold: the effect of a change.
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 
-/// How often files are looked at. Renewing certificates and revoking tokens needs no more.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval of polls. Renewing certificates and revoking tokens needs no more.
+const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// What looks; it ends when this is dropped.
-pub struct Watching {
+/// Polls of several groups of files; they end when dropped.
+pub struct FilePolling {
     runtime: Handle,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Some files, and whom to tell.
-struct Watched<F> {
+/// A group of files with the function to call after a change.
+struct PolledFiles<F> {
     paths: Vec<PathBuf>,
     last: Stamps,
     changed: F,
 }
 
-impl<F: Fn()> Watched<F> {
+impl<F: Fn()> PolledFiles<F> {
     fn look(&mut self) {
-        let now = stamp::all(&self.paths);
+        let now = file_stamp::all(&self.paths);
         if now != self.last {
             self.last = now;
             (self.changed)();
@@ -33,19 +33,20 @@ impl<F: Fn()> Watched<F> {
     }
 }
 
-impl Watching {
+impl FilePolling {
     pub fn new(runtime: &Handle) -> Self {
         Self { runtime: runtime.clone(), tasks: Vec::new() }
     }
 
-    /// Has `changed` called after one of the files changed.
+    /// Calls `changed` after one of the files changed.
     pub fn files(&mut self, paths: Vec<PathBuf>, changed: impl Fn() + Send + 'static) {
-        let last = stamp::all(&paths);
-        let mut watched = Watched { paths, last, changed };
+        let last = file_stamp::all(&paths);
+        let mut watched = PolledFiles { paths, last, changed };
         self.tasks.push(self.runtime.spawn(async move {
             loop {
-                tokio::time::sleep(LOOK_EVERY).await;
-                // A mount that hangs takes seconds, which the thread that drives connections does not have.
+                tokio::time::sleep(POLL_EVERY).await;
+                // A hanging mount takes seconds, which the thread that drives connections does not
+                // have.
                 let looked = tokio::task::spawn_blocking(move || {
                     watched.look();
                     watched
@@ -59,7 +60,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for FilePolling {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }

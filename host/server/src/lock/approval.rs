@@ -1,34 +1,35 @@
-//! What somebody approves: one component, and the bytes that they have seen of it. Must not hold: what comes of it.
+//! Approval of one component, with the bytes that a person saw of it. Must not hold: its effect.
 use serde::{Deserialize, Serialize};
 
-/// Hexadecimal digits of a digest that an approval must name at least: 64 bits, which nobody meets by trying.
+/// Fewest hexadecimal digits of a digest in an approval: 64 bits, which nobody meets by trying.
 const DIGITS_MIN: usize = 16;
 
-/// Hexadecimal digits of a digest in a command that is suggested.
+/// Hexadecimal digits of a digest in a suggested command.
 const DIGITS_SHOWN: usize = 32;
 
-/// How a digest begins.
+/// Prefix of a digest.
 const ALGORITHM: &str = "sha256:";
 
-/// One component that is approved.
+/// Approval of one component.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     /// The component's name, or that of one of its tools.
     pub name: String,
-    /// The bytes that were seen; `None`: whatever there is.
-    pub digest: Option<Seen>,
+    /// Digest of the bytes that were seen; `None`: approves any bytes.
+    pub digest: Option<SeenDigest>,
 }
 
-/// The digest of bytes that somebody has seen, or how it begins.
+/// Digest of bytes that a person saw, or its beginning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Seen(String);
+pub struct SeenDigest(String);
 
 impl Approval {
-    /// Whether these are the bytes that were seen. `Err` is one sentence.
+    /// Checks that these bytes are the ones that were seen. `Err` is one sentence.
     pub fn check(&self, component: &str, digest: &str) -> Result<(), String> {
-        let is_it = |seen: &Seen| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
+        let is_it =
+            |seen: &SeenDigest| digest.strip_prefix(ALGORITHM).is_some_and(|digits| digits.starts_with(&seen.0));
         if self.digest.as_ref().is_none_or(is_it) {
             return Ok(());
         }
@@ -36,7 +37,7 @@ impl Approval {
     }
 }
 
-/// The command that approves a component with these bytes, and no others.
+/// The command that approves a component with these bytes only.
 pub fn command(component: &str, digest: &str) -> String {
     let digits = digest.strip_prefix(ALGORITHM).and_then(|digits| digits.get(..DIGITS_SHOWN));
     digits.map_or_else(
@@ -45,7 +46,7 @@ pub fn command(component: &str, digest: &str) -> String {
     )
 }
 
-impl std::str::FromStr for Seen {
+impl std::str::FromStr for SeenDigest {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -58,7 +59,7 @@ impl std::str::FromStr for Seen {
     }
 }
 
-impl TryFrom<String> for Seen {
+impl TryFrom<String> for SeenDigest {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -66,8 +67,8 @@ impl TryFrom<String> for Seen {
     }
 }
 
-impl From<Seen> for String {
-    fn from(seen: Seen) -> Self {
+impl From<SeenDigest> for String {
+    fn from(seen: SeenDigest) -> Self {
         seen.0
     }
 }
@@ -93,7 +94,7 @@ mod tests {
             assert_eq!(approval(seen).check("tool", &digest).is_ok(), is_it, "{seen:?}");
         }
         for wrong in ["", "0123", "0123456789ABCDEF", "sha1:0123456789abcdef"] {
-            assert!(wrong.parse::<Seen>().is_err(), "{wrong}");
+            assert!(wrong.parse::<SeenDigest>().is_err(), "{wrong}");
         }
         assert_eq!(command("tool", &digest), "toolcell approve tool --digest 0123456789abcdef0123456789abcdef");
     }

@@ -1,27 +1,28 @@
-//! How a lock and what would be served differ, component by component, in words.
+//! Differences between a lock and what would be served, by component, in words.
 use std::collections::BTreeSet;
 
-use super::pinned::{Component, Lock, Tool};
-use super::words;
+use super::json_diff;
+use super::pinned::{Lock, PinnedComponent, PinnedTool};
 use crate::catalog::NOBODY;
 
 /// Characters of a digest that are shown: enough to tell two apart.
 const DIGEST_CHARS: usize = 19;
 
-/// One component that is not as the lock has it.
+/// One component that differs from the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// Its name in the manifest.
     pub component: String,
-    /// What differs, a line each.
+    /// Differences, a line each.
     pub differences: Vec<String>,
-    /// Whether all it does is take away: a component is gone, or its tools may do less. Nothing has to be approved then.
+    /// True if the change only takes away: a component is gone, or its tools may do less. Nothing
+    /// has to be approved then.
     pub only_less: bool,
-    /// `sha256:…` of the bytes that would be served; empty where none would.
+    /// `sha256:…` of the bytes that would be served; empty if none would.
     pub digest: String,
 }
 
-/// Every component that differs, by name.
+/// All components that differ, by name.
 pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     let names: BTreeSet<&String> = locked.components.keys().chain(now.components.keys()).collect();
     let drifts = names.into_iter().filter_map(|name| match (locked.components.get(name), now.components.get(name)) {
@@ -43,8 +44,9 @@ pub fn drift(locked: &Lock, now: &Lock) -> Vec<Drift> {
     drifts.collect()
 }
 
-/// How bytes that nothing has looked into differ from what is pinned. What they are tools of is not known before they are approved.
-pub fn withheld(locked: &Lock, name: &str, (digest, size_bytes): (&str, u64)) -> Drift {
+/// Difference of withheld bytes from the pinned ones. Their tools are unknown until they are
+/// approved.
+pub fn withheld(locked: &Lock, name: &str, digest: &str, size_bytes: u64) -> Drift {
     let is = short(digest);
     let line = match locked.components.get(name) {
         Some(locked) => {
@@ -58,20 +60,20 @@ pub fn withheld(locked: &Lock, name: &str, (digest, size_bytes): (&str, u64)) ->
     Drift { component: name.to_owned(), differences: vec![line, unread], only_less: false, digest: digest.to_owned() }
 }
 
-fn added(component: &Component) -> Vec<String> {
+fn added(component: &PinnedComponent) -> Vec<String> {
     let (digest, source) = (short(&component.digest), &component.source);
     let mut lines = vec![format!("is not in the lock: {source}, {digest}, {} bytes", component.size_bytes)];
     for (name, tool) in &component.tools {
         lines.push(format!(
             "tool {name}: {}",
-            words::shown(tool.definition.get("description").unwrap_or(&serde_json::Value::Null))
+            json_diff::shown(tool.definition.get("description").unwrap_or(&serde_json::Value::Null))
         ));
-        lines.extend(tool.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
+        lines.extend(tool.grants.iter().map(|line| format!("tool {name} may: {}", json_diff::clean(line))));
     }
     lines
 }
 
-fn changed(name: &str, locked: &Component, now: &Component) -> Option<Drift> {
+fn changed(name: &str, locked: &PinnedComponent, now: &PinnedComponent) -> Option<Drift> {
     if locked == now {
         return None;
     }
@@ -86,7 +88,7 @@ fn changed(name: &str, locked: &Component, now: &Component) -> Option<Drift> {
     for (what, was, is) in [("source", &locked.source, &now.source), ("tool contract", &locked.contract, &now.contract)]
     {
         if was != is {
-            differences.push(format!("{what}: was {}, is {}", words::clean(was), words::clean(is)));
+            differences.push(format!("{what}: was {}, is {}", json_diff::clean(was), json_diff::clean(is)));
             only_less = false;
         }
     }
@@ -99,16 +101,16 @@ fn changed(name: &str, locked: &Component, now: &Component) -> Option<Drift> {
     Some(Drift { component: name.to_owned(), differences, only_less, digest: now.digest.clone() })
 }
 
-/// What differs, and whether all of it takes away.
-fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<String>, bool) {
+/// Differences of one tool, and true if they only take away.
+fn tool_changed(name: &str, locked: Option<&PinnedTool>, now: Option<&PinnedTool>) -> (Vec<String>, bool) {
     let (locked, now) = match (locked, now) {
         (Some(locked), Some(now)) => (locked, now),
         (None, Some(now)) => {
             let mut lines = vec![format!(
                 "tool {name}: new: {}",
-                words::shown(now.definition.get("description").unwrap_or(&serde_json::Value::Null))
+                json_diff::shown(now.definition.get("description").unwrap_or(&serde_json::Value::Null))
             )];
-            lines.extend(now.grants.iter().map(|line| format!("tool {name} may: {}", words::clean(line))));
+            lines.extend(now.grants.iter().map(|line| format!("tool {name} may: {}", json_diff::clean(line))));
             return (lines, false);
         }
         (Some(_), None) => return (vec![format!("tool {name}: gone")], true),
@@ -117,15 +119,15 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     let mut lines = Vec::new();
     let same_definition = locked.definition_digest == now.definition_digest;
     if !same_definition {
-        let said = words::between(&locked.definition, &now.definition);
+        let said = json_diff::between(&locked.definition, &now.definition);
         lines.extend(said.into_iter().map(|line| format!("tool {name}: {line}")));
     }
     let (was, is) = (rights(&locked.grants), rights(&now.grants));
-    // Whoever may be called by everybody may be called by each.
+    // "Everybody" covers any single caller.
     let more: Vec<&str> = is.iter().filter(|line| !was.contains(line) && !covers(&was, line)).copied().collect();
     let less: Vec<&str> = was.iter().filter(|line| !is.contains(line) && !covers(&is, line)).copied().collect();
-    lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", words::clean(line))));
-    lines.extend(less.iter().map(|line| format!("tool {name} may no longer: {}", words::clean(line))));
+    lines.extend(more.iter().map(|line| format!("tool {name} may now: {}", json_diff::clean(line))));
+    lines.extend(less.iter().map(|line| format!("tool {name} may no longer: {}", json_diff::clean(line))));
     let same_grants = locked.grants_digest == now.grants_digest;
     if !same_grants && more.is_empty() && less.is_empty() {
         lines.push(format!("tool {name}: its grants differ in how they are written"));
@@ -137,13 +139,13 @@ fn tool_changed(name: &str, locked: Option<&Tool>, now: Option<&Tool>) -> (Vec<S
     (lines, only_less)
 }
 
-/// What stands for the callers of a tool where everybody may call it, and nothing is said of callers.
+/// Stands for the callers of a tool without rules for callers: everybody may call it.
 const EVERYBODY: &str = "be called by everybody";
 
-/// How a line begins that says who may call.
+/// Prefix of a line about callers.
 const CALLED_BY: &str = "be called by ";
 
-/// Each right of a tool, its callers included.
+/// Each right of a tool, including its callers.
 fn rights(lines: &[String]) -> Vec<&str> {
     let said = lines.iter().any(|line| line.starts_with(CALLED_BY));
     let lines = lines.iter().map(String::as_str).filter(|line| *line != NOBODY);
@@ -157,7 +159,7 @@ fn covers(rights: &[&str], line: &str) -> bool {
 fn short(digest: &str) -> String {
     match digest.get(..DIGEST_CHARS) {
         Some(start) => format!("{start}…"),
-        None => words::clean(digest),
+        None => json_diff::clean(digest),
     }
 }
 
@@ -168,14 +170,14 @@ mod tests {
     use super::super::pinned::digest;
     use super::*;
 
-    fn tool(definition: Value, grants: &[&str]) -> Tool {
+    fn tool(definition: Value, grants: &[&str]) -> PinnedTool {
         let grants: Vec<String> = grants.iter().map(|line| (*line).to_owned()).collect();
         let (definition_digest, grants_digest) = (digest(&definition), digest(&json!(grants)));
-        Tool { definition_digest, definition, grants_digest, grants, ..Tool::default() }
+        PinnedTool { definition_digest, definition, grants_digest, grants, ..PinnedTool::default() }
     }
 
-    fn lock(bytes: &str, tools: &[(&str, Tool)]) -> Lock {
-        let component = Component {
+    fn lock(bytes: &str, tools: &[(&str, PinnedTool)]) -> Lock {
+        let component = PinnedComponent {
             source: "w.wasm".to_owned(),
             digest: format!("sha256:{}", bytes.repeat(64)),
             size_bytes: 7,

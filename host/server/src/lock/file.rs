@@ -1,25 +1,21 @@
 //! The lock file on the disk: read whole, written whole or not at all.
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::remove_abandoned_drafts;
 
 use super::pinned::Lock;
-use crate::aside;
-use crate::file::read_bounded;
+use crate::blocking_files;
+use crate::file::{folder_or_here, read_bounded, write_whole};
 
-/// The file's name, beside the manifest.
-pub const LOCK: &str = "toolcell.lock";
+/// The file's extension. The lock of `toolcell.toml` is `toolcell.lock`.
+const EXTENSION: &str = "lock";
 
-/// Bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
+/// Most bytes of a lock file: a thousand components with a hundred tools of 600 bytes each.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// How a draft's name ends, after the process id.
-const DRAFT: &str = ".new";
-
-/// Why there is no lock to go by. Each names the file.
+/// Reason why there is no usable lock. Each names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// It cannot be read.
@@ -27,15 +23,15 @@ pub enum LockError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         problem: String,
     },
-    /// It holds something else.
+    /// It is not a valid lock.
     #[error("{} is no lock file, or was damaged: {problem}", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its place.
+        /// The problem and its place.
         problem: String,
     },
     /// It cannot be written.
@@ -43,13 +39,13 @@ pub enum LockError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         error: io::Error,
     },
 }
 
 impl LockError {
-    /// What to do about it.
+    /// Advice to the operator.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "it must be a file that this user can read",
@@ -61,15 +57,15 @@ impl LockError {
     }
 }
 
-/// Where a manifest's lock is.
+/// Path of a manifest's lock: beside it, with its name. Each manifest of a folder has its own.
 pub fn path_beside(manifest: &Path) -> PathBuf {
-    manifest.with_file_name(LOCK)
+    manifest.with_extension(EXTENSION)
 }
 
-/// Reads it; `None` where there is none.
+/// Reads the lock; `None` if there is none.
 pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     let own = path.to_owned();
-    if let Ok(Err(error)) = aside::run(path, move |_| fs::symlink_metadata(own))
+    if let Ok(Err(error)) = blocking_files::run(path, move |_| fs::symlink_metadata(own))
         && error.kind() == io::ErrorKind::NotFound
     {
         return Ok(None);
@@ -81,41 +77,15 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     Lock::parse(&text).map(Some).map_err(corrupt)
 }
 
-/// Writes it: a draft beside it, on the disk before it takes the old one's place.
+/// Writes the lock: a draft beside it is flushed to disk, then replaces the old file.
 pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
-    // Where the manifest's folder is swapped by a link, the file itself is written, not the link replaced.
+    // If the path is a link, the file behind it is written, and the link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
-    let draft = draft_of(&path, std::process::id());
-    let written = write_draft(&draft, lock.text().as_bytes()).and_then(|()| fs::rename(&draft, &path));
-    if written.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    written.map_err(unwritable)?;
-    // The rename itself, so that a lost machine has either file.
-    if let Ok(folder) = File::open(folder_or_here(&path)) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    write_whole(&path, lock.text().as_bytes()).map_err(unwritable)
 }
 
-fn write_draft(draft: &Path, bytes: &[u8]) -> io::Result<()> {
-    let _ = fs::remove_file(draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn draft_of(path: &Path, process: u32) -> PathBuf {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    path.with_file_name(format!(".{name}.{process}{DRAFT}"))
-}
-
-fn folder_or_here(path: &Path) -> PathBuf {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Path::to_path_buf)
-}
-
-/// Removes the drafts of writers that were stopped half-way. Gives how many.
+/// Removes drafts of writers that were stopped half-way; returns their number.
 pub fn remove_drafts(path: &Path) -> usize {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().map(|name| format!(".{}.", name.to_string_lossy())) else { return 0 };
@@ -126,12 +96,26 @@ pub fn remove_drafts(path: &Path) -> usize {
 mod tests {
     use super::*;
 
+    const LOCK: &str = "toolcell.lock";
+
+    #[test]
+    fn each_manifest_of_a_folder_has_its_own_lock() {
+        for (manifest, lock) in [
+            ("toolcell.toml", "toolcell.lock"),
+            ("team/tools.toml", "team/tools.lock"),
+            ("team/tools.v2.toml", "team/tools.v2.lock"),
+            ("tools", "tools.lock"),
+        ] {
+            assert_eq!(path_beside(Path::new(manifest)), Path::new(lock));
+        }
+    }
+
     #[test]
     fn a_lock_is_written_whole_and_what_a_killed_writer_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(LOCK);
         assert!(read(&path).unwrap().is_none());
-        // No process has this number: it is past what Linux gives.
+        // No process has this id: it is above the most that Linux gives.
         fs::write(folder.path().join(".toolcell.lock.2000000000.new"), "half").unwrap();
         fs::write(folder.path().join(".toolcell.lock.notes.new"), "somebody's own").unwrap();
         assert_eq!(remove_drafts(&path), 1);

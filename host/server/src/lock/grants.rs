@@ -1,9 +1,9 @@
-//! What a tool may reach, in words: one line for each thing it may do, so that a line more is a right more and a line less a
-//! right less. Must not hold: values of secrets.
+//! Grants of a tool in words: one line for each right, so that an added line is an added right.
+//! Must not hold: values of secrets.
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret};
 
-/// The lines, sorted; none where it may do nothing.
+/// The lines, sorted; empty if the tool may reach nothing.
 pub fn words(grants: &Grants) -> Vec<String> {
     let mut lines: Vec<String> = grants.files().iter().flat_map(mount).collect();
     let network = grants.network();
@@ -32,7 +32,7 @@ pub fn words(grants: &Grants) -> Vec<String> {
     lines
 }
 
-/// Whether the new grants lack anything of the old ones.
+/// True if the new grants lack anything of the old ones.
 pub fn narrowed(old: &Grants, new: &Grants) -> bool {
     if old.reaches_like(new) {
         return false;
@@ -41,7 +41,7 @@ pub fn narrowed(old: &Grants, new: &Grants) -> bool {
     words(old).iter().any(|line| !now.contains(line))
 }
 
-/// Reading and writing are lines of their own: taking away the one leaves the other as it was.
+/// Reading and writing are separate lines: removing one leaves the other unchanged.
 fn mount(mount: &Mount) -> Vec<String> {
     let guest = mount.guest();
     match mount.kind() {

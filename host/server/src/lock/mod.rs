@@ -1,20 +1,21 @@
-//! `toolcell.lock`: what a person has seen of each component, so that nothing else is served in its name.
+//! `toolcell.lock`: what a person approved of each component, so that nothing else is served in its
+//! name.
 //!
-//! Holds the file, what a catalog comes to in its terms, and how the two differ in words. Must not hold: what is done about
-//! a difference (that is `reload`, and the commands).
+//! Holds the file, its form of a catalog, and the differences of two in words. Must not hold: the
+//! effect of a difference (see `reload` and the commands).
 mod approval;
-mod confirmed;
+mod confirmation;
 mod differ;
 mod file;
 mod grants;
+mod json_diff;
 mod pinned;
 mod text;
-mod words;
 
-pub use approval::{Approval, Seen, command as approving};
+pub use approval::{Approval, SeenDigest, command as approving};
 pub use differ::{Drift, drift, withheld};
 pub use file::{LockError, path_beside, read, remove_drafts, write};
-pub use pinned::{Component, Lock};
+pub use pinned::{Lock, PinnedComponent};
 
-/// Whether the one grants everything that the other does: nothing was taken away.
+/// True if the new grants lack anything of the old ones.
 pub use grants::narrowed;

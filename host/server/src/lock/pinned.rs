@@ -1,56 +1,57 @@
-//! What is pinned: of each component its bytes, of each of its tools the definition, the grants, and which calls are confirmed.
+//! The pinned state: bytes of each component, and of each tool the definition, the grants, and the
+//! calls to confirm.
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use toolcell_mcp::{Revision, Tool as Served};
 use toolcell_sandbox::Digest;
 
-use super::confirmed::Confirmed;
+use super::confirmation::ConfirmationRule;
 use super::grants;
 use crate::catalog::{Catalog, LoadedComponent, Offer};
 
-/// Everything that is pinned.
+/// All that is pinned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
     /// By the component's name in the manifest.
-    pub components: BTreeMap<String, Component>,
+    pub components: BTreeMap<String, PinnedComponent>,
 }
 
 /// One component.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Component {
+pub struct PinnedComponent {
     /// As the manifest writes it.
     pub source: String,
     /// `sha256:…` of its bytes.
     pub digest: String,
-    /// How many there are.
+    /// Number of its bytes.
     pub size_bytes: u64,
     /// The version of the tool contract that it exports.
     pub contract: String,
     /// By the name that clients see.
-    pub tools: BTreeMap<String, Tool>,
+    pub tools: BTreeMap<String, PinnedTool>,
 }
 
 /// One tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tool {
+pub struct PinnedTool {
     /// `sha256:…` of [`definition`](Self::definition) as JSON with sorted keys and without spaces.
     pub definition_digest: String,
-    /// What clients see of it.
+    /// The definition as clients see it.
     pub definition: Value,
     /// `sha256:…` of the canonical form of its grants.
     pub grants_digest: String,
-    /// The same in words, one a line, sorted.
+    /// Its grants in words, one a line, sorted.
     pub grants: Vec<String>,
-    /// Which of its calls a person confirms.
-    pub confirmed: Confirmed,
+    /// Rule for calls that a person confirms.
+    pub confirmed: ConfirmationRule,
 }
 
 impl Lock {
-    /// What this catalog comes to.
+    /// The lock of this catalog.
     pub fn of(catalog: &Catalog) -> Self {
         let component = |component: &std::sync::Arc<LoadedComponent>| {
-            (component.name().to_owned(), Component::of(catalog, component))
+            (component.name().to_owned(), PinnedComponent::of(catalog, component))
         };
         Self { components: catalog.components().iter().map(component).collect() }
     }
@@ -60,7 +61,7 @@ impl Lock {
         self.components.iter().map(|(name, component)| (name.clone(), component.digest.clone())).collect()
     }
 
-    /// How many tools are pinned.
+    /// Number of pinned tools.
     pub fn tools(&self) -> usize {
         self.components.values().map(|component| component.tools.len()).sum()
     }
@@ -73,7 +74,7 @@ impl Lock {
     }
 }
 
-impl Component {
+impl PinnedComponent {
     fn of(catalog: &Catalog, component: &std::sync::Arc<LoadedComponent>) -> Self {
         let inspection = component.inspection();
         let own = catalog.offers().filter(|offer| std::sync::Arc::ptr_eq(offer.component(), component));
@@ -82,23 +83,23 @@ impl Component {
             digest: component.digest().to_owned(),
             size_bytes: inspection.size_bytes(),
             contract: inspection.contract_version().unwrap_or("none").to_owned(),
-            tools: own.map(|offer| (offer.tool().definition().name.clone(), Tool::of(&offer))).collect(),
+            tools: own.map(|offer| (offer.tool().definition().name.clone(), PinnedTool::of(&offer))).collect(),
         }
     }
 }
 
-impl Tool {
+impl PinnedTool {
     fn of(offer: &Offer<'_>) -> Self {
         let definition = definition(offer.tool());
         let mut granted = offer.grants().canonical();
         let mut words = grants::words(offer.grants());
-        // What a program is run with says as much of what its tool does as the grants do.
+        // A program's command line decides what its tool does as much as the grants do.
         if let Some(program) = offer.program() {
             granted = serde_json::json!({"grants": granted, "program": program.canonical()});
             words.extend(program.words());
             words.sort();
         }
-        // Where everybody may, nothing is said of callers.
+        // Without rules for callers, everybody may call, and the lock has no line for it.
         if let Some(called_by) = offer.called_by() {
             granted = serde_json::json!({"granted": granted, "callers": called_by});
             words.extend(called_by.iter().cloned());
@@ -126,7 +127,7 @@ pub fn digest(value: &Value) -> String {
     Digest::of(value.to_string().as_bytes()).to_string()
 }
 
-/// The same value with the keys of all objects in order.
+/// This value with the keys of all objects sorted.
 pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(entries) => {

@@ -1,5 +1,5 @@
-//! The lock file's text: TOML that is the same for the same content, and whose differences read well in version control.
-//! Must not hold: where the file is.
+//! Text of the lock file: TOML that is equal for equal content, and easy to compare in version
+//! control. Must not hold: the path of the file.
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 use toolcell_policy::ApprovalPolicy;
 
-use super::confirmed::Confirmed;
-use super::pinned::{Component, Lock, Tool, digest, sorted};
+use super::confirmation::ConfirmationRule;
+use super::pinned::{Lock, PinnedComponent, PinnedTool, digest, sorted};
 
 /// The only version of the format.
 const VERSION: i128 = 1;
@@ -20,7 +20,7 @@ version = 1
 ";
 
 impl Lock {
-    /// As a file.
+    /// The lock as text.
     pub fn text(&self) -> String {
         let mut out = HEAD.to_owned();
         for (name, component) in &self.components {
@@ -42,10 +42,10 @@ impl Lock {
         out
     }
 
-    /// From a file. `Err` says what is wrong in it, in one sentence.
+    /// Parses a lock. `Err` is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table = DeTable::parse(text).map_err(|error| format!("not TOML: {}", error.message().trim()))?;
-        let root = Part { path: String::new(), table: table.get_ref() };
+        let root = TomlTable { path: String::new(), table: table.get_ref() };
         match root.value("version")? {
             DeValue::Integer(number) if i128::from_str_radix(number.as_str(), number.radix()) == Ok(VERSION) => {}
             _ => return Err(format!("version is not {VERSION}, the only one that this program reads")),
@@ -60,7 +60,7 @@ impl Lock {
     }
 }
 
-fn push_tool(out: &mut String, tool: &Tool) {
+fn push_tool(out: &mut String, tool: &PinnedTool) {
     let _ = writeln!(out, "definition_digest = {}", quoted(&tool.definition_digest));
     let _ = writeln!(out, "grants_digest = {}", quoted(&tool.grants_digest));
     match tool.grants.as_slice() {
@@ -73,7 +73,7 @@ fn push_tool(out: &mut String, tool: &Tool) {
             out.push_str("]\n");
         }
     }
-    let Confirmed { policy, remember_ms } = tool.confirmed;
+    let ConfirmationRule { policy, remember_ms } = tool.confirmed;
     if policy != ApprovalPolicy::Never {
         let _ = writeln!(out, "approval = {}", quoted(policy.name()));
     }
@@ -81,7 +81,8 @@ fn push_tool(out: &mut String, tool: &Tool) {
         let _ = writeln!(out, "remember_ms = {remember_ms}");
     }
     let pretty = serde_json::to_string_pretty(&tool.definition).unwrap_or_default();
-    // What a literal cannot hold is escaped; the digest is of the value, not of how it is written.
+    // A literal string cannot hold these. The digest is of the value, so it does not depend on the
+    // form.
     if pretty.contains("'''") || pretty.contains(|c: char| c.is_control() && c != '\n') {
         let _ = writeln!(out, "definition = {}", quoted(&pretty));
     } else {
@@ -89,14 +90,14 @@ fn push_tool(out: &mut String, tool: &Tool) {
     }
 }
 
-fn read_component(part: &Part<'_>) -> Result<Component, String> {
+fn read_component(part: &TomlTable<'_>) -> Result<PinnedComponent, String> {
     let mut tools = BTreeMap::new();
     if let Some(all) = part.table_if("tools")? {
         for (name, tool) in all.tables()? {
             tools.insert(name, read_tool(&tool)?);
         }
     }
-    Ok(Component {
+    Ok(PinnedComponent {
         source: part.text("source")?,
         digest: part.text("digest")?,
         size_bytes: part.number("size_bytes")?,
@@ -105,23 +106,23 @@ fn read_component(part: &Part<'_>) -> Result<Component, String> {
     })
 }
 
-fn read_tool(part: &Part<'_>) -> Result<Tool, String> {
+fn read_tool(part: &TomlTable<'_>) -> Result<PinnedTool, String> {
     let text = part.text("definition")?;
     let definition: Value = serde_json::from_str(&text).map_err(|_| part.wrong("definition", "is not JSON"))?;
     let definition = sorted(definition);
     let definition_digest = part.text("definition_digest")?;
-    // Either was changed by hand, or a merge took one side of each.
+    // One of both was edited by hand, or a merge mixed two versions.
     if digest(&definition) != definition_digest {
         return Err(part.wrong("definition", "does not fit its digest"));
     }
     let grants_digest = part.text("grants_digest")?;
     let (grants, confirmed) = (part.texts("grants")?, read_confirmed(part)?);
-    Ok(Tool { definition_digest, definition, grants_digest, grants, confirmed })
+    Ok(PinnedTool { definition_digest, definition, grants_digest, grants, confirmed })
 }
 
-/// Where nothing is said of it, no call is confirmed.
-fn read_confirmed(part: &Part<'_>) -> Result<Confirmed, String> {
-    let mut confirmed = Confirmed::default();
+/// Without this key no call is confirmed.
+fn read_confirmed(part: &TomlTable<'_>) -> Result<ConfirmationRule, String> {
+    let mut confirmed = ConfirmationRule::default();
     if part.has("approval") {
         let name = part.text("approval")?;
         let named = ApprovalPolicy::ALL.into_iter().find(|policy| policy.name() == name);
@@ -133,13 +134,13 @@ fn read_confirmed(part: &Part<'_>) -> Result<Confirmed, String> {
     Ok(confirmed)
 }
 
-/// A table of the file and where it is.
-struct Part<'t> {
+/// A table of the file and its path.
+struct TomlTable<'t> {
     path: String,
     table: &'t DeTable<'t>,
 }
 
-impl<'t> Part<'t> {
+impl<'t> TomlTable<'t> {
     fn wrong(&self, key: &str, what: &str) -> String {
         let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
         format!("{path} {what}")
@@ -172,19 +173,19 @@ impl<'t> Part<'t> {
         number.ok_or_else(|| self.wrong(key, "is not a number"))
     }
 
-    fn table_if(&self, key: &str) -> Result<Option<Part<'t>>, String> {
+    fn table_if(&self, key: &str) -> Result<Option<TomlTable<'t>>, String> {
         match self.table.get(key).map(|value| value.get_ref()) {
             None => Ok(None),
             Some(DeValue::Table(table)) => {
                 let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-                Ok(Some(Part { path, table }))
+                Ok(Some(TomlTable { path, table }))
             }
             Some(_) => Err(self.wrong(key, "is not a table")),
         }
     }
 
     /// All entries, which must be tables.
-    fn tables(&self) -> Result<Vec<(String, Part<'t>)>, String> {
+    fn tables(&self) -> Result<Vec<(String, TomlTable<'t>)>, String> {
         let named = self.table.iter().map(|(key, _)| {
             let name = key.get_ref().to_string();
             let part = self.table_if(&name)?.ok_or_else(|| self.wrong(&name, "is missing"))?;
@@ -194,7 +195,7 @@ impl<'t> Part<'t> {
     }
 }
 
-/// Names of components and tools are bare keys; any other would be quoted.
+/// A bare key, which names of components and tools are; any other is quoted.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
@@ -226,14 +227,14 @@ mod tests {
 
     fn lock(description: &str) -> Lock {
         let definition = sorted(json!({"name": "now", "description": description, "inputSchema": {"type": "object"}}));
-        let tool = Tool {
+        let tool = PinnedTool {
             definition_digest: digest(&definition),
             definition,
             grants_digest: "sha256:b".to_owned(),
             grants: vec!["read /d: d".to_owned(), "variable A = \"\\\"\"".to_owned()],
-            confirmed: Confirmed { policy: ApprovalPolicy::Destructive, remember_ms: 600_000 },
+            confirmed: ConfirmationRule { policy: ApprovalPolicy::Destructive, remember_ms: 600_000 },
         };
-        let component = Component {
+        let component = PinnedComponent {
             source: "components/w.wasm".to_owned(),
             digest: "sha256:a".to_owned(),
             size_bytes: 7,

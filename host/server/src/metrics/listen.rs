@@ -1,4 +1,4 @@
-//! The address at which figures are read: who may ask, and how much of the process that takes. Must not hold: figures.
+//! HTTP endpoint of the metrics page, with its bounds. Must not hold: figures.
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -20,49 +20,49 @@ use toolcell_policy::{ListenAddress, MetricsPolicy};
 use super::page::Page;
 use crate::error::StartError;
 
-/// Where the page is.
+/// Path of the page.
 const PATH: &str = "/metrics";
 
-/// The form of the page.
+/// Media type of the page.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Connections at once; more wait. Two scrapers, and some people who look.
+/// Most connections at a time; more wait. Enough for two scrapers and some people.
 const CONNECTIONS_MAX: usize = 8;
 
-/// Header fields of a request. A scraper sends some ten.
+/// Most header fields of a request. A scraper sends about ten.
 const FIELDS_MAX: usize = 64;
 
-/// Bytes of a request's head: the least that hyper takes.
+/// Most bytes of a request's head: the smallest bound that hyper takes.
 const HEAD_BYTES_MAX: usize = 8 * 1_024;
 
-/// How long the head may take.
+/// Time to receive the head.
 const HEAD_TIME: Duration = Duration::from_secs(5);
 
-/// How long a connection may last, which has one request: as long as scrapers wait by default.
+/// Time of a connection, which has one request: as long as scrapers wait by default.
 const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
-/// How long accepting rests after it failed, as it does where no descriptors are left.
+/// Pause after accepting failed, for example without free descriptors.
 const ACCEPT_RESTS: Duration = Duration::from_millis(100);
 
-/// A socket for the page.
-pub struct Bound {
+/// A bound socket for the page.
+pub struct BoundPage {
     socket: std::net::TcpListener,
     address: SocketAddr,
     doors: OriginPolicy,
 }
 
-/// The page, while it is served; it ends when this is dropped.
-pub struct Listening(JoinHandle<()>);
+/// The served page; it ends when dropped.
+pub struct ServedPage(JoinHandle<()>);
 
-impl Drop for Listening {
+impl Drop for ServedPage {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl Bound {
-    /// Binds what the command line says, or else the manifest; nothing where neither does.
+impl BoundPage {
+    /// Binds the address of the command line, or else of the manifest; `None` if neither has one.
     pub fn open(
         arg: Option<SocketAddr>,
         policy: Option<&MetricsPolicy>,
@@ -85,27 +85,27 @@ impl Bound {
         Ok(Some(Self { socket, address, doors }))
     }
 
-    /// Where the page is, for people.
+    /// URL of the page, for people.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Serves the page from now on.
-    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<Listening> {
+    /// Starts serving the page.
+    pub fn serve(self, page: Page, runtime: &Handle) -> std::io::Result<ServedPage> {
         let _inside = runtime.enter();
         let socket = TcpListener::from_std(self.socket)?;
-        let asked = Arc::new(Asked { page: Arc::new(page), doors: self.doors });
-        Ok(Listening(runtime.spawn(accept(socket, asked))))
+        let asked = Arc::new(PageServer { page: Arc::new(page), doors: self.doors });
+        Ok(ServedPage(runtime.spawn(accept(socket, asked))))
     }
 }
 
-/// What requests are answered from.
-struct Asked {
+/// State that requests are answered from.
+struct PageServer {
     page: Arc<Page>,
     doors: OriginPolicy,
 }
 
-async fn accept(socket: TcpListener, asked: Arc<Asked>) {
+async fn accept(socket: TcpListener, asked: Arc<PageServer>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -113,7 +113,7 @@ async fn accept(socket: TcpListener, asked: Arc<Asked>) {
             Ok((stream, _)) => {
                 let asked = Arc::clone(&asked);
                 drop(tokio::spawn(async move {
-                    // One that takes longer is closed; nobody is told.
+                    // A connection that takes longer is closed without a message.
                     let _ = tokio::time::timeout(CONNECTION_TIME, converse(stream, asked)).await;
                     drop(place);
                 }));
@@ -124,7 +124,7 @@ async fn accept(socket: TcpListener, asked: Arc<Asked>) {
 }
 
 /// One request, one response.
-async fn converse(stream: TcpStream, asked: Arc<Asked>) {
+async fn converse(stream: TcpStream, asked: Arc<PageServer>) {
     let Ok(local) = stream.local_addr() else { return };
     let respond = service_fn(move |request: Request<Incoming>| {
         let asked = Arc::clone(&asked);
@@ -137,11 +137,11 @@ async fn converse(stream: TcpStream, asked: Arc<Asked>) {
         .max_headers(FIELDS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .keep_alive(false);
-    // A client that breaks off has its reasons.
+    // A client may break off; that is no error.
     let _ = protocol.serve_connection(TokioIo::new(stream), respond).await;
 }
 
-impl Asked {
+impl PageServer {
     async fn respond(&self, request: Request<Incoming>, local: IpAddr) -> Response<String> {
         let (parts, _) = request.into_parts();
         if !self.doors.allows(&parts, Some(local)) {
@@ -156,7 +156,7 @@ impl Asked {
             return response;
         }
         let page = Arc::clone(&self.page);
-        // Of many tools it takes milliseconds, and this thread drives the timers of guests.
+        // With many tools this takes milliseconds, and this thread drives the timers of guests.
         match tokio::task::spawn_blocking(move || page.text()).await {
             Ok(Ok(text)) => {
                 let mut response = Response::new(text);

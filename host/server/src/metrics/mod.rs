@@ -1,13 +1,14 @@
-//! The server's figures, as Prometheus reads them: a page at an address of its own. Must not hold: what is counted, or
-//! where; each thing counts itself.
+//! The server's figures for Prometheus: a page at an address of its own. Must not hold: counters;
+//! each part of the server has its own.
 //!
-//! Labels are a tool's name, its component's, and words of a fixed set. Nothing that a caller chose is among them, and
-//! what the catalog lists no more is not on the page: there are as many series as the manifest has tools for.
+//! Labels are the names of a tool and its component, and words of a fixed set. None comes from a
+//! caller. Tools that left the catalog leave the page. So the manifest's tools bound the number of
+//! series.
 mod listen;
 mod page;
 mod process;
 mod requests;
 
-pub use listen::{Bound, Listening};
-pub use page::{Page, Sources};
-pub use requests::Requests;
+pub use listen::{BoundPage, ServedPage};
+pub use page::{MetricSources, Page};
+pub use requests::RequestCounters;

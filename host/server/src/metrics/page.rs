@@ -1,6 +1,7 @@
-//! The page: every figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it is served.
+//! The page: each figure with its name, unit and meaning (OpenMetrics 1.0). Must not hold: how it
+//! is served.
 //!
-//! It is made when it is asked for, out of what the things that count hold at that moment. Counters begin at zero with the
+//! A request makes the page from the counters of that moment. Counters begin at zero with the
 //! process, and those of a tool with the tool.
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,38 +17,38 @@ use toolcell_mcp::http::Traffic;
 use toolcell_mcp::{Catalog as _, Host as _, Method};
 
 use super::process;
-use super::requests::Requests;
-use crate::catalog::meters::Spread;
+use super::requests::RequestCounters;
+use crate::catalog::meters::Histogram;
 use crate::catalog::{Catalog, Offer};
 use crate::log::OperatorLog;
 use crate::reload::{Current, Journal};
-use crate::traces::Sent;
+use crate::traces::SpanCounters;
 
-/// What stands before the name of every figure of this program's own.
+/// Prefix of this program's own figures.
 const PREFIX: &str = "toolcell";
 
 /// Nanoseconds of a second.
 const NANOS: f64 = 1e9;
 
 /// The labels of a tool.
-type OfTool<'a> = [(&'static str, &'a str); 2];
+type ToolLabels<'a> = [(&'static str, &'a str); 2];
 
-/// Where the figures are.
+/// Sources of the figures.
 #[derive(Clone)]
-pub struct Sources {
-    /// What serves.
+pub struct MetricSources {
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// What happened to it.
+    /// Reloads and their results.
     pub journal: Arc<Journal>,
-    /// Where calls are recorded.
+    /// The audit.
     pub sink: Arc<Sink>,
-    /// The transport, where it is HTTP.
+    /// Counters of the HTTP transport, if it is used.
     pub traffic: Option<Arc<Traffic>>,
-    /// What became of traces, where calls are traced.
-    pub traces: Option<Arc<Sent>>,
+    /// Counters of spans, if calls are traced.
+    pub traces: Option<Arc<SpanCounters>>,
     /// The operator's log.
     pub log: Arc<dyn OperatorLog>,
-    /// When the process began to serve.
+    /// Time at which the process began to serve.
     pub started: SystemTime,
 }
 
@@ -55,14 +56,14 @@ pub struct Sources {
 pub struct Page(Registry);
 
 impl Page {
-    /// Of these.
-    pub fn new(sources: Sources) -> Self {
+    /// A page of these sources.
+    pub fn new(sources: MetricSources) -> Self {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(sources));
         Self(registry)
     }
 
-    /// As it is now.
+    /// The page now.
     pub fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.0)?;
@@ -70,15 +71,15 @@ impl Page {
     }
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for MetricSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources").finish_non_exhaustive()
+        f.debug_struct("MetricSources").finish_non_exhaustive()
     }
 }
 
-impl Collector for Sources {
+impl Collector for MetricSources {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut figures = Figures(encoder);
+        let mut figures = FigureWriter(encoder);
         let catalog = self.current.snapshot();
         self.of_process(&mut figures)?;
         self.of_catalog(&mut figures, &catalog)?;
@@ -91,8 +92,8 @@ impl Collector for Sources {
     }
 }
 
-impl Sources {
-    fn of_process(&self, figures: &mut Figures<'_>) -> fmt::Result {
+impl MetricSources {
+    fn of_process(&self, figures: &mut FigureWriter<'_>) -> fmt::Result {
         figures.info("build", "The program that serves", &[("version", env!("CARGO_PKG_VERSION"))])?;
         let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         figures.standard("process_start_time", "When the process began to serve", Some(Unit::Seconds), started)?;
@@ -107,7 +108,7 @@ impl Sources {
         figures.count("log_lines_dropped", "Lines of the operator's log that nobody read in time", dropped)
     }
 
-    fn of_catalog(&self, figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+    fn of_catalog(&self, figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
         figures.gauge("generation", "The number of the catalog that serves", catalog.tools().generation())?;
         figures.gauge("components", "Components that are served", catalog.components().len())?;
         figures.gauge("tools", "Tools that are served", catalog.tools().tools().len())?;
@@ -127,7 +128,7 @@ impl Sources {
     }
 }
 
-fn of_requests(figures: &mut Figures<'_>, requests: &Requests) -> fmt::Result {
+fn of_requests(figures: &mut FigureWriter<'_>, requests: &RequestCounters) -> fmt::Result {
     let came = requests.came().map(|(method, era, count)| ([("method", Method::label(method)), ("era", era)], count));
     figures.counts("requests", "Requests that came, calls of tools among them", came)?;
     let errors: Vec<_> =
@@ -138,7 +139,7 @@ fn of_requests(figures: &mut Figures<'_>, requests: &Requests) -> fmt::Result {
     figures.counts("request_errors", "Requests that were answered with an error, by its code", errors)
 }
 
-fn of_calls(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+fn of_calls(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
     let outcomes = catalog.offers().flat_map(|offer| {
         let [tool, component] = of_tool(&offer);
         offer.meters().outcomes().map(move |(outcome, count)| ([tool, component, ("outcome", outcome.name())], count))
@@ -146,19 +147,24 @@ fn of_calls(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
     figures.counts("calls", "Calls of tools that ended, by how they ended", outcomes)?;
     let fuel = catalog.offers().map(|offer| (of_tool(&offer), offer.meters().fuel()));
     figures.counts("call_fuel", "Fuel that calls burned", fuel)?;
-    let spreads = || catalog.offers().map(|offer| (of_tool(&offer), offer.meters()));
-    let durations = spreads().map(|(labels, meters)| (labels, meters.durations()));
+    let tools = || catalog.offers().map(|offer| (of_tool(&offer), offer.meters()));
+    let durations = tools().map(|(labels, meters)| (labels, meters.durations()));
     let meaning = "How long guests ran, waits for the host and the network included";
-    figures.spreads("call_duration", meaning, (Unit::Seconds, NANOS), durations)?;
-    let waits = spreads().map(|(labels, meters)| (labels, meters.waits()));
+    figures.histograms("call_duration", meaning, HistogramUnit::seconds(), durations)?;
+    let waits = tools().map(|(labels, meters)| (labels, meters.waits()));
     let meaning = "How long calls waited that found every place of their tool taken";
-    figures.spreads("call_wait", meaning, (Unit::Seconds, NANOS), waits)?;
-    let memory = spreads().map(|(labels, meters)| (labels, meters.memory()));
-    figures.spreads("call_memory_peak", "The most memory that a guest had at one time", (Unit::Bytes, 1.0), memory)
+    figures.histograms("call_wait", meaning, HistogramUnit::seconds(), waits)?;
+    let memory = tools().map(|(labels, meters)| (labels, meters.memory()));
+    figures.histograms(
+        "call_memory_peak",
+        "The most memory that a guest had at one time",
+        HistogramUnit::bytes(),
+        memory,
+    )
 }
 
-/// Calls that run and wait, those on earlier generations included.
-fn of_load(figures: &mut Figures<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> fmt::Result {
+/// Running and waiting calls, also on earlier generations.
+fn of_load(figures: &mut FigureWriter<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Catalog>]) -> fmt::Result {
     let mut seen = HashSet::new();
     let mut loads: HashMap<(&str, &str), (usize, usize)> = HashMap::new();
     for offer in earlier.iter().chain([catalog]).flat_map(|catalog| catalog.offers()) {
@@ -175,7 +181,7 @@ fn of_load(figures: &mut Figures<'_>, catalog: &Arc<Catalog>, earlier: &[Arc<Cat
     figures.gauges("calls_waiting", "Calls that wait for a place of their tool", waiting)
 }
 
-fn of_denials(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
+fn of_denials(figures: &mut FigureWriter<'_>, catalog: &Catalog) -> fmt::Result {
     let denials = catalog.components().iter().flat_map(|component| {
         let name = ("component", component.name());
         component.denied().counts().map(move |(capability, count)| ([name, ("capability", capability.name())], count))
@@ -183,7 +189,7 @@ fn of_denials(figures: &mut Figures<'_>, catalog: &Catalog) -> fmt::Result {
     figures.counts("denials", "What guests asked for and no grant allows", denials)
 }
 
-fn of_traces(figures: &mut Figures<'_>, sent: &Sent) -> fmt::Result {
+fn of_traces(figures: &mut FigureWriter<'_>, sent: &SpanCounters) -> fmt::Result {
     let ends = [("taken", sent.taken()), ("dropped", sent.dropped()), ("refused", sent.refused())];
     figures.counts(
         "spans",
@@ -193,7 +199,7 @@ fn of_traces(figures: &mut Figures<'_>, sent: &Sent) -> fmt::Result {
     figures.gauge("spans_waiting", "Spans of traces that wait to be sent", sent.waiting())
 }
 
-fn of_http(figures: &mut Figures<'_>, traffic: &Traffic) -> fmt::Result {
+fn of_http(figures: &mut FigureWriter<'_>, traffic: &Traffic) -> fmt::Result {
     let statuses: Vec<(String, u64)> = traffic.statuses().map(|(status, count)| (status.to_string(), count)).collect();
     let responses = statuses.iter().map(|(status, count)| ([("status", status.as_str())], *count));
     figures.counts("http_responses", "Requests over HTTP that were answered, by the status", responses)?;
@@ -206,20 +212,38 @@ fn of_http(figures: &mut Figures<'_>, traffic: &Traffic) -> fmt::Result {
     figures.gauge("http_sessions", "Sessions of clients before 2026-07-28", load.sessions)
 }
 
-fn of_tool<'a>(offer: &Offer<'a>) -> OfTool<'a> {
+fn of_tool<'a>(offer: &Offer<'a>) -> ToolLabels<'a> {
     [("tool", offer.tool().definition().name.as_str()), ("component", offer.component().name())]
 }
 
-/// Writes figures, one kind after the other.
-struct Figures<'a>(DescriptorEncoder<'a>);
+/// Unit that a histogram is shown in, and the divisor that turns its counts into it.
+struct HistogramUnit {
+    shown: Unit,
+    divisor: f64,
+}
 
-impl Figures<'_> {
+impl HistogramUnit {
+    /// Seconds, of a histogram in nanoseconds.
+    const fn seconds() -> Self {
+        Self { shown: Unit::Seconds, divisor: NANOS }
+    }
+
+    /// Bytes, of a histogram in bytes.
+    const fn bytes() -> Self {
+        Self { shown: Unit::Bytes, divisor: 1.0 }
+    }
+}
+
+/// Writes figures one by one.
+struct FigureWriter<'a>(DescriptorEncoder<'a>);
+
+impl FigureWriter<'_> {
     fn info(&mut self, name: &str, meaning: &str, labels: &[(&str, &str); 1]) -> fmt::Result {
         let name = named(name);
         self.0.encode_descriptor(&name, meaning, None, MetricType::Info)?.encode_info(labels)
     }
 
-    /// A gauge by a name that other programs have too.
+    /// A gauge under a name that other programs use too.
     fn standard(&mut self, name: &str, meaning: &str, unit: Option<Unit>, value: impl EncodeGaugeValue) -> fmt::Result {
         self.0.encode_descriptor(name, meaning, unit.as_ref(), MetricType::Gauge)?.encode_gauge(&value)
     }
@@ -262,22 +286,22 @@ impl Figures<'_> {
         Ok(())
     }
 
-    fn spreads<'m, L: EncodeLabelSet, const BOUNDS: usize>(
+    fn histograms<'m, L: EncodeLabelSet, const BOUNDS: usize>(
         &mut self,
         name: &str,
         meaning: &str,
-        (unit, scale): (Unit, f64),
-        values: impl Iterator<Item = (L, &'m Spread<BOUNDS>)>,
+        unit: HistogramUnit,
+        values: impl Iterator<Item = (L, &'m Histogram<BOUNDS>)>,
     ) -> fmt::Result {
         let name = named(name);
-        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit), MetricType::Histogram)?;
-        for (labels, spread) in values {
-            let (ranges, sum) = spread.read();
+        let mut figure = self.0.encode_descriptor(&name, meaning, Some(&unit.shown), MetricType::Histogram)?;
+        for (labels, histogram) in values {
+            let (ranges, sum) = histogram.read();
             let count = ranges.iter().map(|(_, count)| count).sum();
-            let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / scale);
+            let scaled = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| as_float(bound) / unit.divisor);
             let buckets: Vec<(f64, u64)> = ranges.into_iter().map(|(bound, count)| (scaled(bound), count)).collect();
             let mut figure = figure.encode_family(&labels)?;
-            figure.encode_histogram::<NoLabelSet>(as_float(sum) / scale, count, &buckets, None)?;
+            figure.encode_histogram::<NoLabelSet>(as_float(sum) / unit.divisor, count, &buckets, None)?;
         }
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! What the operating system says of this process. Must not hold: what the process says of itself.
+//! Figures of this process from the operating system. Must not hold: counters of the process
+//! itself.
 use std::fs;
 
-/// Most descriptors that are counted: far more than the process may have connections.
+/// Most descriptors counted: far more than connections are allowed.
 const DESCRIPTORS_MAX: usize = 1 << 20;
 
-/// Memory of the process that is in RAM, in bytes; `None` where the system does not say.
+/// Resident memory of the process in bytes; `None` if the system does not tell.
 pub fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -12,9 +13,9 @@ pub fn resident_bytes() -> Option<u64> {
     kilobytes.checked_mul(1_024)
 }
 
-/// Descriptors that the process has open; `None` where the system does not say.
+/// Open descriptors of the process; `None` if the system does not tell.
 pub fn descriptors() -> Option<u64> {
     let listed = fs::read_dir("/proc/self/fd").ok()?.take(DESCRIPTORS_MAX).count();
-    // One of them is that of the listing.
+    // The listing itself has one of them.
     u64::try_from(listed.saturating_sub(1)).ok()
 }

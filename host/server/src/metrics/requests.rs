@@ -1,4 +1,5 @@
-//! What is counted of requests, and told to whoever traces them. Must not hold: calls of tools; the catalog counts those.
+//! Counters of requests, which also passes them to tracing. Must not hold: tool calls; the catalog
+//! counts those.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,28 +7,28 @@ use toolcell_mcp::{ErrorCode, Method, ObservedRequest, Observer};
 
 use crate::traces::Traces;
 
-/// Of each method, how many requests came in each era, and how many were answered with each error.
+/// Of each method, the number of requests by era and of error replies by code.
 #[derive(Default)]
-struct Counts {
+struct MethodCounts {
     came: [AtomicU64; 2],
     errors: [AtomicU64; ErrorCode::ALL.len()],
 }
 
 /// Observes requests.
 #[derive(Default)]
-pub struct Requests {
+pub struct RequestCounters {
     /// In the order of [`methods`].
-    counts: [Counts; Method::ALL.len() + 1],
+    counts: [MethodCounts; Method::ALL.len() + 1],
     traces: Option<Arc<Traces>>,
 }
 
-impl Requests {
-    /// Has them traced as well.
+impl RequestCounters {
+    /// Also traces them.
     pub fn traced(traces: Option<Arc<Traces>>) -> Self {
         Self { traces, ..Self::default() }
     }
 
-    /// How many came, by method and era.
+    /// Number of requests, by method and era.
     pub fn came(&self) -> impl Iterator<Item = (Option<Method>, &'static str, u64)> {
         let counts = methods().zip(&self.counts);
         counts.flat_map(|(method, counts)| {
@@ -36,7 +37,7 @@ impl Requests {
         })
     }
 
-    /// How many were answered with an error, by method and the number of the error, where any was.
+    /// Number of error replies, by method and error code, without zeros.
     pub fn errors(&self) -> Vec<(Option<Method>, i32, u64)> {
         let mut errors: Vec<(Option<Method>, i32, u64)> = Vec::new();
         for (method, counts) in methods().zip(&self.counts) {
@@ -52,13 +53,13 @@ impl Requests {
         errors
     }
 
-    fn of(&self, method: Option<Method>) -> Option<&Counts> {
+    fn of(&self, method: Option<Method>) -> Option<&MethodCounts> {
         let place = methods().position(|known| known == method)?;
         self.counts.get(place)
     }
 }
 
-impl Observer for Requests {
+impl Observer for RequestCounters {
     fn wants_details(&self) -> bool {
         self.traces.is_some()
     }
@@ -72,7 +73,7 @@ impl Observer for Requests {
             let place = ErrorCode::ALL.iter().position(|known| *known == error);
             count(self.of(request.method).zip(place).and_then(|(counts, place)| counts.errors.get(place)));
         } else if request.method == Some(Method::CallTool) {
-            // The catalog tells what becomes of it.
+            // The catalog counts it.
             return;
         }
         if let Some((traces, details)) = self.traces.as_ref().zip(request.details.as_ref()) {
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn errors_of_one_number_are_one() {
-        let requests = Requests::default();
+        let requests = RequestCounters::default();
         let method = Some(Method::ListTools);
         for error in [None, Some(ErrorCode::InvalidParams), Some(ErrorCode::InvalidMeta), Some(ErrorCode::Internal)] {
             requests.requested(method, true);

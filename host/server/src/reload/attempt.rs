@@ -1,5 +1,5 @@
-//! One attempt to replace the catalog: read, build, compare, swap, tell. The old one serves until the last step, and on
-//! where any step fails.
+//! One attempt to replace the catalog: read, build, compare, swap, announce. The old catalog serves
+//! until the swap, and longer if a step fails.
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,78 +13,79 @@ use toolcell_policy::{Diagnostic, Manifest, Severity, SourceRef, Style, parse, r
 
 use super::current::Current;
 use super::difference::Difference;
-use super::files::Files;
-use super::journal::{Attempted, Failed, Journal, Quarantined};
-use crate::aside;
+use super::files::WatchedFiles;
+use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
+use crate::blocking_files;
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, folder_of, side_files};
-use crate::lock::{self, Approval, Component, Drift, Lock, drift};
+use crate::file_stamp;
+use crate::lock::{self, Approval, Drift, Lock, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
-use crate::stamp;
 
-/// The trigger that nobody gave on purpose.
+/// Trigger of reloads after a change of files, which nobody ordered.
 const FILES: &str = "files";
 
-/// What a failed attempt means, said each time: that a right is taken away is what people must not believe too early.
+/// Ends every message of a failed attempt, so that nobody believes that a right is already taken
+/// away.
 const SERVES_ON: &str = "and nothing of the change is applied: a right that it takes away is not taken away yet";
 
-/// What replacing the catalog needs.
+/// Parts that replacing the catalog needs.
 pub struct Setup {
     /// The manifest's path.
     pub manifest_path: PathBuf,
-    /// What the host was started with.
+    /// The manifest that the process started with.
     pub manifest: Manifest,
     /// Builds further generations.
     pub builder: Builder,
-    /// What serves.
+    /// The serving catalog.
     pub current: Arc<Current>,
-    /// Tells clients.
+    /// Announces changed lists to clients.
     pub server: Arc<Server<Current>>,
-    /// Where it is recorded.
+    /// The audit.
     pub sink: Arc<Sink>,
-    /// Where it is remembered.
+    /// Remembers attempts.
     pub journal: Arc<Journal>,
-    /// Which files are watched.
-    pub files: Files,
-    /// The lock, where nothing else is to be served.
+    /// The watched files.
+    pub files: WatchedFiles,
+    /// Path of the lock, if only pinned components may be served.
     pub lock: Option<PathBuf>,
 }
 
 /// Replaces the catalog.
 pub struct Reloader {
     setup: Setup,
-    /// The files of what serves, beside the manifest.
+    /// Side files and code of the serving catalog.
     served: Vec<PathBuf>,
-    /// The last catalog that was built, where not all of it serves.
+    /// The last built catalog, if parts of it are held back.
     proposed: Option<Arc<Catalog>>,
-    /// Components that nothing has looked into, and the manifest that names them.
+    /// Withheld components, which nothing has parsed, and the manifest that names them.
     withheld: Vec<Withheld>,
     withheld_of: Option<Manifest>,
-    /// `[server]` of what serves.
+    /// `[server]` of the serving catalog.
     server: toolcell_policy::Server,
-    /// Warnings that were shown: they are not shown again each time.
+    /// Warnings that were logged before and are not repeated.
     shown: HashSet<String>,
 }
 
-/// What an attempt came to.
+/// Outcome of an attempt.
 #[derive(Clone, Debug)]
-pub enum Outcome {
-    /// The files say what is served already.
+pub enum ReloadOutcome {
+    /// The files equal the serving generation.
     Unchanged,
-    /// Another generation serves.
+    /// A new generation serves.
     Replaced {
         /// Its number.
         generation: u64,
-        /// Whether clients were told of another list.
+        /// True if clients were told of a changed list.
         announced: bool,
-        /// What is different, in one line.
+        /// Differences, in one line.
         summary: String,
     },
-    /// The old one serves on.
-    Failed(Failed),
+    /// The old generation still serves.
+    Failed(ReloadFailure),
 }
 
-/// A generation that was built, and what there is to say of it.
+/// A built generation with its manifest and warnings.
 struct Proposal {
     catalog: Catalog,
     manifest: Manifest,
@@ -92,7 +93,7 @@ struct Proposal {
 }
 
 impl Reloader {
-    /// Watches the files of what serves from now on.
+    /// Starts to watch the files of the serving catalog.
     pub fn new(setup: Setup) -> Self {
         let served = sources(&setup.manifest, &setup.manifest_path);
         let server = setup.manifest.server().clone();
@@ -109,45 +110,46 @@ impl Reloader {
         reloader
     }
 
-    /// Whether a file looks other than when it was last read.
+    /// True if a file changed since it was last read.
     pub fn files_changed(&self) -> bool {
         !self.setup.files.changed().is_empty()
     }
 
-    /// The number of the generation that serves.
+    /// Number of the serving generation.
     pub fn generation(&self) -> u64 {
         self.setup.current.generation()
     }
 
-    /// Looks at the files and replaces the catalog where they say something else. What it comes to is still to be
-    /// [`reported`](Self::report).
-    pub fn attempt(&mut self, trigger: &'static str) -> Outcome {
+    /// Reads the files, and replaces the catalog if they differ. The caller then
+    /// [reports](Self::report) the outcome.
+    pub fn attempt(&mut self, trigger: &'static str) -> ReloadOutcome {
         let old = self.setup.current.snapshot();
         self.note_files();
         let proposal = match self.propose(trigger, &old) {
             Ok(proposal) => proposal,
-            Err(failed) => return Outcome::Failed(failed),
+            Err(failed) => return ReloadOutcome::Failed(failed),
         };
         self.say_what_waits(&proposal.manifest);
         self.server = proposal.manifest.server().clone();
         self.say_warnings(&proposal.warnings);
         if Difference::is_none(&old, &proposal.catalog) {
-            return Outcome::Unchanged;
+            return ReloadOutcome::Unchanged;
         }
         self.replace(trigger, &old, proposal.catalog)
     }
 
-    /// Reads and builds.
-    fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, Failed> {
+    /// Reads the manifest and builds a generation.
+    fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, ReloadFailure> {
         let path = self.setup.manifest_path.clone();
-        let file = ManifestFile::read(&path).map_err(|problem| Failed::saying(&problem))?;
-        let parsed = parse(&file.source()).map_err(|problems| Failed::with(&file, &problems))?;
+        let file = ManifestFile::read(&path).map_err(|problem| ReloadFailure::saying(&problem))?;
+        let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
-        // Looked at before they are read, as the manifest was: what changes from here on is seen.
+        // Stamped before they are read, like the manifest: any change from here on is seen.
         self.served = sources(&manifest, &path);
         self.setup.files.reading_also(&self.files());
         let earlier: Vec<Arc<Catalog>> = [Some(old), self.proposed.as_ref()].into_iter().flatten().cloned().collect();
-        // Whoever asks wants what is outside of the manifest looked at as well: a secret that was replaced, say.
+        // A person who orders a reload also expects changes outside of the manifest to count, such
+        // as a replaced secret.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
         let locked = self.setup.lock.as_deref().map(read_lock).transpose()?;
@@ -156,7 +158,7 @@ impl Reloader {
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
         let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
         let Built { catalog, problems, withheld } = built;
-        let Some(catalog) = catalog else { return Err(Failed::with(&file, &problems)) };
+        let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
         self.withheld = withheld;
         let catalog = self.hold_back(old, catalog, locked.as_ref())?;
@@ -164,16 +166,17 @@ impl Reloader {
         Ok(Proposal { catalog, manifest, warnings })
     }
 
-    /// The catalog without what the lock does not have so: that serves as it was, and is not served where it is new.
-    fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, Failed> {
+    /// The catalog without components that differ from the lock. Those keep serving their old
+    /// version; new ones are not served.
+    fn hold_back(&mut self, old: &Catalog, built: Catalog, locked: Option<&Lock>) -> Result<Catalog, ReloadFailure> {
         let Some(locked) = locked else { return Ok(built) };
         let is_withheld = |drift: &Drift| self.withheld.iter().any(|held| held.name == drift.component);
         let drifts = drift(locked, &Lock::of(&built)).into_iter().filter(|drift| !is_withheld(drift));
         let (less, mut held): (Vec<Drift>, Vec<Drift>) = drifts.partition(|drift| drift.only_less);
         held.extend(
-            self.withheld.iter().map(|withheld| {
-                lock::withheld(locked, &withheld.name, (&withheld.digest, withheld.bytes.len() as u64))
-            }),
+            self.withheld
+                .iter()
+                .map(|withheld| lock::withheld(locked, &withheld.name, &withheld.digest, withheld.bytes.len() as u64)),
         );
         let less: Vec<String> = less.into_iter().map(|drift| drift.component).collect();
         let shown = less.join(", ");
@@ -190,11 +193,11 @@ impl Reloader {
         }
         let built = Arc::new(built);
         self.proposed = Some(Arc::clone(&built));
-        let collide = |error| Failed::saying(&format!("with what is quarantined as it was, {error}"));
+        let collide = |error| ReloadFailure::saying(&format!("with the quarantined components as they were, {error}"));
         built.holding(&names, old).map_err(collide)
     }
 
-    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), Failed> {
+    fn say_quarantined(&self, held: Vec<Drift>) -> Result<(), ReloadFailure> {
         let quarantined = held.into_iter().map(|drift| {
             let Drift { component, differences, digest, .. } = drift;
             Quarantined { component, digest, differences }
@@ -216,9 +219,9 @@ impl Reloader {
         Ok(())
     }
 
-    /// Pins what is quarantined under this name, as it was when it was quarantined. Nothing is to be done where nothing but
-    /// what is pinned has to be served, or where another process has pinned it meanwhile.
-    pub fn approve(&mut self, approval: &Approval) -> Result<(), Failed> {
+    /// Pins the component quarantined under this name, as it was quarantined. Does nothing if the
+    /// server is not locked, or if another process pinned the component meanwhile.
+    pub fn approve(&mut self, approval: &Approval) -> Result<(), ReloadFailure> {
         let Some(path) = self.setup.lock.clone() else { return Ok(()) };
         let mut locked = read_lock(&path)?;
         self.look_into(approval, &locked)?;
@@ -227,27 +230,28 @@ impl Reloader {
             let as_pinned = |name: &str| serving.components.get(name) == locked.components.get(name);
             return match serving.component_named(&approval.name) {
                 Some(component) if as_pinned(component) => Ok(()),
-                _ => Err(Failed::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
+                _ => Err(ReloadFailure::saying(&format!("nothing that is called {:?} is quarantined", approval.name))),
             };
         };
         let digest = pinned.digest.clone();
-        approval.check(&component, &digest).map_err(|problem| Failed::saying(&problem))?;
+        approval.check(&component, &digest).map_err(|problem| ReloadFailure::saying(&problem))?;
         self.note(Event::ComponentApproved(ComponentApproved { name: &component, digest: &digest }))?;
         locked.components.insert(component, pinned);
         let own = path.clone();
-        let written = aside::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
-        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| Failed::saying(&problem))
+        let written =
+            blocking_files::run(&path, move |_| lock::write(&own, &locked).map_err(|error| error.to_string()));
+        written.unwrap_or_else(|error| Err(error.to_string())).map_err(|problem| ReloadFailure::saying(&problem))
     }
 
-    /// Reads what is approved and was not looked into, that it may be pinned whole.
-    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), Failed> {
+    /// Loads an approved component that was withheld, so that the lock can pin its tools as well.
+    fn look_into(&mut self, approval: &Approval, locked: &Lock) -> Result<(), ReloadFailure> {
         let old = self.setup.current.snapshot();
         let named = Lock::of(&old).component_named(&approval.name).map(str::to_owned);
         let is_named = |held: &&Withheld| held.name == approval.name || named.as_ref() == Some(&held.name);
         let (Some(held), Some(manifest)) = (self.withheld.iter().find(is_named), &self.withheld_of) else {
             return Ok(());
         };
-        approval.check(&held.name, &held.digest).map_err(|problem| Failed::saying(&problem))?;
+        approval.check(&held.name, &held.digest).map_err(|problem| ReloadFailure::saying(&problem))?;
         let mut pinned = locked.digests();
         pinned.insert(held.name.clone(), held.digest.clone());
         let earlier = [Arc::clone(&old)];
@@ -256,13 +260,14 @@ impl Reloader {
         let folder = folder_of(&self.setup.manifest_path);
         let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &|_| {});
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
-        let catalog = catalog.ok_or_else(|| Failed::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
+        let catalog =
+            catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
         self.proposed = Some(Arc::new(catalog));
         Ok(())
     }
 
-    /// What is quarantined under this name: the component's, or a tool's.
-    fn quarantined_as(&self, name: &str) -> Option<(String, Component)> {
+    /// The component quarantined under this name, which may be a tool's.
+    fn quarantined_as(&self, name: &str) -> Option<(String, PinnedComponent)> {
         let mut now = Lock::of(self.proposed.as_ref()?);
         let component = now.component_named(name)?.to_owned();
         let quarantined = self.setup.journal.quarantined();
@@ -270,17 +275,17 @@ impl Reloader {
         is_held.then(|| now.components.remove_entry(&component)).flatten()
     }
 
-    fn note(&self, event: Event<'_>) -> Result<(), Failed> {
+    fn note(&self, event: Event<'_>) -> Result<(), ReloadFailure> {
         let recorded = self.setup.sink.record(|| event);
-        recorded.map_err(|error| Failed::saying(&format!("the audit cannot be written: {error}")))
+        recorded.map_err(|error| ReloadFailure::saying(&format!("the audit cannot be written: {error}")))
     }
 
-    /// Records and swaps, in this order: what cannot be recorded does not happen.
-    fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> Outcome {
+    /// Records, then swaps: a change that cannot be recorded does not happen.
+    fn replace(&self, trigger: &'static str, old: &Catalog, new: Catalog) -> ReloadOutcome {
         let difference = Difference::between(old, &new);
         let generation = new.tools().generation();
         if let Err(error) = self.record(trigger, &difference, old, &new) {
-            return Outcome::Failed(Failed::saying(&format!("the audit cannot be written: {error}")));
+            return ReloadOutcome::Failed(ReloadFailure::saying(&format!("the audit cannot be written: {error}")));
         }
         let new = Arc::new(new);
         self.setup.current.replace(Arc::clone(&new));
@@ -288,11 +293,11 @@ impl Reloader {
             self.end_narrowed(&new);
         }
         let announced = self.setup.server.catalog_replaced(old, &new);
-        Outcome::Replaced { generation, announced, summary: difference.summary() }
+        ReloadOutcome::Replaced { generation, announced, summary: difference.summary() }
     }
 
-    /// Ends calls on earlier generations whose tools may do less now. A component that the manifest has no more may do
-    /// nothing; a tool that new code does not list any more had nothing taken away.
+    /// Ends calls on earlier generations whose tools were narrowed. A component that left the
+    /// manifest may reach nothing. A tool that new code no longer lists was not narrowed.
     fn end_narrowed(&self, new: &Catalog) {
         let now: HashMap<(&str, &str), Offer<'_>> =
             new.offers().map(|offer| ((offer.component().name(), offer.own_name()), offer)).collect();
@@ -327,22 +332,22 @@ impl Reloader {
         })
     }
 
-    /// Says, records and remembers what an attempt came to.
-    pub fn report(&self, trigger: &'static str, began: Instant, outcome: &Outcome) {
+    /// Logs, records and remembers an outcome.
+    pub fn report(&self, trigger: &'static str, began: Instant, outcome: &ReloadOutcome) {
         let generation = self.generation();
         let (replaced, announced, summary) = match outcome {
-            Outcome::Unchanged => {
+            ReloadOutcome::Unchanged => {
                 self.setup.journal.is_well();
                 tracing::debug!("looked ({trigger}): the files say what is served");
                 return;
             }
-            Outcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
-            Outcome::Failed(failed) => (false, false, failed.summary.clone()),
+            ReloadOutcome::Replaced { announced, summary, .. } => (true, *announced, summary.clone()),
+            ReloadOutcome::Failed(failed) => (false, false, failed.summary.clone()),
         };
         let took = began.elapsed();
         let (time, took_ms) = (SystemTime::now(), took.as_millis());
         let failed = match outcome {
-            Outcome::Failed(failed) => {
+            ReloadOutcome::Failed(failed) => {
                 self.record_failure(trigger, failed);
                 tracing::error!(
                     "not reloaded: {summary}; generation {generation} serves on, {SERVES_ON}\n{}",
@@ -356,11 +361,11 @@ impl Reloader {
                 None
             }
         };
-        let attempted = Attempted { time, trigger, generation, replaced, announced, took, summary };
+        let attempted = ReloadAttempt { time, trigger, generation, replaced, announced, took, summary };
         self.setup.journal.attempted(attempted, failed);
     }
 
-    fn record_failure(&self, trigger: &str, failed: &Failed) {
+    fn record_failure(&self, trigger: &str, failed: &ReloadFailure) {
         let cause = if failed.drawn.is_empty() { &failed.summary } else { &failed.drawn };
         let event = || {
             let (generation, cause) = (self.generation(), Clipped(cause));
@@ -371,12 +376,12 @@ impl Reloader {
         }
     }
 
-    /// Notes how the files look now.
+    /// Takes the stamps of all files now.
     fn note_files(&self) {
-        self.setup.files.reading(stamp::all(&self.files()));
+        self.setup.files.reading(file_stamp::all(&self.files()));
     }
 
-    /// Those that are served, the manifest, and the lock.
+    /// Files of the serving catalog, the manifest, and the lock.
     fn files(&self) -> BTreeSet<PathBuf> {
         let lock = self.setup.lock.as_deref().map(side_files::absolute);
         let manifest = side_files::absolute(&self.setup.manifest_path);
@@ -400,14 +405,14 @@ impl Reloader {
     }
 }
 
-impl Failed {
-    /// For what has no place in the manifest.
+impl ReloadFailure {
+    /// A failure without a place in the manifest.
     pub fn saying(problem: &str) -> Self {
         let problems = vec![serde_json::json!({"severity": "error", "message": problem})];
         Self { summary: problem.to_owned(), drawn: String::new(), problems }
     }
 
-    /// For what is wrong with the manifest and its components.
+    /// A failure of the manifest or its components.
     fn with(file: &ManifestFile, problems: &[Diagnostic]) -> Self {
         let mut problems = problems.to_vec();
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
@@ -424,15 +429,15 @@ impl Failed {
     }
 }
 
-fn read_lock(path: &Path) -> Result<Lock, Failed> {
-    let saying = |problem: String| Failed::saying(&problem);
+fn read_lock(path: &Path) -> Result<Lock, ReloadFailure> {
+    let saying = |problem: String| ReloadFailure::saying(&problem);
     let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
     locked.ok_or_else(|| {
         saying(format!("{} is gone, and nothing else is to be served; `toolcell lock` writes it", path.display()))
     })
 }
 
-/// The files of a manifest's components: their code, and what else is read when they are loaded.
+/// Files of a manifest's components: code and side files.
 fn sources(manifest: &Manifest, path: &Path) -> Vec<PathBuf> {
     let folder = folder_of(path);
     let named = manifest.components().iter().flat_map(|component| {

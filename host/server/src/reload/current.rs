@@ -1,19 +1,19 @@
-//! The catalog that is current, and those before it that calls still hold.
+//! The current catalog, and earlier ones that calls still hold.
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use toolcell_mcp::{Catalog as _, Host, Observer};
 
 use crate::catalog::Catalog;
-use crate::metrics::Requests;
+use crate::metrics::RequestCounters;
 
-/// The catalog that is current.
+/// The current catalog.
 pub struct Current {
     catalog: ArcSwap<Catalog>,
-    /// Those before it. What is gone is forgotten at the next look.
+    /// Earlier catalogs. Dropped ones are removed at the next access.
     earlier: Mutex<Vec<Weak<Catalog>>>,
-    /// Who is told of requests.
-    requests: Arc<Requests>,
+    /// Observer of requests.
+    requests: Arc<RequestCounters>,
 }
 
 impl Host for Current {
@@ -29,20 +29,20 @@ impl Host for Current {
 }
 
 impl Current {
-    /// The first one. Requests are told there.
-    pub fn new(catalog: Catalog, requests: Requests) -> Self {
+    /// Serves this first catalog, with this observer of requests.
+    pub fn new(catalog: Catalog, requests: RequestCounters) -> Self {
         let requests = Arc::new(requests);
         Self { catalog: ArcSwap::from_pointee(catalog), earlier: Mutex::default(), requests }
     }
 
-    /// What is counted of requests.
-    pub fn requests(&self) -> &Arc<Requests> {
+    /// Observer of requests.
+    pub fn requests(&self) -> &Arc<RequestCounters> {
         &self.requests
     }
 
-    /// From now on, this one. Gives the one before.
+    /// Serves this catalog from now on; returns the one before.
     pub fn replace(&self, catalog: Arc<Catalog>) -> Arc<Catalog> {
-        // Noted first: nobody who looks while it is swapped misses it.
+        // Noted before the swap, so that a concurrent reader of `held` does not miss it.
         let old = self.snapshot();
         let mut earlier = self.earlier();
         earlier.retain(|catalog| catalog.strong_count() > 0);
@@ -52,14 +52,14 @@ impl Current {
         old
     }
 
-    /// The catalogs before it that calls still hold, the oldest first.
+    /// Earlier catalogs that calls still hold, oldest first.
     pub fn held(&self) -> Vec<Arc<Catalog>> {
         let mut earlier = self.earlier();
         earlier.retain(|catalog| catalog.strong_count() > 0);
         earlier.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The number of the generation that is current.
+    /// Number of the current generation.
     pub fn generation(&self) -> u64 {
         self.catalog.load().tools().generation()
     }

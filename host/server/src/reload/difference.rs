@@ -1,41 +1,42 @@
-//! How two catalogs differ, in the names that people know: components and tools.
+//! Differences of two catalogs, by names that people know: components and tools.
 use std::sync::Arc;
 
 use toolcell_mcp::Catalog as _;
 
 use crate::catalog::{Catalog, LoadedComponent};
 
-/// Names shown of one kind; more are counted.
+/// Most names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
 
-/// What became of a component.
+/// Kind of change of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Added,
     Removed,
     /// Other bytes.
     Code,
-    /// The manifest says something else of it.
+    /// Another policy in the manifest.
     Policy,
     CodeAndPolicy,
-    /// Others may call its tools.
+    /// Other rules for callers of its tools.
     Callers,
-    /// What it may reach was made ready anew: a file or a variable that the manifest names may be another one.
-    Reach,
+    /// Its capabilities were prepared anew: a file or variable that the manifest names may have
+    /// changed.
+    Capabilities,
 }
 
-/// How one catalog differs from another.
+/// Differences of one catalog from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The components that are not the same, by name.
+    /// The components that differ, by name.
     pub components: Vec<(String, Change)>,
-    /// The rules for callers that are not the same, by name.
+    /// The rules for callers that differ, by name.
     pub callers: Vec<String>,
-    /// Tools that are new, as clients see them.
+    /// New tools, by their names for clients.
     pub tools_added: Vec<String>,
-    /// Tools that are gone.
+    /// Removed tools.
     pub tools_removed: Vec<String>,
-    /// Tools that are defined otherwise.
+    /// Tools with another definition.
     pub tools_changed: Vec<String>,
 }
 
@@ -48,13 +49,13 @@ impl Change {
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
             Self::Callers => "other callers",
-            Self::Reach => "what it reaches, looked at anew",
+            Self::Capabilities => "what it reaches, looked at anew",
         }
     }
 
     fn between(old: &Arc<LoadedComponent>, new: &Arc<LoadedComponent>) -> Option<Self> {
         match (old.digest() == new.digest(), old.policy_digest() == new.policy_digest()) {
-            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Reach),
+            (true, true) => (!Arc::ptr_eq(old, new)).then_some(Self::Capabilities),
             (false, true) => Some(Self::Code),
             (true, false) => Some(Self::Policy),
             (false, false) => Some(Self::CodeAndPolicy),
@@ -63,7 +64,7 @@ impl Change {
 }
 
 impl Difference {
-    /// From the old one to the new one.
+    /// Differences of the new catalog from the old one.
     pub fn between(old: &Catalog, new: &Catalog) -> Self {
         let mut components = Vec::new();
         for component in new.components() {
@@ -93,7 +94,7 @@ impl Difference {
         difference
     }
 
-    /// Whether the two are made of the very same components in the same order, for the same callers.
+    /// True if both have the very same components in the same order, for the same callers.
     pub fn is_none(old: &Catalog, new: &Catalog) -> bool {
         let same_callers = old.callers().canonical() == new.callers().canonical()
             && old.components().iter().zip(new.components()).all(|(was, is)| called_by(old, was) == called_by(new, is));
@@ -104,7 +105,7 @@ impl Difference {
         old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
     }
 
-    /// In one line.
+    /// The differences in one line.
     pub fn summary(&self) -> String {
         let components: Vec<String> =
             self.components.iter().map(|(name, change)| format!("{name}: {}", change.words())).collect();
@@ -126,7 +127,7 @@ impl Difference {
     }
 }
 
-/// Who may call each tool of a component, in words.
+/// Rules for callers of each tool of a component, in words.
 fn called_by(catalog: &Catalog, component: &Arc<LoadedComponent>) -> Vec<(String, Option<Vec<String>>)> {
     let own = catalog.offers().filter(|offer| Arc::ptr_eq(offer.component(), component));
     own.map(|offer| (offer.tool().definition().name.clone(), offer.called_by().map(<[String]>::to_vec))).collect()

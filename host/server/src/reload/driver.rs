@@ -1,4 +1,5 @@
-//! The thread that reloads: takes orders, does one at a time, and answers all that came meanwhile with one attempt.
+//! The reload thread. It runs one attempt at a time, and serves all orders that came meanwhile with
+//! the next.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -6,40 +7,41 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::attempt::{Outcome, Reloader};
-use super::journal::Failed;
+use super::attempt::{ReloadOutcome, Reloader};
+use super::journal::ReloadFailure;
 use crate::lock::Approval;
 
-/// Orders that wait. More than a few are the same one, again.
+/// Most orders that wait. Further ones would repeat them.
 const ORDERS_MAX: usize = 64;
 
-/// A file that is not what it should be may be half written: it is looked at again until it has not changed for so long.
+/// A file with an error may be half written, so it is read again until it has not changed for this
+/// long.
 const SETTLED_AFTER: Duration = Duration::from_millis(300);
 
-/// A file that goes on changing is reported as it is after so long.
+/// A file that keeps changing is reported after this long.
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a process that ends waits for an attempt that is under way.
+/// Time that an ending process waits for a running attempt.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
 
-/// What the thread is told.
+/// An order to the thread.
 enum Order {
     /// A file changed.
     Files,
     /// SIGHUP.
     Hangup,
-    /// Somebody asks, and waits.
-    Asked(oneshot::Sender<Outcome>),
-    /// Somebody approves what is quarantined, and waits.
-    Approve(Approval, oneshot::Sender<Outcome>),
+    /// A person asks, and waits for the outcome.
+    Asked(oneshot::Sender<ReloadOutcome>),
+    /// A person approves a quarantined component, and waits for the outcome.
+    Approve(Approval, oneshot::Sender<ReloadOutcome>),
     Stop,
 }
 
-/// A way to give orders. Cheap to clone.
+/// Gives orders to the thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Orders(SyncSender<Order>);
 
-/// The thread; it ends when this is dropped, or is left behind with what it compiles.
+/// The reload thread; dropping it ends the thread, or leaves it behind while it compiles.
 pub struct Driver {
     orders: Orders,
     thread: Option<JoinHandle<()>>,
@@ -51,14 +53,14 @@ pub struct Driver {
 #[derive(Default)]
 struct Batch {
     hangup: bool,
-    asked: Vec<oneshot::Sender<Outcome>>,
-    approvals: Vec<(Approval, oneshot::Sender<Outcome>)>,
+    asked: Vec<oneshot::Sender<ReloadOutcome>>,
+    approvals: Vec<(Approval, oneshot::Sender<ReloadOutcome>)>,
     approved: bool,
     stop: bool,
 }
 
 impl Orders {
-    /// A file changed. Where orders wait already, one of them will see it.
+    /// A file changed. Waiting orders will see the change as well.
     pub fn files(&self) {
         let _ = self.0.try_send(Order::Files);
     }
@@ -68,17 +70,20 @@ impl Orders {
         let _ = self.0.try_send(Order::Hangup);
     }
 
-    /// Somebody asks. `None` where too many do, or nobody answers any more.
-    pub fn ask(&self) -> Option<oneshot::Receiver<Outcome>> {
+    /// Orders a reload; `None` if too many orders wait, or the thread has ended.
+    pub fn ask(&self) -> Option<oneshot::Receiver<ReloadOutcome>> {
         self.expect(Order::Asked)
     }
 
-    /// Somebody approves what is quarantined.
-    pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<Outcome>> {
+    /// Orders an approval of a quarantined component.
+    pub fn approve(&self, approval: Approval) -> Option<oneshot::Receiver<ReloadOutcome>> {
         self.expect(|answer| Order::Approve(approval, answer))
     }
 
-    fn expect(&self, order: impl FnOnce(oneshot::Sender<Outcome>) -> Order) -> Option<oneshot::Receiver<Outcome>> {
+    fn expect(
+        &self,
+        order: impl FnOnce(oneshot::Sender<ReloadOutcome>) -> Order,
+    ) -> Option<oneshot::Receiver<ReloadOutcome>> {
         let (answer, answered) = oneshot::channel();
         match self.0.try_send(order(answer)) {
             Ok(()) => Some(answered),
@@ -88,7 +93,7 @@ impl Orders {
 }
 
 impl Driver {
-    /// Orders for a thread that is still to be started, and what it takes them from.
+    /// Orders for a thread that starts later, and their receiving end.
     pub fn channel() -> (Orders, Inbox) {
         let (sender, receiver) = sync_channel(ORDERS_MAX);
         (Orders(sender), Inbox(receiver))
@@ -109,7 +114,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let _ = self.orders.0.try_send(Order::Stop);
-        // A compiler cannot be stopped: where one is at work, the process ends without it.
+        // A compiler cannot be stopped: if one is running, the process ends without it.
         let is_over = !matches!(self.ended.recv_timeout(ENDS_WITHIN), Err(RecvTimeoutError::Timeout));
         if let Some(thread) = self.thread.take().filter(|_| is_over) {
             let _ = thread.join();
@@ -117,7 +122,7 @@ impl Drop for Driver {
     }
 }
 
-/// Where orders come out.
+/// The receiving end of orders.
 pub struct Inbox(Receiver<Order>);
 
 impl Batch {
@@ -131,7 +136,7 @@ impl Batch {
         }
     }
 
-    /// The most deliberate of what asked for it.
+    /// The most deliberate trigger among the orders.
     fn trigger(&self) -> &'static str {
         if self.approved {
             return "approved";
@@ -143,12 +148,12 @@ impl Batch {
         }
     }
 
-    /// Whether somebody asked, rather than a file changed.
+    /// True if a person or program ordered it, false after a change of files.
     fn is_deliberate(&self) -> bool {
         self.hangup || self.approved || !self.asked.is_empty()
     }
 
-    /// Approves what is to be approved. What cannot be is answered; who approved the rest waits for the attempt.
+    /// Carries out the approvals. Failed ones are answered now; the others wait for the attempt.
     fn approve(&mut self, reloader: &mut Reloader) {
         for (approval, answer) in std::mem::take(&mut self.approvals) {
             match reloader.approve(&approval) {
@@ -156,7 +161,7 @@ impl Batch {
                     self.approved = true;
                     self.asked.push(answer);
                 }
-                Err(failed) => drop(answer.send(Outcome::Failed(failed))),
+                Err(failed) => drop(answer.send(ReloadOutcome::Failed(failed))),
             }
         }
     }
@@ -174,12 +179,12 @@ impl Inbox {
             let began = Instant::now();
             batch.approve(&mut reloader);
             let mut outcome = attempt(&mut reloader, batch.trigger());
-            if matches!(outcome, Outcome::Failed(_)) && !batch.is_deliberate() {
+            if matches!(outcome, ReloadOutcome::Failed(_)) && !batch.is_deliberate() {
                 outcome = self.settle(&mut reloader, &mut batch, outcome);
             }
             reloader.report(batch.trigger(), began, &outcome);
             for answer in batch.asked {
-                // Whoever asked may be gone.
+                // The person who asked may be gone.
                 let _ = answer.send(outcome.clone());
             }
             if batch.stop {
@@ -194,10 +199,11 @@ impl Inbox {
         }
     }
 
-    /// Looks again at what may be half written, until it is good or has not changed for a while.
-    fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: Outcome) -> Outcome {
+    /// Tries again while a file may be half written, until it is valid or has not changed for a
+    /// while.
+    fn settle(&self, reloader: &mut Reloader, batch: &mut Batch, mut outcome: ReloadOutcome) -> ReloadOutcome {
         let began = Instant::now();
-        while matches!(outcome, Outcome::Failed(_)) {
+        while matches!(outcome, ReloadOutcome::Failed(_)) {
             match self.0.recv_timeout(SETTLED_AFTER) {
                 Ok(order) => {
                     batch.take(order);
@@ -215,8 +221,9 @@ impl Inbox {
             if batch.is_deliberate() {
                 return outcome;
             }
-            // Given up after a look, not instead of one: what was ordered is served, and nobody orders it again.
-            if let Outcome::Failed(failed) = &mut outcome
+            // Checked after an attempt, not instead of one: an order is always served, since nobody
+            // repeats it.
+            if let ReloadOutcome::Failed(failed) = &mut outcome
                 && began.elapsed() > SETTLES_WITHIN
             {
                 failed.summary.push_str(" (the files are still being written to)");
@@ -228,7 +235,8 @@ impl Inbox {
 }
 
 /// A panic in a build is a failed attempt, not the end of reloading.
-fn attempt(reloader: &mut Reloader, trigger: &'static str) -> Outcome {
-    catch_unwind(AssertUnwindSafe(|| reloader.attempt(trigger)))
-        .unwrap_or_else(|_| Outcome::Failed(Failed::saying("the host failed while it looked; its stderr says more")))
+fn attempt(reloader: &mut Reloader, trigger: &'static str) -> ReloadOutcome {
+    catch_unwind(AssertUnwindSafe(|| reloader.attempt(trigger))).unwrap_or_else(|_| {
+        ReloadOutcome::Failed(ReloadFailure::saying("the host failed while it looked; its stderr says more"))
+    })
 }

@@ -1,40 +1,42 @@
-//! The files that a generation was made of, and how they looked: shared between whoever reads them and whoever watches them.
+//! Files of a generation with their stamps, shared by the code that reads them and the code that
+//! watches them.
 use std::collections::BTreeSet;
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use crate::stamp::{self, Stamps};
+use crate::file_stamp::{self, Stamps};
 
 /// The files to watch. Cheap to clone.
 #[derive(Clone)]
-pub struct Files(Arc<Shared>);
+pub struct WatchedFiles(Arc<Shared>);
 
 struct Shared {
-    /// As they were when they were last read.
+    /// Stamps from before they were last read.
     seen: Mutex<Stamps>,
-    /// Takes a byte each time that the set of files changed.
+    /// Receives a byte each time the set of files changes.
     other: PipeWriter,
 }
 
-impl Files {
-    /// None yet, and what becomes readable when there are others.
+impl WatchedFiles {
+    /// An empty set, and a pipe that becomes readable when the set changes.
     pub fn new() -> io::Result<(Self, PipeReader)> {
         let (reader, other) = io::pipe()?;
         Ok((Self(Arc::new(Shared { seen: Mutex::default(), other })), reader))
     }
 
-    /// These are about to be read, and look so: taken before they are read, so that no change falls between.
+    /// Sets the files with their stamps. The caller takes stamps before it reads, so that no change
+    /// is missed.
     pub fn reading(&self, seen: Stamps) {
         self.note(|_| seen);
     }
 
-    /// It is these from now on. Those among them that are being read already keep the looks that they had before that: what
-    /// changed since they were read is seen.
+    /// Sets the files. Those that were in the set keep their older stamps, so changes since they
+    /// were read are seen.
     pub fn reading_also(&self, paths: &BTreeSet<PathBuf>) {
         self.note(|held| {
-            let mut seen = stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
+            let mut seen = file_stamp::all(paths.iter().filter(|path| !held.contains_key(*path)));
             seen.extend(
                 held.iter().filter(|(path, _)| paths.contains(*path)).map(|(path, look)| (path.clone(), *look)),
             );
@@ -49,7 +51,7 @@ impl Files {
         *held = seen;
         drop(held);
         if !same {
-            // The reader takes what is there at every look: the pipe never fills up.
+            // The reader drains the pipe each time, so it never fills up.
             let _ = (&self.0.other).write(&[1]);
         }
     }
@@ -59,16 +61,16 @@ impl Files {
         self.seen().keys().cloned().collect()
     }
 
-    /// Those that look other than when they were last read, and how.
+    /// Files that changed since they were last read, with their new stamps.
     pub fn changed(&self) -> Stamps {
         let seen = self.seen().clone();
-        let now = stamp::all(seen.keys());
+        let now = file_stamp::all(seen.keys());
         now.into_iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).collect()
     }
 
-    /// Whether any was changed at this time or later.
+    /// True if any file was changed at this time or later.
     pub fn changed_since(&self, time: SystemTime) -> bool {
-        stamp::any_since(&self.seen(), time)
+        file_stamp::any_since(&self.seen(), time)
     }
 
     fn seen(&self) -> MutexGuard<'_, Stamps> {
@@ -86,8 +88,8 @@ mod tests {
     fn what_changes_between_being_read_and_the_next_note_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let (manifest, component) = (folder.path().join("toolcell.toml"), folder.path().join("tool.wasm"));
-        let (files, _others) = Files::new().unwrap();
-        files.reading(stamp::all([&manifest]));
+        let (files, _others) = WatchedFiles::new().unwrap();
+        files.reading(file_stamp::all([&manifest]));
         // Written after it was read, and before its components are known.
         fs::write(&manifest, "other").unwrap();
         fs::write(&component, "code").unwrap();

@@ -1,156 +1,156 @@
-//! What happened to the catalog: the last attempts to replace it, and what is wrong just now. In memory and bounded; the
-//! audit has it all.
+//! History of the catalog: the last attempts to replace it, and current problems. It is in memory
+//! and bounded; the audit has everything.
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-/// Attempts that are remembered: a day's work, and a page to read.
+/// Most attempts remembered: a day's work, and a page to read.
 const ATTEMPTS_MAX: usize = 32;
 
 /// One attempt to replace the catalog.
 #[derive(Clone, Debug)]
-pub struct Attempted {
-    /// When it ended.
+pub struct ReloadAttempt {
+    /// Time of its end.
     pub time: SystemTime,
-    /// What made the host look.
+    /// Trigger of the attempt.
     pub trigger: &'static str,
     /// The generation that served afterwards.
     pub generation: u64,
-    /// Whether it took the old one's place.
+    /// True if the attempt replaced the catalog.
     pub replaced: bool,
-    /// Whether clients were told of another list.
+    /// True if clients were told of a changed list.
     pub announced: bool,
-    /// How long it took, debounce not included.
+    /// Duration without debounce.
     pub took: Duration,
-    /// In one line.
+    /// Summary in one line.
     pub summary: String,
 }
 
-/// Why the last attempt failed.
+/// Problems of a failed attempt.
 #[derive(Clone, Debug, Default)]
-pub struct Failed {
-    /// In one line.
+pub struct ReloadFailure {
+    /// Summary in one line.
     pub summary: String,
     /// Each problem with its place, drawn without colours.
     pub drawn: String,
-    /// The same for scripts.
+    /// The problems as JSON, for scripts.
     pub problems: Vec<Value>,
 }
 
-/// What is remembered. Shared with whoever asks for the status.
+/// History of the catalog. Shared with requests for the status.
 #[derive(Default)]
-pub struct Journal(Mutex<Kept>);
+pub struct Journal(Mutex<History>);
 
 #[derive(Default)]
-struct Kept {
-    attempts: VecDeque<Attempted>,
-    failed: Option<Failed>,
+struct History {
+    attempts: VecDeque<ReloadAttempt>,
+    failed: Option<ReloadFailure>,
     replaced: u64,
     refused: u64,
     unchanged: u64,
-    /// Settings that wait for the next start.
+    /// Settings that take effect at the next start.
     waiting: Vec<String>,
     quarantined: Vec<Quarantined>,
-    /// Components that serve with less than the lock has.
+    /// Components that serve less than the lock pins.
     differing: Vec<String>,
 }
 
-/// A component that is not served as it is now, since the lock does not have it so.
+/// A component whose new version is not served, since it differs from the lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// Its name in the manifest.
     pub component: String,
     /// `sha256:…` of the bytes that are not served.
     pub digest: String,
-    /// What differs from the lock, a line each.
+    /// Differences from the lock, a line each.
     pub differences: Vec<String>,
 }
 
 impl Journal {
-    /// An attempt ended so; `failed` is why where it failed.
-    pub fn attempted(&self, attempted: Attempted, failed: Option<Failed>) {
-        let mut kept = self.kept();
-        let count = if attempted.replaced { &mut kept.replaced } else { &mut kept.refused };
+    /// Notes an attempt; `failed` holds its problems if it failed.
+    pub fn attempted(&self, attempted: ReloadAttempt, failed: Option<ReloadFailure>) {
+        let mut history = self.history();
+        let count = if attempted.replaced { &mut history.replaced } else { &mut history.refused };
         if attempted.replaced || failed.is_some() {
             *count += 1;
         }
-        kept.failed = failed;
-        kept.attempts.push_back(attempted);
-        if kept.attempts.len() > ATTEMPTS_MAX {
-            kept.attempts.pop_front();
+        history.failed = failed;
+        history.attempts.push_back(attempted);
+        if history.attempts.len() > ATTEMPTS_MAX {
+            history.attempts.pop_front();
         }
     }
 
-    /// The files say what is served: nothing is wrong any more.
+    /// Notes that the files equal the serving generation, so nothing is wrong.
     pub fn is_well(&self) {
-        let mut kept = self.kept();
-        kept.failed = None;
-        kept.unchanged += 1;
+        let mut history = self.history();
+        history.failed = None;
+        history.unchanged += 1;
     }
 
-    /// How often the files said what was served.
+    /// Number of attempts that found nothing changed.
     pub fn unchanged(&self) -> u64 {
-        self.kept().unchanged
+        self.history().unchanged
     }
 
-    /// These keys of `[server]` wait for the next start. Gives whether that is news.
+    /// Sets the keys of `[server]` that wait for the next start. True if that is new.
     pub fn waits_for_start(&self, keys: Vec<String>) -> bool {
-        let mut kept = self.kept();
-        let news = kept.waiting != keys && !keys.is_empty();
-        kept.waiting = keys;
+        let mut history = self.history();
+        let news = history.waiting != keys && !keys.is_empty();
+        history.waiting = keys;
         news
     }
 
-    /// These are quarantined now. Gives those that were not, or not so, before.
+    /// Sets the quarantined components. Returns the ones that are new, or differ from before.
     pub fn quarantine(&self, now: Vec<Quarantined>) -> Vec<Quarantined> {
-        let mut kept = self.kept();
-        let news = now.iter().filter(|held| !kept.quarantined.contains(held)).cloned().collect();
-        kept.quarantined = now;
+        let mut history = self.history();
+        let news = now.iter().filter(|held| !history.quarantined.contains(held)).cloned().collect();
+        history.quarantined = now;
         news
     }
 
-    /// What is quarantined.
+    /// The quarantined components.
     pub fn quarantined(&self) -> Vec<Quarantined> {
-        self.kept().quarantined.clone()
+        self.history().quarantined.clone()
     }
 
-    /// These serve with less than the lock has. Gives whether that is news.
+    /// Sets the components that serve less than the lock pins. True if that is new.
     pub fn serves_less(&self, components: Vec<String>) -> bool {
-        let mut kept = self.kept();
-        let news = kept.differing != components && !components.is_empty();
-        kept.differing = components;
+        let mut history = self.history();
+        let news = history.differing != components && !components.is_empty();
+        history.differing = components;
         news
     }
 
-    /// The components that serve with less than the lock has.
+    /// The components that serve less than the lock pins.
     pub fn differing(&self) -> Vec<String> {
-        self.kept().differing.clone()
+        self.history().differing.clone()
     }
 
-    /// The attempts that are remembered, the oldest first.
-    pub fn attempts(&self) -> Vec<Attempted> {
-        self.kept().attempts.iter().cloned().collect()
+    /// The remembered attempts, oldest first.
+    pub fn attempts(&self) -> Vec<ReloadAttempt> {
+        self.history().attempts.iter().cloned().collect()
     }
 
-    /// Why the last attempt failed; `None` where it did not.
-    pub fn failed(&self) -> Option<Failed> {
-        self.kept().failed.clone()
+    /// Problems of the last attempt; `None` if it did not fail.
+    pub fn failed(&self) -> Option<ReloadFailure> {
+        self.history().failed.clone()
     }
 
-    /// How often the catalog was replaced, and how often an attempt failed.
+    /// Number of replacements, and of failed attempts.
     pub fn counts(&self) -> (u64, u64) {
-        let kept = self.kept();
-        (kept.replaced, kept.refused)
+        let history = self.history();
+        (history.replaced, history.refused)
     }
 
     /// The keys of `[server]` that wait for the next start.
     pub fn waiting(&self) -> Vec<String> {
-        self.kept().waiting.clone()
+        self.history().waiting.clone()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn history(&self) -> MutexGuard<'_, History> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -159,8 +159,8 @@ impl Journal {
 mod tests {
     use super::*;
 
-    fn attempted(replaced: bool) -> Attempted {
-        Attempted {
+    fn attempted(replaced: bool) -> ReloadAttempt {
+        ReloadAttempt {
             time: SystemTime::UNIX_EPOCH,
             trigger: "files",
             generation: 1,
@@ -176,7 +176,7 @@ mod tests {
         let journal = Journal::default();
         for number in 0..100 {
             let replaced = number % 2 == 0;
-            journal.attempted(attempted(replaced), (!replaced).then(Failed::default));
+            journal.attempted(attempted(replaced), (!replaced).then(ReloadFailure::default));
         }
         assert_eq!(journal.attempts().len(), ATTEMPTS_MAX);
         assert_eq!(journal.counts(), (50, 50));

@@ -1,21 +1,21 @@
-//! Replacing the catalog while it serves: what makes the host look again, how a new generation takes the place of the old
-//! one, and what is remembered of it.
+//! Replacing the catalog while it serves: triggers, the swap to a new generation, and the history.
 //!
-//! One thread does it all ([`Driver`]): reloads never overlap, and what asks for one while another is under way is served by
-//! the next. Must not hold: how a component is loaded (that is the catalog's), or what clients are told (the protocol's).
+//! One thread does it all ([`Driver`]), so reloads never overlap. An order during an attempt is
+//! served by the next. Must not hold: loading of components (see the catalog), or messages to
+//! clients (see the protocol).
 mod attempt;
 mod current;
 mod difference;
 mod driver;
 mod files;
 mod journal;
+mod path_entries;
 mod restart;
-mod trail;
 mod watch;
 
-pub use attempt::{Outcome, Reloader, Setup};
+pub use attempt::{ReloadOutcome, Reloader, Setup};
 pub use current::Current;
 pub use driver::{Driver, Orders};
-pub use files::Files;
-pub use journal::{Attempted, Journal};
-pub use watch::{Watch, Watcher};
+pub use files::WatchedFiles;
+pub use journal::{Journal, ReloadAttempt};
+pub use watch::{Watch, WatchInput, Watcher};

@@ -1,8 +1,9 @@
-//! Which settings need a new process: what the protocol told clients when they connected, and what the engine and
-//! the transport were set up with. All others are in effect with the next generation.
+//! Settings that need a new process: those that the protocol told clients at their start, and those
+//! that the engine and the transport were built with. All others take effect with the next
+//! generation.
 use toolcell_policy::Manifest;
 
-/// The keys that differ from what the process was started with, and wait.
+/// The keys that differ from those of the process's start.
 pub fn waiting(started: &Manifest, now: &Manifest) -> Vec<String> {
     let audit = started.audit() != now.audit();
     let http = started.http() != now.http();

@@ -1,4 +1,5 @@
-//! The audit records of the server itself: its start, the components it loads, its end. Must not hold: calls.
+//! Audit records of the server itself: its start, the components it loads, its end. Must not hold:
+//! calls.
 use std::path::Path;
 
 use toolcell_audit::{
@@ -12,7 +13,8 @@ use crate::catalog::Catalog;
 use crate::error::{StartError, StepExt as _};
 use crate::open::OpenedAs;
 
-/// Opens this file, or else the one that the manifest in this folder names, as the manifest wants it kept.
+/// Opens this audit file, or else the one of the manifest in this folder, under the manifest's
+/// policy.
 ///
 /// # Errors
 /// One sentence.
@@ -43,7 +45,7 @@ fn kept_as(policy: &AuditPolicy) -> Settings {
     }
 }
 
-/// Records the start, and each component that is served.
+/// Records the start, and each served component.
 pub(super) fn record_start(sink: &Sink, opened: &OpenedAs, catalog: &Catalog) -> Result<(), StartError> {
     let manifest_digest = opened.digest.to_string();
     sink.record(|| {
@@ -58,7 +60,7 @@ pub(super) fn record_start(sink: &Sink, opened: &OpenedAs, catalog: &Catalog) ->
     record_components(sink, catalog, |_| true).step("the audit cannot be written")
 }
 
-/// Records these components of a catalog as loaded.
+/// Records the selected components of a catalog as loaded.
 pub(crate) fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&str) -> bool) -> Result<(), SinkError> {
     for component in catalog.components().iter().filter(|component| which(component.name())) {
         let tools = catalog.tools_of(component);
@@ -76,7 +78,7 @@ pub(crate) fn record_components(sink: &Sink, catalog: &Catalog, which: impl Fn(&
     Ok(())
 }
 
-/// Records the end, its reason, and the number of calls that were begun.
+/// Records the end, its reason, and the number of calls started.
 pub(super) fn record_end(sink: &Sink, reason: &str, calls: u64) {
     if let Err(error) = sink.record(|| Event::HostStopped(HostStopped { reason: Clipped(reason), calls })) {
         tracing::error!("the end is missing in the audit: {error}");

@@ -1,4 +1,5 @@
-//! What goes on beside the serving: reloading, the control socket, signals. Must not hold: how clients are served.
+//! Work besides serving: reloads, the control socket, signals. Must not hold: how clients are
+//! served.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -8,59 +9,63 @@ use toolcell_policy::Manifest;
 
 use super::{ServerOptions, Serving};
 use crate::catalog::{Builder, folder_of};
-use crate::control::{Control, ControlSocket, Subject};
+use crate::control::{Control, ControlSocket, StatusSources};
+use crate::dev;
 use crate::error::{StartError, StepExt as _};
 use crate::lock;
-use crate::reload::{Driver, Files, Orders, Reloader, Setup, Watcher};
+use crate::reload::{Driver, Orders, Reloader, Setup, WatchInput, WatchedFiles, Watcher};
 
-/// What serving began with.
-pub(super) struct Beginning {
+/// State that the background work starts from.
+pub(super) struct InitialState {
     /// The manifest.
     pub(super) manifest: Manifest,
     /// Builds further generations.
     pub(super) builder: Builder,
-    /// When the manifest began to be read.
+    /// Time at which reading the manifest began.
     pub(super) began: SystemTime,
 }
 
-/// All of it. The first field ends first when this is dropped: each gives orders to the next.
+/// The background work. On drop the fields end in order: each gives orders to the next.
 pub(super) struct Background {
     _control: Option<Control>,
+    _build: Option<dev::Driver>,
     _watcher: Watcher,
     _driver: Driver,
 }
 
 impl Background {
-    /// Starts all of it, and gives a way to order reloads. `stop` ends the serving.
+    /// Starts the background work, and returns a way to order reloads. `stop` ends the serving.
     pub(super) fn start(
-        options: &ServerOptions,
+        options: ServerOptions,
         serving: &Serving,
-        beginning: Beginning,
+        initial: InitialState,
         stop: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<(Self, Orders), StartError> {
-        let (files, others) = Files::new().step("no pipe for the files that are watched")?;
-        let Beginning { manifest, builder, began } = beginning;
-        let setup = setup(serving, (manifest, builder), &files);
+        let (files, set_changed) = WatchedFiles::new().step("no pipe for the files that are watched")?;
+        let InitialState { manifest, builder, began } = initial;
+        let setup = setup(serving, manifest, builder, &files);
         let base = folder_of(&serving.opened.path);
         let base = if base.as_os_str().is_empty() { Path::new(".") } else { &base };
         let base = base.canonicalize().step("the manifest's folder is gone")?;
         let (orders, inbox) = Driver::channel();
         let driver = Driver::start(Reloader::new(setup), orders.clone(), inbox).step("no thread to reload on")?;
-        let watched = (files.clone(), others);
+        let watched = WatchInput { files: files.clone(), set_changed };
         let watcher = Watcher::start(options.watch, watched, base, orders.clone()).step("no thread to watch on")?;
-        // A change while it was read would go unseen: the files are looked at once more.
+        // A change during the read would go unseen: this reload examines the files again.
         if files.changed_since(began) {
             orders.files();
         }
-        let control = control(options, serving, began, &orders)?;
+        let control = control(&options, serving, began, &orders)?;
+        let build = options.build.map(|build| dev::Driver::start(build.job, build.built, orders.clone()));
+        let build = build.transpose().step("no thread to build on")?;
         if options.signals {
             heed_signals(serving.machine.runtime.handle(), stop, orders.clone())?;
         }
-        Ok((Self { _control: control, _watcher: watcher, _driver: driver }, orders))
+        Ok((Self { _control: control, _build: build, _watcher: watcher, _driver: driver }, orders))
     }
 }
 
-fn setup(serving: &Serving, (manifest, builder): (Manifest, Builder), files: &Files) -> Setup {
+fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &WatchedFiles) -> Setup {
     let path = &serving.opened.path;
     Setup {
         manifest_path: path.clone(),
@@ -75,25 +80,25 @@ fn setup(serving: &Serving, (manifest, builder): (Manifest, Builder), files: &Fi
     }
 }
 
-/// The control socket. A path that the options name must be had. Without the usual one it is served all the same.
+/// The control socket. A path from the options must be available. Without the usual one the server
+/// still serves.
 fn control(
     options: &ServerOptions,
     serving: &Serving,
     began: SystemTime,
     orders: &Orders,
 ) -> Result<Option<Control>, StartError> {
-    let path = &serving.opened.path;
-    let subject = Subject {
-        manifest: path.clone(),
+    let subject = StatusSources {
+        manifest: serving.opened.path.clone(),
         current: Arc::clone(&serving.current),
         journal: Arc::clone(&serving.journal),
         started: (Instant::now(), began),
         locked: serving.opened.locked,
         log: Arc::clone(&serving.log),
-        build: options.build.clone(),
+        build: options.build.as_ref().map(|build| build.job.last_build.clone()),
     };
     let runtime = serving.machine.runtime.handle();
-    match Control::start(runtime, (&options.control, path), subject, orders.clone()) {
+    match Control::start(runtime, &options.control, subject, orders.clone()) {
         Err(problem) if matches!(options.control, ControlSocket::At(_)) => {
             Err(StartError::refused(format!("the control socket: {problem}")))
         }
@@ -105,7 +110,7 @@ fn control(
     }
 }
 
-/// SIGTERM and SIGINT end the serving; calls that run are finished first. SIGHUP reloads.
+/// SIGTERM and SIGINT end the serving after running calls are finished. SIGHUP reloads.
 fn heed_signals(runtime: &Handle, stop: Arc<dyn Fn() + Send + Sync>, orders: Orders) -> Result<(), StartError> {
     use tokio::signal::unix::{SignalKind, signal};
     let _inside = runtime.enter();

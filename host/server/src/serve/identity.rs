@@ -1,4 +1,5 @@
-//! The server as clients see it: its name, its bounds, the key that seals the state they hand back. Must not hold: its tools.
+//! The server's identity for clients: its name, its limits, the key that seals state they return.
+//! Must not hold: its tools.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::error::StartError;
 use crate::reload::Current;
 use crate::secrets;
 
-/// The server of this catalog's holder.
+/// The protocol's server, which serves the current catalog.
 pub(super) fn server(
     path: &Path,
     manifest: &Manifest,
@@ -24,7 +25,7 @@ pub(super) fn server(
     Ok(Arc::new(Server::new(Arc::clone(current), info, options)))
 }
 
-/// What the server says of itself, and how it bounds its connections, as the manifest has it.
+/// Name and limits of the server from the manifest.
 fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     let server = manifest.server();
     let info = ServerInfo {
@@ -43,7 +44,7 @@ fn described(manifest: &Manifest) -> (ServerInfo, ServerOptions) {
     (info, options)
 }
 
-/// The key that several processes share which answer the same clients.
+/// The key that several processes share which serve the same clients.
 fn state_key(source: &SecretSource, folder: &Path) -> Result<StateKey, (String, String)> {
     let (value, shown) = secrets::text(source, folder)?;
     StateKey::of(value.as_bytes()).map_err(|weak| {

@@ -1,4 +1,4 @@
-//! A server: from an opened manifest to something that serves clients, and its end. Must not hold: command lines, terminals.
+//! A server, from an opened manifest to its end. Must not hold: command lines, terminals.
 mod audit;
 mod background;
 mod identity;
@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
@@ -17,50 +16,54 @@ use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
 use crate::control::ControlSocket;
+use crate::dev::ProjectBuild;
 use crate::error::{StartError, StepExt as _};
 use crate::file::plain;
 use crate::http::HttpAddress;
 use crate::lock::{self, Lock};
 use crate::log::{NoLog, OperatorLog};
 use crate::machine::Machine;
-use crate::metrics::{Bound, Listening, Page, Requests, Sources};
+use crate::metrics::{BoundPage, MetricSources, Page, RequestCounters, ServedPage};
 use crate::observation::Observation;
 use crate::open::{OpenedAs, Ready};
 use crate::reload::{Current, Journal, Orders, Watch};
 use crate::traces::Traces;
 pub(crate) use audit::{open_audit, record_components};
-use background::{Background, Beginning};
+use background::{Background, InitialState};
 use transport::Transport;
 
-/// How long a blocking operation for a guest may go on once everything is answered. The process ends without it then.
+/// Time left for a guest's blocking operations once all calls are answered. Then the process ends
+/// anyway.
 const IO_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// How a manifest is served.
+/// Options for serving a manifest.
 #[derive(Default)]
 pub struct ServerOptions {
-    /// How clients reach it; stdin and stdout by default.
+    /// Transport of clients; stdin and stdout by default.
     pub transport: TransportOptions,
-    /// True allows an address that other machines reach though callers do not say who they are. False by default.
+    /// True allows an address that other machines reach without asking callers for a token. False
+    /// by default.
     pub insecure_public: bool,
-    /// Denied attempts are written to this file; nowhere by default.
+    /// File for denied attempts; none by default.
     pub observe: Option<PathBuf>,
-    /// How changes of files are seen.
+    /// Way to see changes of files.
     pub watch: Watch,
-    /// Where `toolcell status` and its like ask.
+    /// Socket for `toolcell status` and other commands.
     pub control: ControlSocket,
-    /// Where figures are served; where the manifest says, by default.
+    /// Address of the metrics page; the manifest's by default.
     pub metrics: Option<SocketAddr>,
     /// The program's log; none by default.
     pub log: Option<Arc<dyn OperatorLog>>,
     /// The project that is built beside the server; none by default.
-    pub build: Option<Arc<dyn BuildStatus>>,
+    pub build: Option<ProjectBuild>,
     /// True if SIGTERM and SIGINT end the server, and SIGHUP reloads. False by default.
     pub signals: bool,
-    /// When the manifest began to be read: changes since then are looked at once it serves. Now, by default.
+    /// Time at which reading the manifest began. Changes since then are applied once it serves.
+    /// Now, by default.
     pub began: Option<SystemTime>,
 }
 
-/// How clients reach a server.
+/// Transport of clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum TransportOptions {
     /// Over stdin and stdout of the process.
@@ -70,27 +73,21 @@ pub enum TransportOptions {
     Http(HttpAddress),
 }
 
-/// A project that is built beside the server.
-pub trait BuildStatus: Send + Sync + 'static {
-    /// The last build, as a part of the status.
-    fn to_json(&self) -> Value;
-}
-
 /// The server of a manifest.
 #[derive(Debug)]
 pub struct Server;
 
-/// A server that was started. It serves from [`Running::serve`] on, and reloads already.
+/// A started server. It already reloads, and serves from [`Running::serve`] on.
 pub struct Running {
     serving: Serving,
     transport: Transport,
     stop: Arc<dyn Fn() + Send + Sync>,
     orders: Orders,
     background: Background,
-    metrics: Option<Listening>,
+    metrics: Option<ServedPage>,
 }
 
-/// What serves, and whom it tells what happens.
+/// The current catalog, and everything that observes the server.
 struct Serving {
     opened: OpenedAs,
     machine: Machine,
@@ -98,61 +95,61 @@ struct Serving {
     current: Arc<Current>,
     server: Arc<toolcell_mcp::Server<Current>>,
     journal: Arc<Journal>,
-    observed: Observed,
+    observed: ObservationFile,
     log: Arc<dyn OperatorLog>,
     traces: Option<Arc<Traces>>,
 }
 
-/// The attempts of tools that were denied, where the operator wants to know.
-struct Observed(Option<(Arc<Observation>, PathBuf)>);
+/// Records of denied attempts with their file, if the operator asked for one.
+struct ObservationFile(Option<(Arc<Observation>, PathBuf)>);
 
 impl Server {
-    /// Binds the sockets, records the start, and begins to watch the files of what was opened.
+    /// Binds the sockets, records the start, and watches the files of the opened manifest.
     ///
     /// # Errors
-    /// The manifest or an option is at fault, or the machine is: see [`StartError`].
+    /// The manifest, an option or the machine is at fault: see [`StartError`].
     pub fn start(ready: Ready, options: ServerOptions) -> Result<Running, StartError> {
         let began = options.began.unwrap_or_else(SystemTime::now);
         let log = options.log.clone().unwrap_or_else(|| Arc::new(NoLog));
         let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
         audit::record_start(&sink, &opened, &catalog)?;
         look_at_lock(&opened, &catalog, log.as_ref());
-        let observed = Observed::open(options.observe.clone())?;
+        let observed = ObservationFile::open(options.observe.clone())?;
         let transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
-        let current = Arc::new(Current::new(catalog, Requests::traced(traces.clone())));
+        let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone())));
         let server = identity::server(&opened.path, &manifest, &current)?;
-        let bound = Bound::open(options.metrics, manifest.metrics(), options.insecure_public)?;
+        let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;
         let journal = Arc::new(Journal::default());
         let serving = Serving { opened, machine, sink, current, server, journal, observed, log, traces };
         let metrics = bound.map(|bound| serving.show_metrics(bound, &transport, began)).transpose()?;
         let stop = transport.stop();
-        let beginning = Beginning { manifest, builder, began };
-        let (background, orders) = Background::start(&options, &serving, beginning, Arc::clone(&stop))?;
+        let beginning = InitialState { manifest, builder, began };
+        let (background, orders) = Background::start(options, &serving, beginning, Arc::clone(&stop))?;
         tracing::debug!("slots of instances are reset: {SLOT_RESETS}");
         Ok(Running { serving, transport, stop, orders, background, metrics })
     }
 }
 
 impl Running {
-    /// Gives orders to reload.
+    /// Orders reloads.
     pub fn orders(&self) -> &Orders {
         &self.orders
     }
 
-    /// The endpoint at each socket, for people; none over stdio.
+    /// URL of each socket, for people; none over stdio.
     pub fn endpoints(&self) -> &[String] {
         self.transport.endpoints()
     }
 
-    /// Ends the server when called, from any thread: calls that run are finished first.
+    /// Ends the server when called, from any thread, after running calls are finished.
     pub fn stopper(&self) -> impl Fn() + Send + Sync + 'static {
         let stop = Arc::clone(&self.stop);
         move || stop()
     }
 
-    /// Serves until the input ends, a signal comes or it is [stopped](Self::stopper).
+    /// Serves until the input ends, a signal arrives or it is [stopped](Self::stopper).
     ///
     /// # Errors
     /// Stdin or stdout failed.
@@ -165,7 +162,8 @@ impl Running {
     }
 }
 
-/// Removes drafts of the lock that a stopped process left. Tells once if components could be other ones tomorrow.
+/// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the
+/// components.
 fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
     let path = lock::path_beside(&opened.path);
     if lock::remove_drafts(&path) > 0 {
@@ -192,10 +190,15 @@ fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
 }
 
 impl Serving {
-    /// Serves the figures of all this.
-    fn show_metrics(&self, bound: Bound, transport: &Transport, started: SystemTime) -> Result<Listening, StartError> {
+    /// Serves the metrics page.
+    fn show_metrics(
+        &self,
+        bound: BoundPage,
+        transport: &Transport,
+        started: SystemTime,
+    ) -> Result<ServedPage, StartError> {
         let url = bound.url();
-        let page = Page::new(Sources {
+        let page = Page::new(MetricSources {
             current: Arc::clone(&self.current),
             journal: Arc::clone(&self.journal),
             sink: Arc::clone(&self.sink),
@@ -209,7 +212,7 @@ impl Serving {
         Ok(listening)
     }
 
-    /// Records the end, and ends the threads that run guests.
+    /// Records the end, and joins the guest threads.
     fn end(self, end: Result<End, StdioError>) -> Result<End, StartError> {
         let reason = match &end {
             Ok(End::Eof) => "end of input".to_owned(),
@@ -228,7 +231,7 @@ impl Serving {
     }
 }
 
-impl Observed {
+impl ObservationFile {
     fn open(path: Option<PathBuf>) -> Result<Self, StartError> {
         let Some(path) = path else { return Ok(Self(None)) };
         let unwritable = |error: std::io::Error| {

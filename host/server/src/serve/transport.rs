@@ -1,4 +1,4 @@
-//! How clients reach the server: stdin and stdout, or HTTP. Must not hold: what goes on beside the serving.
+//! Transports of the server: stdin and stdout, or HTTP. Must not hold: background work.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use toolcell_policy::Manifest;
 use super::{ServerOptions, Serving, TransportOptions};
 use crate::catalog::folder_of;
 use crate::error::{StartError, StepExt as _};
-use crate::http::{self, Bound};
+use crate::http::{self, BoundTransport};
 use crate::machine::Machine;
 
-/// How clients reach the server.
+/// Transport of clients.
 pub(super) enum Transport {
     Stdio { options: StdioOptions, shutdown: Shutdown },
-    Http { bound: Box<Bound>, shutdown: web::Shutdown },
+    Http { bound: Box<BoundTransport>, shutdown: web::Shutdown },
 }
 
 impl Transport {
-    /// Opens the transport of these options. Paths are relative to this manifest.
+    /// Opens the transport of these options. Relative paths start from the manifest's folder.
     pub(super) fn open(
         path: &Path,
         options: &ServerOptions,
@@ -33,13 +33,14 @@ impl Transport {
             return Ok(Self::Stdio { options, shutdown });
         };
         let folder = folder_of(path);
-        let at = (folder.as_path(), machine.runtime.handle());
-        let bound = http::open(address, manifest, options.insecure_public, at)
+        let insecure_public = options.insecure_public;
+        let settings = http::HttpSettings { address, insecure_public, manifest, folder: &folder };
+        let bound = http::open(&settings, machine.runtime.handle())
             .map_err(|problem| StartError::refused(problem.message).hint_if(problem.hint))?;
         Ok(Self::Http { bound: Box::new(bound), shutdown: web::Shutdown::default() })
     }
 
-    /// The endpoint at each socket, for people.
+    /// URL of each socket, for people.
     pub(super) fn endpoints(&self) -> &[String] {
         match self {
             Self::Stdio { .. } => &[],
@@ -55,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// Its counters, where it is HTTP.
+    /// Its counters, if it is HTTP.
     pub(super) fn traffic(&self) -> Option<Arc<web::Traffic>> {
         match self {
             Self::Stdio { .. } => None,
@@ -77,13 +78,13 @@ impl Transport {
         }
     }
 
-    /// Serves until the input ends or a signal comes.
+    /// Serves until the input ends or a signal arrives.
     pub(super) fn serve(self, serving: &Serving) -> Result<End, stdio::StdioError> {
         let Serving { server, machine, log, .. } = serving;
         match self {
             Self::Stdio { options, shutdown } => stdio::serve(server, options, machine.workers.executor(), &shutdown),
             Self::Http { bound, shutdown } => {
-                let Bound { options, endpoints, asks_for_tokens, guard } = *bound;
+                let BoundTransport { options, endpoints, asks_for_tokens, guard } = *bound;
                 for endpoint in endpoints {
                     let whom = if asks_for_tokens { "callers with a token" } else { "anyone who reaches it" };
                     log.announce(&format!("serving {whom} at {endpoint}"));

@@ -1,5 +1,6 @@
-//! The spans of requests. Of a call of a tool: the request as its client made it, the wait for a place, the making of an instance, the run. Names
-//! and attributes are those of OpenTelemetry's conventions for MCP, and `toolcell.…` for what they have no name for.
+//! Spans of requests. A tool call has spans for the client's request, the wait for a call slot, the
+//! making of an instance, and the run. Names and attributes follow OpenTelemetry's conventions for
+//! MCP; those that it lacks begin with `toolcell.`.
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -14,13 +15,13 @@ use toolcell_sandbox::Requested;
 
 use super::Traces;
 
-/// The method that every call is a request of.
+/// Method of every tool call.
 const METHOD: &str = Method::CallTool.name();
 
-/// The longest text of an attribute that a client has a part in, in bytes.
+/// Bytes of an attribute's text that a client has a part in, at most.
 const TEXT_BYTES_MAX: usize = 256;
 
-/// The trace of a call that is sampled.
+/// Trace of a sampled call.
 pub struct CallTrace {
     traces: Arc<Traces>,
     context: Context,
@@ -29,20 +30,20 @@ pub struct CallTrace {
     ended: OnceLock<()>,
 }
 
-/// What a call is of.
-pub struct Subject<'a> {
+/// Subject of a call's trace.
+pub struct TracedCall<'a> {
     /// The tool, as clients see it.
     pub tool: &'a str,
     /// The component's name in the manifest.
     pub component: &'a str,
-    /// The catalog it runs on.
+    /// Generation of the catalog that serves the call.
     pub generation: u64,
 }
 
 impl Traces {
-    /// Begins the trace of a call, or goes on with its client's; nothing where it is not sampled. Gives the trace
-    /// context of the host's own span besides, so that what the guest does can be a part of it.
-    pub fn begin(self: &Arc<Self>, subject: &Subject<'_>, call: &CallContext) -> Option<(CallTrace, TraceContext)> {
+    /// Begins the trace of a call, or continues its client's; `None` if it is not sampled. Also
+    /// returns the context of the host's span, so that the guest's requests can continue it.
+    pub fn begin(self: &Arc<Self>, subject: &TracedCall<'_>, call: &CallContext) -> Option<(CallTrace, TraceContext)> {
         let parent = call.trace.as_ref().and_then(remote);
         let parent = parent.map_or_else(Context::new, |parent| Context::new().with_remote_span_context(parent));
         let mut span = SpanBuilder::from_name(format!("{METHOD} {}", subject.tool))
@@ -58,7 +59,7 @@ impl Traces {
         Some((CallTrace { traces, context, admitted, instantiated, ended: OnceLock::new() }, on))
     }
 
-    /// A request that is no call of a tool that there is, whole.
+    /// Records the whole span of a request that calls no existing tool.
     pub fn request(&self, request: &ObservedRequest<'_>, details: &RequestDetails<'_>) {
         let method = Method::label(request.method);
         let parent = details.trace.as_ref().and_then(remote);
@@ -84,7 +85,7 @@ impl Traces {
         span.end();
     }
 
-    fn attributes(&self, subject: &Subject<'_>, call: &CallContext) -> Vec<KeyValue> {
+    fn attributes(&self, subject: &TracedCall<'_>, call: &CallContext) -> Vec<KeyValue> {
         let client = call.client.as_ref().map(|client| format!("{} {}", cut(&client.name), cut(&client.version)));
         let mut attributes = vec![
             KeyValue::new("mcp.method.name", METHOD),
@@ -104,24 +105,25 @@ impl Traces {
 }
 
 impl CallTrace {
-    /// The host's own number of the call, as the audit and the log have it.
+    /// Sets the host's number of the call, as in the audit and the log.
     pub fn is_numbered(&self, id: u64) {
         self.context.span().set_attribute(KeyValue::new("toolcell.call", number(id)));
     }
 
-    /// It waited since then, and has its place now, or gets none.
+    /// Records a wait for a call slot that began then and ends now, with or without a slot.
     pub fn waited(&self, since: SystemTime) {
         let now = SystemTime::now();
         let _ = self.admitted.set(now);
-        self.child("queue", (since, now), []);
+        self.child("queue", since, now, []);
     }
 
-    /// Its instance is made: the guest runs from now on.
+    /// Marks the instance as made: the guest runs from now on.
     pub fn instantiated(&self) {
         let _ = self.instantiated.set(SystemTime::now());
     }
 
-    /// The guest made an HTTP request. Of its target only the server is told: paths may hold what is nobody's business.
+    /// Records an HTTP request of the guest. Of its target only the server is told, since paths may
+    /// be private.
     pub fn requested(&self, request: &Requested<'_>) {
         let ask = request.ask;
         let method = ask.method().to_owned();
@@ -150,22 +152,22 @@ impl CallTrace {
         span.end();
     }
 
-    /// The guest has answered, or was ended.
+    /// Marks the end of the guest's run.
     pub fn ran(&self, usage: &Usage) {
         let Some(admitted) = self.admitted.get() else { return };
         let now = SystemTime::now();
         let runs = self.instantiated.get();
-        self.child("instantiate", (*admitted, *runs.unwrap_or(&now)), []);
+        self.child("instantiate", *admitted, *runs.unwrap_or(&now), []);
         if let Some(since) = runs {
             let used = [
                 KeyValue::new("toolcell.fuel", number(usage.fuel)),
                 KeyValue::new("toolcell.memory_peak_bytes", number(usage.memory_peak_bytes)),
             ];
-            self.child("run", (*since, now), used);
+            self.child("run", *since, now, used);
         }
     }
 
-    /// The call ended so.
+    /// Ends the trace with this outcome.
     pub fn end(&self, outcome: Outcome) {
         if self.ended.set(()).is_err() {
             return;
@@ -182,7 +184,8 @@ impl CallTrace {
     fn child<const COUNT: usize>(
         &self,
         name: &'static str,
-        (since, until): (SystemTime, SystemTime),
+        since: SystemTime,
+        until: SystemTime,
         attributes: [KeyValue; COUNT],
     ) {
         let span = SpanBuilder::from_name(name).with_start_time(since).with_attributes(attributes);
@@ -192,13 +195,14 @@ impl CallTrace {
 }
 
 impl Drop for CallTrace {
-    /// A call that is given up on the way is cancelled.
+    /// A call that is dropped on the way was cancelled.
     fn drop(&mut self) {
         self.end(Outcome::Cancelled);
     }
 }
 
-/// The client's span. What is malformed was left out before; the state may still be.
+/// The client's span. Malformed contexts were left out before, but the trace state may still be
+/// malformed.
 fn remote(trace: &TraceContext) -> Option<SpanContext> {
     let mut fields = trace.traceparent.split('-').skip(1);
     let trace_id = TraceId::from_hex(fields.next()?).ok()?;
@@ -209,7 +213,7 @@ fn remote(trace: &TraceContext) -> Option<SpanContext> {
     context.is_valid().then_some(context)
 }
 
-/// The host's span, with what of its client's context goes on beside it.
+/// The host's span, with the trace state and baggage of its client.
 fn local(span: &SpanContext, client: Option<&TraceContext>) -> TraceContext {
     let kept = client.map(|client| (client.tracestate.clone(), client.baggage.clone()));
     let (tracestate, baggage) = kept.unwrap_or_default();

@@ -1,14 +1,19 @@
-//! The threads that run guests: one queue, one thread per core, and a short way for a call that comes alone.
+//! Threads that run guests: one queue, one worker per core, and a fast path for a call that comes
+//! alone.
 //!
-//! What need not be done before a reply is out is done after it, by the thread that ran the call: giving an instance up
-//! ([`leave`]), and making others ahead where nothing else is to be done ([`GuestExecutor::run_later`]).
+//! Work that a reply need not wait for comes after it, on the thread that ran the call: dropping an
+//! instance ([`drop_later`]), and making others ahead when idle ([`GuestExecutor::run_later`]).
 //!
-//! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that comes alone begins on
-//! the thread that read it, so that nobody has to be woken for it; at its first yield or wait it moves to a worker. A
-//! call that waited for a connection and is alone goes on, for the same reason, on the thread that drives connections: a
-//! guest that makes one request after another stays there. So does a call begin there that comes alone over HTTP. A call that kept one of these
-//! threads for long makes the next ones go to the workers at once, for a while. A call that is about to do something that may take long (files,
-//! state) leaves them by itself, and stays on the workers.
+//! A guest that computes yields at every epoch tick and goes to the end of the queue. A call that
+//! comes alone over stdio begins on the thread that read it, which saves waking a worker. At its
+//! first yield or wait it moves to a worker.
+//!
+//! For the same reason, the thread that drives connections runs a lone call that comes over HTTP.
+//! It also continues a lone call that waited for a connection, so a guest that makes one request
+//! after another stays there.
+//!
+//! A call that keeps one of these threads for long sends the next ones straight to the workers, for
+//! a while. A call about to do something long (files, state) moves to the workers, and stays there.
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -21,13 +26,13 @@ use tokio::runtime::Handle;
 use toolcell_mcp::{Executor, Work};
 use toolcell_sandbox::with_other_duties;
 
-/// A call that keeps the reader longer than this is no short one. Most guests answer within a tenth of it.
+/// Longest run of a short call on the reader. Most guests answer within a tenth of it.
 const SHORT: Duration = Duration::from_micros(300);
-/// After one that was not short, the reader begins no call itself for this long, nor does the thread that drives
-/// connections: at most one guest's tick, a millisecond, is lost to the protocol, or to timers, in that time.
+/// Time after a long call in which neither the reader nor the thread that drives connections runs a
+/// guest. In that time, the protocol or timers lose at most one guest's tick, a millisecond.
 const CAUTIOUS: Duration = Duration::from_millis(100);
 
-/// The worker threads; they end when this is dropped, and with them what they run.
+/// The worker threads; they end when dropped, with the tasks they run.
 pub struct Workers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -35,20 +40,21 @@ pub struct Workers {
 
 struct Shared {
     queue: Mutex<Queue>,
-    /// Timers and sockets of guests are driven by this runtime's own thread.
+    /// Runtime whose own thread drives timers and sockets of guests.
     io: Handle,
     started: Instant,
-    /// Until when the reader begins no call itself.
-    reader: Caution,
-    /// Until when the thread of `io` goes on with none.
-    driver: Caution,
+    /// Time until which the reader begins no call.
+    reader: Backoff,
+    /// Time until which the thread of `io` continues none.
+    driver: Backoff,
 }
 
-/// When a thread with other duties may run guests again, in microseconds since the workers' start.
+/// Time at which a thread with other duties may run guests again, in microseconds since the
+/// workers' start.
 #[derive(Default)]
-struct Caution(AtomicU64);
+struct Backoff(AtomicU64);
 
-impl Caution {
+impl Backoff {
     fn begin(&self, now_us: u64) {
         self.0.store(now_us.saturating_add(micros(CAUTIOUS)), Ordering::Relaxed);
     }
@@ -57,30 +63,30 @@ impl Caution {
 #[derive(Default)]
 struct Queue {
     ready: VecDeque<Arc<Task>>,
-    /// What is run once nothing is ready, by a thread that is awake: nobody is woken for it.
+    /// Tasks for when nothing is ready, run by a thread that is awake: no thread is woken for them.
     later: VecDeque<Arc<Task>>,
-    /// Threads with nothing to do. The last to lie down is woken first: its cache is warm.
+    /// Threads with nothing to do. The last to become idle is woken first: its cache is warm.
     idle: Vec<Thread>,
     closed: bool,
 }
 
 impl Queue {
-    /// Whether no task is ready, and some may be.
+    /// True if no task is ready, and some may be.
     fn is_free(&self) -> bool {
         self.ready.is_empty() && !self.closed
     }
 }
 
-/// A piece of work between two polls.
+/// A task between two polls.
 struct Task {
     work: Mutex<Option<Work>>,
     state: AtomicU8,
-    /// Once its guest did something that may take long: it goes on on workers alone.
+    /// True once its guest did something that may take long: it continues on workers only.
     long: AtomicBool,
     shared: Arc<Shared>,
 }
 
-/// Nothing to do until it is woken.
+/// Waits to be woken.
 const WAITING: u8 = 0;
 /// In the queue.
 const QUEUED: u8 = 1;
@@ -90,12 +96,12 @@ const RUNNING: u8 = 2;
 const AGAIN: u8 = 3;
 
 impl Workers {
-    /// Starts `threads` workers. Guests' timers and sockets are driven by `io`.
+    /// Starts `threads` workers. `io` drives the guests' timers and sockets.
     pub fn start(threads: usize, io: Handle) -> std::io::Result<Self> {
         let queue = Mutex::default();
         let (reader, driver) = Default::default();
         let shared = Arc::new(Shared { queue, io, started: Instant::now(), reader, driver });
-        // Of the runtime's threads, those that block for others are none that drive.
+        // Marks the driving thread. Runtime threads that block do not drive connections.
         drop(shared.io.spawn(async { DRIVES.set(true) }));
         let start = |_| {
             let shared = Arc::clone(&shared);
@@ -105,7 +111,7 @@ impl Workers {
         Ok(Self { shared, threads })
     }
 
-    /// A way to hand work to these threads.
+    /// A handle to give work to these threads.
     pub fn executor(&self) -> GuestExecutor {
         GuestExecutor(Arc::clone(&self.shared))
     }
@@ -121,36 +127,38 @@ impl Drop for Workers {
         };
         drop(abandoned);
         for thread in self.threads.drain(..) {
-            // A worker catches what it runs; if it panicked all the same there is nothing left to end.
+            // A worker catches panics of its tasks; if it panicked anyway, nothing is left to end.
             let _ = thread.join();
         }
     }
 }
 
 thread_local! {
-    /// Whether this thread polls a task just now: it looks for what is left to do afterwards.
+    /// True while this thread polls a task: it then runs remaining work afterwards.
     static POLLS: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread drives timers and sockets.
+    /// True if this thread drives timers and sockets.
     static DRIVES: Cell<bool> = const { Cell::new(false) };
-    /// What is dropped once the task that this thread polls has given its thread back.
+    /// Value to drop once the task that this thread polls has given its thread back.
     static LEFT: RefCell<Option<Box<dyn Send>>> = const { RefCell::new(None) };
 }
 
-/// Drops this once the task that this thread polls has ended or waits: after its reply is written. Dropped at once where this
-/// thread polls none. One thing waits at most; what waited before is dropped now.
-pub fn leave(thing: Box<dyn Send>) {
+/// Drops this once the task that this thread polls has ended or waits, so after its reply is
+/// written. Drops it at once if this thread polls none. At most one value waits; an earlier one is
+/// dropped now.
+pub fn drop_later(thing: Box<dyn Send>) {
     if POLLS.get() {
         drop(LEFT.replace(Some(thing)));
     }
 }
 
-/// Hands work to the workers.
+/// Gives work to the workers.
 #[derive(Clone)]
 pub struct GuestExecutor(Arc<Shared>);
 
 impl GuestExecutor {
-    /// Runs work that can wait until no other is to be done. The thread that hands it over does it after what it does now, or a
-    /// worker that runs out of work: waking one would cost more than most of such work.
+    /// Runs work that can wait until nothing else is ready. It runs on this thread after its
+    /// present task, or on a worker that has no other task. Waking a worker would cost more than
+    /// most of such work.
     pub fn run_later(&self, work: Work) {
         if !POLLS.get() {
             return self.run(work);
@@ -208,17 +216,17 @@ impl Shared {
         micros(self.started.elapsed())
     }
 
-    fn is_cautious(&self, caution: &Caution) -> bool {
+    fn is_cautious(&self, caution: &Backoff) -> bool {
         self.now_us() < caution.0.load(Ordering::Relaxed)
     }
 
-    /// Runs a guest on a thread that has other duties: until it first waits or yields, then what it left to do, and no
-    /// further guest for a while if that took long.
-    fn run_short(&self, caution: &Caution, run: impl FnOnce() -> Option<Arc<Task>>) {
+    /// Runs a guest on a thread with other duties, until it first waits or yields, then its
+    /// remaining work. If that took long, the thread runs no further guest for a while.
+    fn run_short(&self, caution: &Backoff, run: impl FnOnce() -> Option<Arc<Task>>) {
         let began = Instant::now();
         with_other_duties(run).into_iter().for_each(|task| self.push(task));
         while let Some(task) = self.next_later(began) {
-            // Whoever reads the reply, perhaps on this CPU, comes first.
+            // The reader of the reply, perhaps on this CPU, comes first.
             std::thread::yield_now();
             with_other_duties(|| task.begin()).into_iter().for_each(|task| self.push(task));
         }
@@ -228,8 +236,8 @@ impl Shared {
         }
     }
 
-    /// Does what a call left to be done that was begun on this thread, which drives connections: after its reply is written, which
-    /// is what this thread does first.
+    /// Does the remaining work of a call that began on this thread, which drives connections. This
+    /// thread writes the call's reply first.
     fn finish_later(self: &Arc<Self>, left: Option<Box<dyn Send>>) {
         if left.is_none() && self.queue().later.is_empty() {
             return;
@@ -241,13 +249,15 @@ impl Shared {
         }));
     }
 
-    /// A task that waited can go on: here, where this thread drives connections and no guest is waiting for a worker.
+    /// Continues a woken task: here, if this thread drives connections and no task waits for a
+    /// worker.
     fn go_on(self: &Arc<Self>, task: Arc<Task>) {
         if !DRIVES.get() || task.is_long() || self.is_cautious(&self.driver) || !self.queue().is_free() {
             return self.push(task);
         }
         let shared = Arc::clone(self);
-        // It is the next that this thread does, once what woke the guest is done. Nobody waits for it to end.
+        // This thread does it next, once the event that woke the guest is handled. Nobody waits for
+        // its end.
         drop(self.io.spawn(async move {
             if shared.queue().is_free() {
                 shared.run_short(&shared.driver, || task.begin());
@@ -271,8 +281,8 @@ impl Shared {
         }
     }
 
-    /// Puts a task to the end that this worker has just polled. It looks for the next one now, so nobody is woken: for each
-    /// task that is ready, a worker is awake.
+    /// Appends a task that this worker has just polled. It takes the next task itself, so no thread
+    /// is woken: a worker is awake for each ready task.
     fn push_own(&self, task: Arc<Task>) {
         let mut queue = self.queue();
         if !queue.closed {
@@ -282,7 +292,8 @@ impl Shared {
         drop(task);
     }
 
-    /// What the reader does after its call, in the time that a short call has. The rest is left to a worker.
+    /// Remaining work that the reader does after its call, in the time of a short call. Workers do
+    /// the rest.
     fn next_later(&self, began: Instant) -> Option<Arc<Task>> {
         let mut queue = self.queue();
         if queue.later.is_empty() {
@@ -297,7 +308,7 @@ impl Shared {
         None
     }
 
-    /// The life of a worker.
+    /// Loop of a worker.
     fn work(&self) {
         let _io = self.io.enter();
         while let Some(task) = self.next() {
@@ -349,15 +360,15 @@ impl Task {
         self.poll()
     }
 
-    /// Polls once. The state is `RUNNING`, so nobody else does. Gives the task back where it was woken meanwhile: it
-    /// belongs into the queue.
+    /// Polls once. The state is `RUNNING`, so no other thread does. Returns the task if it was
+    /// woken meanwhile: it belongs into the queue.
     fn poll(self: Arc<Self>) -> Option<Arc<Self>> {
         let (again, left) = self.poll_leaving();
         drop(left);
         again
     }
 
-    /// The same, and gives what is to be dropped afterwards.
+    /// Polls once, and also returns the value to drop afterwards.
     fn poll_leaving(self: Arc<Self>) -> (Option<Arc<Self>>, Option<Box<dyn Send>>) {
         let Some(mut work) = self.slot().take() else { return (None, None) };
         let waker = Waker::from(Arc::clone(&self));

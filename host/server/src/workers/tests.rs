@@ -1,4 +1,4 @@
-//! Where work runs: on the thread that hands it over, on the one that drives connections, or on a worker.
+//! Threads that work runs on: the one that gives it, the one that drives connections, or a worker.
 use std::sync::mpsc;
 use std::thread::ThreadId;
 
@@ -115,7 +115,7 @@ fn work_that_waited_and_is_alone_goes_on_where_it_was_woken_until_one_takes_long
         }));
         ended.recv().unwrap() == driver
     };
-    // On a busy machine a short one may take long.
+    // On a busy machine a short call may take long.
     assert!((0..500).any(|_| goes_on_there(Duration::ZERO)));
     assert!((0..500).any(|_| goes_on_there(2 * SHORT) && !goes_on_there(Duration::ZERO)));
 }
@@ -131,7 +131,7 @@ fn work_that_comes_alone_to_the_thread_that_drives_is_done_there_and_what_it_lea
         executor.run_driving(Box::pin(async move {
             let is_later = left.clone();
             later.run_later(Box::pin(async move { is_later.send(("later", std::thread::current().id())).unwrap() }));
-            leave(Box::new(Told("left", left)));
+            drop_later(Box::new(Told("left", left)));
             ends.send(("ends", std::thread::current().id())).unwrap();
         }));
         told.send(("goes on", std::thread::current().id())).unwrap();
@@ -147,7 +147,7 @@ fn work_that_comes_alone_to_the_thread_that_drives_is_done_there_and_what_it_lea
     assert!(ran != driver && ran != std::thread::current().id(), "nobody but a worker runs what comes elsewhere");
 }
 
-/// Says this, and on which thread, when it is dropped.
+/// Sends its name and its thread when dropped.
 struct Told(&'static str, mpsc::Sender<(&'static str, ThreadId)>);
 
 impl Drop for Told {
@@ -195,7 +195,7 @@ fn what_can_wait_and_lasts_leaves_the_reader() {
             }));
         }
     }));
-    // On a busy machine the reader may have no time left for the first either.
+    // On a busy machine the reader may have no time left even for the first.
     assert!(ended.iter().take(2).any(|thread| thread != here));
 }
 
@@ -205,13 +205,13 @@ fn what_is_left_behind_is_dropped_after_the_work() {
     let (told, events) = mpsc::channel();
     let ends = told.clone();
     workers.executor().run_here(Box::pin(async move {
-        leave(Box::new(Told("left", told)));
+        drop_later(Box::new(Told("left", told)));
         ends.send(("the work ends", std::thread::current().id())).unwrap();
     }));
     let here = std::thread::current().id();
     assert_eq!(events.try_iter().collect::<Vec<_>>(), [("the work ends", here), ("left", here)]);
     let (told, events) = mpsc::channel();
-    leave(Box::new(Told("at once", told)));
+    drop_later(Box::new(Told("at once", told)));
     assert_eq!(events.try_recv(), Ok(("at once", here)));
 }
 

@@ -1,4 +1,4 @@
-//! Which records are asked for.
+//! Filter of records.
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -12,21 +12,21 @@ const TIME_SHAPE: &[u8] = b"0000-00-00T00:00:00.000000Z";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Which records are asked for.
+/// Filter of records.
 pub struct Filter<'a> {
     args: &'a AuditFilterArgs,
-    /// The beginning of a time: what is not less is asked for.
+    /// Beginning of a time; earlier records are left out.
     since: Option<String>,
 }
 
 impl<'a> Filter<'a> {
-    /// `Err` is what is wrong with it.
+    /// `Err` is the problem with the arguments.
     pub fn new(args: &'a AuditFilterArgs) -> Result<Self, String> {
         let since = args.since.as_deref().map(|text| since(text, SystemTime::now())).transpose()?;
         Ok(Self { args, since })
     }
 
-    /// Whether this record is asked for.
+    /// True if this record passes.
     pub fn takes(&self, record: &Value) -> bool {
         let text = |key: &str| record.get(key).and_then(Value::as_str);
         let is = |key: &str, wanted: &Option<String>| wanted.as_ref().is_none_or(|wanted| text(key) == Some(wanted));
@@ -37,18 +37,18 @@ impl<'a> Filter<'a> {
             && self.since.as_deref().is_none_or(|since| text("time").is_some_and(|time| time >= since))
     }
 
-    /// Whether only calls are asked for, not what else happens.
+    /// True if only records of calls pass.
     pub fn is_about_calls(&self) -> bool {
         self.args.tool.is_some() || self.args.outcome.is_some() || self.args.call.is_some() || self.args.denials
     }
 
-    /// Whether a record of this time may be asked for.
+    /// True if a record of this time may pass.
     pub fn reaches(&self, time: &str) -> bool {
         self.since.as_deref().is_none_or(|since| time >= since)
     }
 }
 
-/// The beginning of the time that is meant.
+/// Beginning of the time that the text means.
 fn since(text: &str, now: SystemTime) -> Result<String, String> {
     let wrong = || format!("{text:?} is no time: write 30m, 12h, 7d, 2026-01-12 or 2026-01-12T15:00");
     if let Some(days) = text.strip_suffix('d') {

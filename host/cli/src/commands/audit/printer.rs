@@ -1,4 +1,5 @@
-//! Records on their way to stdout: chosen, joined, drawn or passed through. Must not hold: where they come from.
+//! Prints records to stdout: filters them, joins start and end of a call, and draws them or passes
+//! them through. Must not hold: their source.
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
@@ -6,10 +7,11 @@ use serde_json::Value;
 use toolcell_policy::Style;
 
 use super::filter::Filter;
-use super::row::{self, Started};
+use super::row::{self, StartedCall};
 use crate::terminal;
 
-/// Calls whose end is waited for. A host runs far fewer at once; past that, the oldest are given up.
+/// Most started calls that wait for their end. A host runs far fewer at once; beyond this, the
+/// oldest are dropped.
 const STARTED_MAX: usize = 10_000;
 
 /// Prints records.
@@ -17,7 +19,7 @@ pub struct Printer<'a> {
     filter: Filter<'a>,
     is_json: bool,
     style: Style,
-    started: BTreeMap<u64, Started>,
+    started: BTreeMap<u64, StartedCall>,
     headed: bool,
     unreadable: u64,
     out: BufWriter<StdoutLock<'static>>,
@@ -29,7 +31,7 @@ impl<'a> Printer<'a> {
         Self { filter, is_json, style, started: BTreeMap::new(), headed: false, unreadable: 0, out }
     }
 
-    /// Which records it prints.
+    /// Its filter.
     pub const fn filter(&self) -> &Filter<'a> {
         &self.filter
     }
@@ -50,12 +52,12 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Shows what was taken so far.
+    /// Flushes the output.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Shows the calls that have no end; gives the number of lines that are no records.
+    /// Prints calls without an end; returns the number of lines that are no records.
     pub fn end(mut self) -> io::Result<u64> {
         self.unfinished()?;
         self.out.flush()?;
@@ -67,7 +69,7 @@ impl<'a> Printer<'a> {
         let takes = self.filter.takes(record);
         let row = match record.get("event").and_then(Value::as_str).unwrap_or_default() {
             "call.started" => {
-                // Its end may be asked for though its start is not.
+                // Its end may pass the filter though its start does not.
                 self.start(id, record, takes);
                 return Ok(());
             }
@@ -90,13 +92,13 @@ impl<'a> Printer<'a> {
     fn start(&mut self, id: u64, record: &Value, takes: bool) {
         let arguments_bytes = record.get("arguments_bytes").and_then(Value::as_u64).unwrap_or_default();
         let (time, tool) = (row::text(record, "time"), row::text(record, "tool"));
-        self.started.insert(id, Started { time, tool, arguments_bytes, is_asked_for: takes });
+        self.started.insert(id, StartedCall { time, tool, arguments_bytes, is_asked_for: takes });
         if self.started.len() > STARTED_MAX {
             self.started.pop_first();
         }
     }
 
-    /// Shows calls that started and did not end.
+    /// Prints calls that started and did not end.
     fn unfinished(&mut self) -> io::Result<()> {
         for (id, started) in std::mem::take(&mut self.started) {
             if started.is_asked_for {

@@ -1,4 +1,4 @@
-//! One record as a line for people. Must not hold: which records are shown.
+//! One record as a line for people. Must not hold: the choice of records.
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -10,15 +10,15 @@ use crate::terminal::{bold, faint, red, yellow};
 /// Characters of a cause that are shown; the record has the rest.
 const DETAIL_CHARS: usize = 160;
 
-/// The part of a time that is shown: up to milliseconds.
+/// Characters of a time that are shown: up to milliseconds.
 const TIME_CHARS: usize = "2026-01-12T15:00:58.000".len();
 
-/// What was known of a call when it started.
-pub struct Started {
+/// State of a call at its start.
+pub struct StartedCall {
     pub time: String,
     pub tool: String,
     pub arguments_bytes: u64,
-    /// Whether it is shown should it have no end.
+    /// True if the call is shown even without an end.
     pub is_asked_for: bool,
 }
 
@@ -28,8 +28,8 @@ pub fn heading(style: Style) -> String {
     format!("{}\n", bold(line.trim_end(), style))
 }
 
-/// A call that ended, with what is known of its start.
-pub fn finished(record: &Value, started: Option<&Started>, style: Style) -> String {
+/// A finished call, with the state at its start.
+pub fn finished(record: &Value, started: Option<&StartedCall>, style: Style) -> String {
     let usage = |key: &str| record.pointer(&format!("/usage/{key}")).and_then(Value::as_u64).unwrap_or_default();
     let time = started.map_or_else(|| text(record, "time"), |started| started.time.clone());
     let tool = text(record, "tool");
@@ -64,14 +64,14 @@ pub fn refused(record: &Value, style: Style) -> String {
 }
 
 /// A call that has no end: it still runs, or the process ended without one.
-pub fn unfinished(id: u64, started: &Started, style: Style) -> String {
+pub fn unfinished(id: u64, started: &StartedCall, style: Style) -> String {
     let id = id.to_string();
     let arguments = bytes(started.arguments_bytes);
     let (left, right) = ([&*shown_time(&started.time), &id, "(no end)", &started.tool], ["", "", "", &arguments, ""]);
     format!("{}\n", faint(columns(left, right).trim_end(), style))
 }
 
-/// Something that a guest asked for and did not get.
+/// A denied attempt of a guest.
 pub fn denied(record: &Value, style: Style) -> String {
     let (time, tool) = (shown_time(&text(record, "time")), text(record, "tool"));
     let line = columns([&time, &id(record), "denied", &tool], [""; 5]);
@@ -86,7 +86,7 @@ pub fn denied(record: &Value, style: Style) -> String {
     line
 }
 
-/// Anything else: its name, and what it says as `key=value`.
+/// Any other record: its name, and its fields as `key=value`.
 pub fn other(record: &Value, style: Style) -> String {
     let mut line = format!("{}  {:>5}  {}", shown_time(&text(record, "time")), "-", text(record, "event"));
     for (key, value) in record.as_object().into_iter().flatten() {
@@ -124,7 +124,7 @@ fn push_detail(line: &mut String, detail: &str, style: Style) {
     }
 }
 
-/// A text of a record, fit for a terminal; empty where there is none.
+/// A field's text, safe for a terminal; empty if there is none.
 pub fn text(record: &Value, key: &str) -> String {
     sanitize::line(record.get(key).and_then(Value::as_str).unwrap_or_default()).into_owned()
 }
@@ -156,7 +156,7 @@ fn duration(micros: u64) -> String {
     if micros < 1_000_000 { scaled(micros, 1_000, ["µs", "ms", "s", "s"]) } else { tenths(micros, 1_000_000, "s") }
 }
 
-/// In the largest unit that leaves at least one, with one decimal.
+/// The value in the largest unit that gives at least one, with one decimal.
 fn scaled(value: u64, step: u64, units: [&str; 4]) -> String {
     let mut factor = 1;
     let mut named = "";

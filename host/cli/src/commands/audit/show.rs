@@ -7,7 +7,7 @@ use super::{say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditShowArgs;
 use crate::exit::Exit;
 
-/// Shows them.
+/// Prints the records.
 pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     let filter = match Filter::new(&args.filter) {
         Ok(filter) => filter,
@@ -20,7 +20,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     let mut printer = Printer::new(filter, args.filter.json);
     let files = archive.files();
     for (place, file) in files.iter().enumerate() {
-        // A file is over when the next one begins.
+        // A file ends before the first record of the next.
         let over = files.get(place + 1).and_then(begins);
         if over.is_some_and(|time| !printer.filter().reaches(&time)) {
             continue;
@@ -41,7 +41,7 @@ pub fn run(args: &AuditShowArgs) -> anyhow::Result<Exit> {
     Ok(say_unreadable(&args.file, printer.end()?))
 }
 
-/// When the file's first record was written.
+/// Time of the file's first record.
 fn begins(file: &ArchivedFile) -> Option<String> {
     let mut lines = file.lines();
     let record: serde_json::Value = serde_json::from_slice(lines.next_line().ok()??).ok()?;

@@ -1,4 +1,4 @@
-//! `toolcell audit tail`: the last records, and those that come.
+//! `toolcell audit tail`: the last records, and new ones.
 use std::time::Duration;
 
 use toolcell_audit::Archive;
@@ -9,10 +9,10 @@ use super::{say_unreadable, unreadable, wrong_filter};
 use crate::args::AuditTailArgs;
 use crate::exit::Exit;
 
-/// How long to wait before looking for more: soon for a person, and seldom enough to cost nothing.
+/// Interval of checks for new records: soon for a person, and rare enough to cost nothing.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Shows them.
+/// Prints the records.
 pub fn run(args: &AuditTailArgs) -> anyhow::Result<Exit> {
     let filter = match Filter::new(&args.filter) {
         Ok(filter) => filter,

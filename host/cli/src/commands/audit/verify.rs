@@ -1,4 +1,4 @@
-//! `toolcell audit verify`: whether the chain is whole.
+//! `toolcell audit verify`: checks that the hash chain is whole.
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::args::AuditVerifyArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// How long a record at the end may be half written by a server that runs: it is one write.
+/// Time for a running server to complete the last record, which is one write.
 const WRITTEN_WITHIN: Duration = Duration::from_millis(250);
 
 /// Checks every file.
@@ -39,7 +39,7 @@ pub fn run(args: &AuditVerifyArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Whether what follows the last whole line stays as it is.
+/// True if the incomplete last line stays incomplete.
 fn is_torn(file: &ArchivedFile) -> bool {
     if file.torn_bytes() == 0 {
         return false;
@@ -62,7 +62,7 @@ fn broken_at(args: &AuditVerifyArgs, file: &ArchivedFile, broken: &Break) -> any
     Ok(Exit::AtFault)
 }
 
-/// Files that are there, and that no rotation leaves where they are.
+/// Reports files beyond a gap in the numbers, which no rotation leaves.
 fn beyond_gap(args: &AuditVerifyArgs, first: &Path, strays: &[PathBuf]) -> anyhow::Result<Exit> {
     let reason = format!("{} beyond a gap, where nothing is checked", files(strays.len()));
     let place = first.display();

@@ -1,12 +1,12 @@
-//! The figures of many calls. Must not hold: how calls are made.
+//! Figures of many calls. Must not hold: how calls are made.
 use std::time::Duration;
 
 use toolcell_audit::Usage;
 
-/// Calls that were answered, and how long all of them took.
+/// Answered calls with their latencies, and the time of all together.
 #[derive(Debug, Default)]
 pub struct Series {
-    /// Fastest first, once it is finished.
+    /// Sorted once the series is finished, fastest first.
     latencies: Vec<Duration>,
     elapsed: Duration,
     fuel: Option<(u64, u64)>,
@@ -21,7 +21,7 @@ impl Series {
         self.memory_peak_bytes = self.memory_peak_bytes.max(usage.memory_peak_bytes);
     }
 
-    /// Counts the calls of another.
+    /// Adds the calls of another series.
     pub fn extend(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         if let Some((least, most)) = other.fuel {
@@ -30,7 +30,7 @@ impl Series {
         self.memory_peak_bytes = self.memory_peak_bytes.max(other.memory_peak_bytes);
     }
 
-    /// No more calls: all of them together took this long.
+    /// Ends the series; all calls together took this long.
     pub fn finish(mut self, elapsed: Duration) -> Self {
         self.latencies.sort_unstable();
         self.elapsed = elapsed;
@@ -45,7 +45,8 @@ impl Series {
         self.latencies.len() as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// The latency that so many percent of the calls do not exceed: one that was measured (nearest rank).
+    /// The latency that this percentage of the calls does not exceed: a measured one (nearest
+    /// rank).
     pub fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.latencies.len() * percent).div_ceil(100);
         self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
@@ -55,7 +56,7 @@ impl Series {
         self.percentile(100)
     }
 
-    /// The least and the most that a call burnt.
+    /// Least and most fuel of a call.
     pub fn fuel(&self) -> (u64, u64) {
         self.fuel.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The tool that is measured, and the ways to call it many times. Must not hold: what is made of the figures.
+//! The measured tool, and the ways to call it many times. Must not hold: evaluation of the figures.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -14,32 +14,32 @@ use super::series::Series;
 use crate::commands::{calibrate, sample};
 use crate::terminal::Progress;
 
-/// Calls before it counts, as long as time allows: the first ones touch pages and caches for all.
+/// Calls before the measurement, if time allows: the first ones load pages and caches.
 const WARM_UP_CALLS: u32 = 50;
 
-/// How long they may take. A call that takes longer is made once.
+/// Time for them. A slower tool is called once.
 const WARM_UP_TIME: Duration = Duration::from_millis(200);
 
-/// How often it is looked how many were made.
+/// Interval of updates of the progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// A call that is made again and again.
+/// A call to repeat.
 pub struct Subject {
     catalog: Catalog,
     tool: usize,
     arguments: Box<RawValue>,
 }
 
-/// How many calls.
+/// Number and time of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub calls: u32,
-    /// After this, no call begins.
+    /// No call begins after this time.
     pub time: Option<Duration>,
 }
 
-/// What several chains of calls share: how many are still to be made.
-struct Left {
+/// Number of calls left, shared by several chains.
+struct RemainingCalls {
     calls: AtomicU32,
     end: Option<Instant>,
 }
@@ -49,20 +49,20 @@ impl Subject {
         Self { catalog, tool, arguments }
     }
 
-    /// A few calls that do not count.
+    /// Makes some calls that do not count.
     pub async fn warm_up(&self) -> Result<(), String> {
-        let left = Left::of(Plan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
+        let left = RemainingCalls::of(Plan { calls: WARM_UP_CALLS, time: Some(WARM_UP_TIME) });
         self.chain(&left, |_| ()).await.map(drop)
     }
 
-    /// One call after the other, on this thread.
+    /// Makes one call after the other, on this thread.
     pub async fn one_by_one(&self, plan: Plan, progress: &Progress) -> Result<Series, String> {
         let began = Instant::now();
-        let made = self.chain(&Left::of(plan), |calls| progress.at(calls)).await?;
+        let made = self.chain(&RemainingCalls::of(plan), |calls| progress.at(calls)).await?;
         Ok(made.finish(began.elapsed()))
     }
 
-    /// So many at once, on the worker threads.
+    /// Makes calls in this many chains at once, on the worker threads.
     pub fn at_once(
         self: &Arc<Self>,
         chains: usize,
@@ -71,7 +71,7 @@ impl Subject {
         progress: &Progress,
     ) -> Result<Series, String> {
         let began = Instant::now();
-        let left = Arc::new(Left::of(plan));
+        let left = Arc::new(RemainingCalls::of(plan));
         let (done, ended) = channel();
         for _ in 0..chains.max(1) {
             let (subject, left, done) = (Arc::clone(self), Arc::clone(&left), done.clone());
@@ -91,18 +91,18 @@ impl Subject {
         }
     }
 
-    async fn chain_of_many(&self, left: &Left, done: &Sender<Result<Series, String>>) {
+    async fn chain_of_many(&self, left: &RemainingCalls, done: &Sender<Result<Series, String>>) {
         let made = self.chain(left, |_| ()).await;
         if made.is_err() {
-            // The others need not go on.
+            // Stops the other chains.
             left.calls.store(0, Ordering::Relaxed);
         }
-        // Nobody waits any more where another chain has failed.
+        // The receiver is gone if another chain has failed.
         let _ = done.send(made);
     }
 
-    /// Calls one after the other until none is left; says after each how many it was.
-    async fn chain(&self, left: &Left, mut then: impl FnMut(usize)) -> Result<Series, String> {
+    /// Makes calls one after the other until none is left; reports the number after each.
+    async fn chain(&self, left: &RemainingCalls, mut then: impl FnMut(usize)) -> Result<Series, String> {
         let mut series = Series::default();
         while left.take() {
             let began = Instant::now();
@@ -113,7 +113,7 @@ impl Subject {
         Ok(series)
     }
 
-    /// One call, with all checks that a client's has. `Err` is what the tool answered instead.
+    /// Makes one call, with all checks of a client's call. `Err` is the tool's error.
     async fn call(&self) -> Result<Usage, String> {
         let Some(tool) = self.catalog.tools().tools().get(self.tool) else {
             return Err("the host has no such tool".to_owned());
@@ -128,12 +128,12 @@ impl Subject {
     }
 }
 
-impl Left {
+impl RemainingCalls {
     fn of(plan: Plan) -> Self {
         Self { calls: AtomicU32::new(plan.calls), end: plan.time.map(|time| Instant::now() + time) }
     }
 
-    /// Takes one, if one is left and there is time for it.
+    /// Takes one call, if one is left and there is time for it.
     fn take(&self) -> bool {
         self.end.is_none_or(|end| Instant::now() < end)
             && self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |calls| calls.checked_sub(1)).is_ok()

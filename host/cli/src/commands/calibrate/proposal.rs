@@ -1,5 +1,5 @@
-//! Limits from what calls used: head-room, readable numbers, and the bounds of each limit. Must not hold: how calls are
-//! made, or how limits are shown.
+//! Limits proposed from usage: head-room, readable numbers, and the bounds of each limit. Must not
+//! hold: how calls are made, or how limits are shown.
 use std::time::Duration;
 
 use toolcell_policy::quantity::{show_bytes, show_count};
@@ -8,9 +8,9 @@ use toolcell_policy::{Limit, Unit};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// What a call used, or the most that several did.
+/// Usage of a call, or peak usage of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Used {
+pub struct PeakUsage {
     pub fuel: u64,
     pub duration: Duration,
     pub memory_bytes: u64,
@@ -20,51 +20,53 @@ pub struct Used {
     pub arguments_bytes: u64,
 }
 
-/// How much more than the samples used is allowed.
+/// Head-room of a limit above the samples' usage.
 struct HeadRoom {
     limit: Limit,
-    /// Times what was used.
+    /// Factor on the usage.
     factor: u64,
-    /// And never less than this, in the limit's unit.
+    /// Lower bound of the proposal, in the limit's unit.
     least: u64,
 }
 
-/// The limits that samples tell something about. Of the others, `rate`, `concurrency` and `queue` are about how many calls
-/// there are; `host_data`, `handles` and `random` guard the host, and their defaults fit every tool.
+/// Limits that samples are evidence for. Of the others, `rate`, `concurrency` and `queue` depend on
+/// the number of calls; `host_data`, `handles` and `random` guard the host, and their defaults fit
+/// every tool.
 const HEAD_ROOM: [HeadRoom; 7] = [
-    // The same call burns the same fuel everywhere, so this only covers arguments that no sample has. Below the least,
-    // about ten microseconds of computing, a tighter limit protects nobody.
+    // The same call burns the same fuel everywhere, so this only covers arguments beyond the
+    // samples. Below the least, about ten microseconds of computing, a tighter limit protects
+    // nobody.
     HeadRoom { limit: Limit::Fuel, factor: 4, least: 100_000 },
-    // Time is not the tool's alone: a busy machine or a cold cache makes any call several times slower. A tenth of a
-    // second is what a scheduler may take under load.
+    // Time also depends on the machine: if it is busy or its cache cold, a call takes several times
+    // longer. A tenth of a second is a scheduler's delay under load.
     HeadRoom { limit: Limit::Deadline, factor: 10, least: 100 },
-    // Allocators grow in steps and most collections by doubling: twice is the next step. Less than a megabyte is not
-    // worth a limit, a Rust guest begins with more.
+    // Allocators grow in steps and most collections by doubling, so twice is the next step. Less
+    // than a megabyte is not worth a limit, since a Rust guest begins with more.
     HeadRoom { limit: Limit::Memory, factor: 2, least: MIB },
-    // Sizes follow the arguments, as fuel does. The least leaves room for an error that explains itself.
+    // Sizes depend on the arguments, like fuel. The least leaves room for an error message.
     HeadRoom { limit: Limit::Output, factor: 4, least: 4 * KIB },
     HeadRoom { limit: Limit::OutputItems, factor: 4, least: 16 },
-    // The least leaves room for what a tool prints when it panics, which samples do not show.
+    // The least leaves room for the message of a panic, which samples do not have.
     HeadRoom { limit: Limit::Log, factor: 4, least: 4 * KIB },
     HeadRoom { limit: Limit::Arguments, factor: 4, least: 4 * KIB },
 ];
 
-/// A limit for each thing that was measured.
+/// A limit for each measured usage.
 #[derive(Debug)]
-pub struct Proposal(Vec<Line>);
+pub struct Proposal(Vec<ProposedLimit>);
 
 /// One limit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ProposedLimit {
     pub limit: Limit,
     /// In the limit's unit, within its bounds.
     pub value: u64,
-    /// What was used, and how the value came of it.
+    /// The usage, and the steps from it to the value.
     pub reason: String,
 }
 
-impl Used {
-    /// The larger of each.
+impl PeakUsage {
+    /// The larger of each usage.
     pub fn max(self, other: Self) -> Self {
         Self {
             fuel: self.fuel.max(other.fuel),
@@ -77,7 +79,7 @@ impl Used {
         }
     }
 
-    /// What this limit counts, in its unit, rounded up; 0 for limits that are not measured.
+    /// Usage that this limit bounds, in its unit, rounded up; 0 for limits that are not measured.
     fn of(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Fuel => self.fuel,
@@ -102,17 +104,17 @@ impl Used {
 }
 
 impl Proposal {
-    pub fn of(used: &Used) -> Self {
+    pub fn of(used: &PeakUsage) -> Self {
         Self(HEAD_ROOM.iter().map(|room| room.over(used)).collect())
     }
 
-    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub fn lines(&self) -> impl Iterator<Item = &ProposedLimit> {
         self.0.iter()
     }
 }
 
 impl HeadRoom {
-    fn over(&self, used: &Used) -> Line {
+    fn over(&self, used: &PeakUsage) -> ProposedLimit {
         let Self { limit, factor, least } = *self;
         let spec = limit.spec();
         let wanted = used.of(limit).saturating_mul(factor);
@@ -123,11 +125,12 @@ impl HeadRoom {
         } else if value < wanted {
             reason.push_str(", the most there is");
         }
-        Line { limit, value, reason }
+        ProposedLimit { limit, value, reason }
     }
 }
 
-/// The next larger value that is easily read: two digits and zeros, whole KiB or MiB, tenths of a second or seconds.
+/// The next larger readable value: two digits and zeros, whole KiB or MiB, tenths of a second or
+/// seconds.
 fn readable(unit: Unit, value: u64) -> u64 {
     let step = match unit {
         Unit::Bytes if value > MIB => MIB,
@@ -143,13 +146,13 @@ fn readable(unit: Unit, value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn shown(used: &Used) -> Vec<String> {
+    fn shown(used: &PeakUsage) -> Vec<String> {
         Proposal::of(used).lines().map(|line| line.limit.spec().show(line.value)).collect()
     }
 
     #[test]
     fn each_limit_leaves_its_head_room_in_round_numbers() {
-        let used = Used {
+        let used = PeakUsage {
             fuel: 3_163_800,
             duration: Duration::from_micros(240_100),
             memory_bytes: 1_114_816,
@@ -163,8 +166,8 @@ mod tests {
 
     #[test]
     fn what_is_hardly_used_gets_the_least() {
-        assert_eq!(shown(&Used::default()), ["100_000", "100ms", "1MiB", "4KiB", "16", "4KiB", "4KiB"]);
-        let line = Proposal::of(&Used { fuel: 1_000, ..Used::default() });
+        assert_eq!(shown(&PeakUsage::default()), ["100_000", "100ms", "1MiB", "4KiB", "16", "4KiB", "4KiB"]);
+        let line = Proposal::of(&PeakUsage { fuel: 1_000, ..PeakUsage::default() });
         let reasons: Vec<&str> = line.lines().map(|line| line.reason.as_str()).take(2).collect();
         assert_eq!(reasons, ["1_000, ×4, at least 100_000", "0.000ms, ×10, at least 100ms"]);
     }
@@ -172,7 +175,7 @@ mod tests {
     #[test]
     fn no_limit_leaves_its_bounds() {
         let most = u64::MAX;
-        let used = Used {
+        let used = PeakUsage {
             fuel: most,
             duration: Duration::MAX,
             memory_bytes: most,
@@ -208,8 +211,8 @@ mod tests {
 
     #[test]
     fn the_most_of_two_calls_is_the_larger_of_each_value() {
-        let one = Used { fuel: 2, log_bytes: 1, ..Used::default() };
-        let other = Used { fuel: 1, output_items: 3, ..Used::default() };
-        assert_eq!(one.max(other), Used { fuel: 2, log_bytes: 1, output_items: 3, ..Used::default() });
+        let one = PeakUsage { fuel: 2, log_bytes: 1, ..PeakUsage::default() };
+        let other = PeakUsage { fuel: 1, output_items: 3, ..PeakUsage::default() };
+        assert_eq!(one.max(other), PeakUsage { fuel: 2, log_bytes: 1, output_items: 3, ..PeakUsage::default() });
     }
 }

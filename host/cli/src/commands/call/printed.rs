@@ -1,25 +1,26 @@
-//! What a tool printed, for whoever called it by hand. Clients never see it. Must not hold: capturing it.
+//! Output of a tool, for a person who calls it by hand. Clients never see it. Must not hold:
+//! capturing it.
 use toolcell_mcp::{CallResult, ContentKind, sanitize};
 use toolcell_sandbox::Captured;
 
-/// The key of the result's `_meta` that has the end of what the tool printed, with `--json`.
+/// Key in the result's `_meta` for the end of the output, with `--json`.
 pub const KEY: &str = "toolcell/printed";
 
-/// Bytes of what was printed that are shown, from its end: a panic or a backtrace ends what a tool prints.
+/// Most bytes of output to show, from its end: panics and backtraces come last.
 const SHOWN_BYTES_MAX: usize = 4 << 10;
 
-/// The end of what was printed, as a terminal may have it.
+/// The end of the output, safe for a terminal.
 pub fn end(captured: &Captured) -> String {
     let text = captured.text.trim_end();
     let over = text.len().saturating_sub(SHOWN_BYTES_MAX);
     let start = (over..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or_default();
     let shown = text.get(start..).unwrap_or_default();
-    // From the beginning of a line, where there is one.
+    // Cut at the beginning of a line, if there is one.
     let whole = shown.split_once('\n').filter(|_| start > 0).map_or(shown, |(_, rest)| rest);
     sanitize::text(whole).into_owned()
 }
 
-/// What was printed, to stand after an answer that is an error; nothing where that says it already.
+/// The output to print after an error; `""` if the error's text has it already.
 pub fn beside(printed: &str, result: &CallResult) -> String {
     let last = printed.lines().last().unwrap_or_default();
     let is_said = result.content.iter().any(|content| match &content.kind {

@@ -1,4 +1,4 @@
-//! What each component is and which tools it has, as a table and as JSON.
+//! Components with their shapes and tools, as a table and as JSON.
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use toolcell_server::catalog::{Catalog, LoadedComponent};
 
 use crate::terminal::bold;
 
-/// Tools of one component that are named in the table; the rest is counted. `--json` has them all.
+/// Most tools of one component named in the table; the rest is counted. `--json` has them all.
 const TOOLS_SHOWN_MAX: usize = 20;
 
 /// A line for each component: its name, its shape and its tools.
@@ -28,7 +28,8 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// Each with `name`, `digest`, `shape`, `adapted` (a preview-1 module that became a component) and `tools`.
+/// Components with `name`, `digest`, `shape`, `adapted` (true for an adapted preview-1 module) and
+/// `tools`.
 pub fn to_json(catalog: &Catalog) -> Value {
     let component = |component: &Arc<LoadedComponent>| {
         let inspection = component.inspection();

@@ -1,8 +1,8 @@
-//! The entry of a manifest that serves a component: as little as will do, and as comments what else it can ask for. Must not
-//! hold: what a manifest may say.
+//! A minimal manifest entry that serves a component, with further grants as comments. Must not
+//! hold: the keys of a manifest.
 use std::path::Path;
 
-/// What a component may ask for: the imports that tell so, what it is, and an example of the grant.
+/// Grants that a component may need: the imports that indicate one, its meaning, and an example.
 const GRANTS: [(&[&str], &str, &str); 6] = [
     (&["wasi:filesystem/"], "files", "filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }"),
     (&["wasi:http/outgoing-handler@"], "HTTP requests", "network = { http = [\"GET https://api.example.com/*\"] }"),
@@ -12,7 +12,7 @@ const GRANTS: [(&[&str], &str, &str); 6] = [
     (&["wasi:keyvalue/"], "state between calls", "keyvalue = {}"),
 ];
 
-/// The longest name a component may have in a manifest.
+/// Longest name of a component in a manifest.
 const NAME_CHARS_MAX: usize = 64;
 
 /// The entry, to paste. `skips`: some functions of the component cannot be tools.
@@ -29,7 +29,7 @@ pub fn entry(file: &Path, imports: &[String], skips: bool) -> String {
     text
 }
 
-/// A name that a manifest takes, of the file's.
+/// A valid name made from the file's.
 fn name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });

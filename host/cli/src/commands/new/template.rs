@@ -1,25 +1,25 @@
-//! The projects that `toolcell new` writes: which files, where, and what their READMEs say. The texts are in `templates/`
+//! The projects of `toolcell new`: their files, paths and READMEs. The texts are in `templates/`
 //! and in `wit/`. Must not hold: writing.
 
 use crate::args::{Language, Shape};
 
 /// A project.
 pub struct Template {
-    /// Of its source.
+    /// Language of its source.
     pub language: Language,
-    /// Of its component.
+    /// Shape of its component.
     pub shape: Shape,
-    /// What has to be installed.
+    /// Programs to install first.
     pub needs: &'static str,
-    /// The commands that build it, one a line.
+    /// Commands that build it, one a line.
     pub build: &'static str,
     /// The command that tests it.
     pub test: &'static str,
-    /// The world of `wit/` that its component has.
+    /// World of `wit/` that its component has.
     world: &'static str,
-    /// Lines of a table: what a person looks at first.
+    /// Lines of a table in the README: the files to read first.
     files_told: &'static str,
-    /// Parts of its manifest, after the one that all have.
+    /// Parts of its manifest, after the common one.
     manifest: &'static [&'static str],
     /// Path and text of every other file.
     files: &'static [(&'static str, &'static str)],
@@ -57,7 +57,7 @@ const NEEDS_RUST: &str =
 const NEEDS_JS: &str = "It needs Node 20 or newer with npm.";
 const NEEDS_PYTHON: &str = "It needs Python 3.11 or newer with venv and pip, and make.";
 
-/// Every template; the first of a language is the one that is written where no shape is named.
+/// Every template; the first of a language is the one without a named shape.
 pub const ALL: [Template; 9] = [
     Template {
         language: Language::Rust,
@@ -244,12 +244,12 @@ pub const ALL: [Template; 9] = [
     },
 ];
 
-/// The template of this language and shape, where there is one.
+/// The template of this language and shape, if there is one.
 pub fn find(language: Language, shape: Shape) -> Option<&'static Template> {
     ALL.iter().find(|template| template.language == language && template.shape == shape)
 }
 
-/// The shape of a language where none is named.
+/// The shape of a language if none is named.
 pub fn usual_shape(language: Language) -> Shape {
     match language {
         Language::Rust | Language::Js | Language::Python => Shape::Typed,
@@ -258,7 +258,7 @@ pub fn usual_shape(language: Language) -> Shape {
 }
 
 impl Template {
-    /// Path and text of every file of a project of this name.
+    /// Path and text of every file of a project with this name.
     pub fn written(&self, name: &str) -> Vec<(&'static str, String)> {
         let manifest =
             std::iter::once(text!("any/toolcell.toml")).chain(self.manifest.iter().copied()).collect::<String>();
@@ -284,7 +284,7 @@ impl Template {
                 "`toolcell.toml` says which tools the program is: what a model is told, and what a call's arguments become. No shell runs."
             }
         };
-        // `needs` and the like have no slots: what is filled in last is the name.
+        // The name is filled in last, since `needs` and the like have no slots.
         [
             ("{{language}}", self.language.name()),
             ("{{needs}}", self.needs),
@@ -301,7 +301,7 @@ impl Template {
     }
 }
 
-/// The project's name for its language's tools, which take no digit at the beginning.
+/// The project's name for its language's tools, which allow no digit at the beginning.
 fn package_name(name: &str) -> String {
     if name.starts_with(|first: char| first.is_ascii_digit()) { format!("tool-{name}") } else { name.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `toolcell policy explain`: whether a tool may do something, and by which line.
+//! `toolcell policy explain`: prints if a tool may do something, and the line that decides.
 use serde_json::{Value, json};
 use toolcell_policy::{Ask, Explanation, Source};
 
@@ -7,7 +7,8 @@ use crate::args::ExplainArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Answers. A denial is an answer as good as a permission: only what cannot be answered is an error.
+/// Prints the answer. A denial is an answer like a permission; only an unanswerable question is an
+/// error.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Exit> {
     let ask = match Ask::parse(&args.ask) {
         Ok(ask) => ask,

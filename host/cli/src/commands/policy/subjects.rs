@@ -1,4 +1,4 @@
-//! The manifest that is asked about, and whose grants a tool's name stands for.
+//! The manifest in question, and the grants that a tool's name stands for.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::args::CodeCacheArgs;
 use crate::manifest::say_note;
 use crate::terminal;
 
-/// A checked manifest. Its components are only loaded where a name cannot be understood without them.
+/// A checked manifest. Its components are only loaded for a name that needs them.
 pub struct Subjects<'a> {
     pub file: ManifestFile,
     manifest: Manifest,
     code: &'a CodeCacheArgs,
-    /// Component, tool and the name clients see, of every tool; once it was needed.
+    /// Component, own name and name for clients of every tool, once they are needed.
     listed: Option<Vec<[String; 3]>>,
 }
 
 impl<'a> Subjects<'a> {
-    /// Reads the manifest, or says on stderr what is wrong with it.
+    /// Reads the manifest, or prints its problems.
     pub fn open_or_say(path: &Path, code: &'a CodeCacheArgs) -> Option<Self> {
         let file = match ManifestFile::read(path) {
             Ok(file) => file,
@@ -40,7 +40,8 @@ impl<'a> Subjects<'a> {
         }
     }
 
-    /// The grants of a tool: by the name clients see, or as `COMPONENT/TOOL`, or of a whole component by its name.
+    /// Grants of a tool, by its name for clients or as `COMPONENT/TOOL`; or of a component by its
+    /// name.
     pub fn grants(&mut self, name: &str) -> anyhow::Result<Option<Arc<Grants>>> {
         if let Some((component, tool)) = name.split_once('/') {
             return Ok(self.manifest.component(component).map(|component| component.tool_grants(tool)));
@@ -63,7 +64,7 @@ impl<'a> Subjects<'a> {
         Ok(grants)
     }
 
-    /// Asks every component for its tools. One that cannot be loaded is said, and has none.
+    /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
         let machine = Machine::start(&self.code.options(), Some(self.manifest.server()))?;
         machine.notes.iter().for_each(say_note);

@@ -1,22 +1,25 @@
-//! `toolcell policy suggest`: from what tools tried to the lines that would allow it.
+//! `toolcell policy suggest`: turns denied attempts of tools into manifest lines that would allow
+//! them.
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use serde::Deserialize;
 use toolcell_policy::{ATTEMPTS_MAX, Attempt, suggest};
+use toolcell_server::ManifestFile;
 use toolcell_server::file::plain;
 
 use crate::args::SuggestArgs;
+use crate::edit::{ManifestEdit, apply_or_say};
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Bytes of one line: more than an audit record may have.
+/// Most bytes of one line: more than an audit record may have.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is read of a line of an audit or an observation.
+/// Fields of a line of an audit or an observation.
 #[derive(Deserialize)]
-struct Line {
+struct DeniedLine {
     event: Option<String>,
     component: Option<String>,
     asked: Option<String>,
@@ -38,11 +41,30 @@ pub fn run(args: &SuggestArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let attempts: Vec<Attempt> = attempts.into_iter().collect();
+    if args.apply {
+        return apply(args, &suggest(&attempts));
+    }
     terminal::print(&suggest(&attempts))?;
     Ok(Exit::Done)
 }
 
-/// What was denied, each once, in the order of the alphabet: the same file gives the same suggestion.
+/// Merges the tables into the manifest.
+fn apply(args: &SuggestArgs, tables: &str) -> anyhow::Result<Exit> {
+    let merged = ManifestFile::read(&args.manifest.manifest).and_then(|file| {
+        let mut edit = ManifestEdit::of(file.text()).map_err(|problem| format!("{}: {problem}", file.name()))?;
+        edit.merge(tables)?;
+        Ok((file, edit.text()))
+    });
+    match merged {
+        Ok((file, text)) => apply_or_say(&file, &text, args.consent.consent()),
+        Err(problem) => {
+            terminal::error(&problem, Some("name the manifest with --manifest, or merge the tables by hand"));
+            Ok(Exit::AtFault)
+        }
+    }
+}
+
+/// Denied attempts, each once and sorted, so that the same file gives the same suggestion.
 fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", plain(&error));
     let mut reader = BufReader::new(std::fs::File::open(path).map_err(cannot)?);
@@ -54,13 +76,13 @@ fn read(path: &Path) -> Result<BTreeSet<Attempt>, String> {
         if read == 0 || attempts.len() >= ATTEMPTS_MAX {
             break;
         }
-        // What a crash cut off is no line.
+        // A line without its end was cut off by a crash.
         if line.last() != Some(&b'\n') && read as u64 != LINE_BYTES_MAX {
             break;
         }
-        let record: Line =
+        let record: DeniedLine =
             serde_json::from_slice(&line).map_err(|_| format!("is no JSON Lines: look at line {number}"))?;
-        let Line { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
+        let DeniedLine { event: Some(event), component: Some(component), asked: Some(asked), allow } = record else {
             continue;
         };
         if event == "call.denied" {

@@ -1,4 +1,4 @@
-//! `toolcell policy test`: a table of expectations held against the manifest.
+//! `toolcell policy test`: checks a table of expectations against the manifest.
 use serde_json::{Value, json};
 use toolcell_policy::{Diagnostic, Expectation, ExpectationResult, parse_expectations, render_all};
 use toolcell_server::ManifestFile;
@@ -8,7 +8,7 @@ use crate::args::PolicyTestArgs;
 use crate::exit::Exit;
 use crate::terminal;
 
-/// Checks every expectation and shows those that are not met.
+/// Checks every expectation and prints the ones that fail.
 pub fn run(args: &PolicyTestArgs) -> anyhow::Result<Exit> {
     let file = match ManifestFile::read(&args.file) {
         Ok(file) => file,

@@ -29,32 +29,33 @@ limits! {
     /// Streams that stay open to tell clients of changes. Past it a client is told to come again.
     Streams streams: usize = "streams" Count { min: 0, default: 4_096, max: 100_000 }, like [100],
         "Four of each connection.";
-    /// Sessions of clients before 2026-07-28. Past it, the one idle the longest makes room for a new one.
+    /// Sessions of clients before 2026-07-28. Past it, the one idle the longest makes room for a
+    /// new one.
     Sessions sessions: usize = "sessions" Count { min: 1, default: 10_000, max: 1_000_000 }, like [1000],
         "Each takes a kilobyte or two.";
-    /// Connections on which one caller has a request or a stream. Past it, the caller is told to come again. Less where
-    /// `connections` is set lower, in the same proportion. A caller who is not known is told from others by its address;
-    /// whoever comes from the machine itself without being known has no share.
+    /// Connections on which one caller has a request or a stream. Past it, the caller is told to
+    /// come again. Less where `connections` is set lower, in the same proportion. An anonymous
+    /// caller is known by its address; anonymous callers from the machine itself have no share.
     ConnectionsPerCaller connections_per_caller: usize =
         "connections_per_caller" Count { min: 1, default: 512, max: 100_000 }, like [64],
         "Half of them, so that no caller alone can have them all.";
-    /// Requests of one caller that are being answered. Past it, the caller is told to come again. Less where `requests`
-    /// is set lower, in the same proportion.
+    /// Requests of one caller that are being answered. Past it, the caller is told to come again.
+    /// Less where `requests` is set lower, in the same proportion.
     RequestsPerCaller requests_per_caller: usize =
         "requests_per_caller" Count { min: 1, default: 1_024, max: 100_000 }, like [64],
         "A quarter of all, far more than the tools of one caller run at once.";
-    /// Streams of one caller that stay open. Past it, the caller is told to come again. Less where `streams` is set
-    /// lower, in the same proportion.
+    /// Streams of one caller that stay open. Past it, the caller is told to come again. Less where
+    /// `streams` is set lower, in the same proportion.
     StreamsPerCaller streams_per_caller: usize =
         "streams_per_caller" Count { min: 0, default: 1_024, max: 100_000 }, like [16],
         "A quarter of all.";
-    /// Sessions of one caller. Past it, its own one that is idle the longest makes room. Less where `sessions` is set
-    /// lower, in the same proportion.
+    /// Sessions of one caller. Past it, its own one that is idle the longest makes room. Less where
+    /// `sessions` is set lower, in the same proportion.
     SessionsPerCaller sessions_per_caller: usize =
         "sessions_per_caller" Count { min: 1, default: 2_500, max: 1_000_000 }, like [100],
         "A quarter of all.";
-    /// Bodies of one caller that are being read, all together. At least `body`. Less where `bodies` is set lower, in the
-    /// same proportion.
+    /// Bodies of one caller that are being read, all together. At least `body`. Less where `bodies`
+    /// is set lower, in the same proportion.
     BodiesPerCaller bodies_per_caller_bytes: usize =
         "bodies_per_caller" Bytes { min: 4 * KIB, default: 64 * MIB, max: 64 * GIB }, like ["32MiB"],
         "Four of the longest.";

@@ -1,5 +1,5 @@
-//! The section `[http]`: where the server is reached over HTTP, who may ask it, and what clients may take. Must not
-//! hold: sockets, or how a limit is enforced.
+//! The section `[http]`: where the server is reached over HTTP, who may ask it, and what clients
+//! may take. Must not hold: sockets, or how a limit is enforced.
 
 mod limits;
 
@@ -21,34 +21,38 @@ const UNIX: &str = "unix:";
 const LISTEN_MAX: usize = 16;
 
 /// Names of one server, and origins of the pages that ask it.
-const NAMES_MAX: usize = 64;
+pub(super) const NAMES_MAX: usize = 64;
 
 settings! {
     /// The server over HTTP: with `serve --http`.
     HttpPolicy HTTP "Http" {
-        /// The addresses where connections come in, where `--http` names none: addresses with ports, and Unix sockets
-        /// (`unix:PATH`).
+        /// The addresses where connections come in, where `--http` names none: addresses with
+        /// ports, and Unix sockets (`unix:PATH`).
         listen: Vec<ListenAddress> => &[ListenAddress] = "listen" (Definition(&LISTEN), listen, else Vec::new()),
             {"examples": ["127.0.0.1:8080", ["[::1]:8080", "unix:run/toolcell.sock"]]};
         /// The endpoint's path.
         path: String => &str = "path" (Text, path, else "/mcp".to_owned()),
             {"minLength": 1, "default": "/mcp", "examples": ["/tools/mcp"]};
-        /// Names that the server goes by, beside its own address; with a port where only that one is meant.
+        /// Names that the server goes by, beside its own address; with a port where only that one
+        /// is meant.
         hosts: Vec<String> => &[String] = "hosts" (List(&Text), hosts, else Vec::new()),
-            {"maxItems": 64, "examples": [["tools.example.com"]]};
+            {"maxItems": NAMES_MAX, "examples": [["tools.example.com"]]};
         /// Origins of web pages that may ask it and read what it answers. None by default.
         origins: Vec<String> => &[String] = "origins" (List(&Text), origins, else Vec::new()),
-            {"maxItems": 64, "examples": [["https://app.example.com"]]};
-        /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it changes.
+            {"maxItems": NAMES_MAX, "examples": [["https://app.example.com"]]};
+        /// The certificate of TLS with its chain, in PEM, relative to this file. Read again when it
+        /// changes.
         certificate: Option<String> => Option<&str> = "certificate" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/server.pem"]};
         /// Its private key, in PEM, relative to this file.
         key: Option<String> => Option<&str> = "key" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tls/server.key"]};
-        /// The file of the tokens that callers have to show (`toolcell token new`), relative to this file.
+        /// The file of the tokens that callers have to show (`toolcell token new`), relative to
+        /// this file.
         tokens: Option<String> => Option<&str> = "tokens" (Text, paths::host_path, else None),
             {"minLength": 1, "examples": ["tokens.jsonl"]};
-        /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, beside those of `tokens`.
+        /// The server as a resource of OAuth 2.1: issuers whose tokens callers may show, beside
+        /// those of `tokens`.
         oauth: Option<OauthPolicy> => Option<&OauthPolicy> = "oauth" (Table(&OAUTH), oauth::read, else None), {};
     }
     and HttpLimit HttpLimits;
@@ -91,7 +95,7 @@ impl ListenAddress {
         text.parse().ok().map(Self::Tcp)
     }
 
-    /// Whether others than this machine can reach it.
+    /// True if other machines can reach it.
     #[must_use]
     pub fn is_public(&self) -> bool {
         match self {
@@ -152,7 +156,8 @@ fn refuse_half_of_tls(section: &Section<'_>, problems: &mut Problems) {
     problems.add(entry.key_error("http::tls", message).hint("TLS takes both"));
 }
 
-/// Sets the shares of one caller. Each is a part of its whole, also where the manifest does not set it.
+/// Sets the shares of one caller. Each is a part of its whole, also where the manifest does not set
+/// it.
 fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Problems) {
     for (share, whole) in HttpLimit::SHARES {
         // A caller's share never keeps it from sending the longest body.
@@ -176,7 +181,8 @@ fn read_shares(section: &Section<'_>, limits: &mut HttpLimits, problems: &mut Pr
     }
 }
 
-/// The default share of so much: in proportion to the default share of the default whole, and never more than that.
+/// The default share of so much: in proportion to the default share of the default whole, and never
+/// more than that.
 fn share_of(share: HttpLimit, whole: HttpLimit, all: u64) -> u64 {
     let (part, of) = (share.spec().default, whole.spec().default);
     let proportional = u128::from(all) * u128::from(part) / u128::from(of.max(1));

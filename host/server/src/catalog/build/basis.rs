@@ -1,8 +1,9 @@
-//! What a generation takes over from those before it. Must not hold: how anything is made anew.
+//! Earlier generations that a new one reuses. Must not hold: how anything is made anew.
 //!
-//! Taken over whole is a component whose bytes and policy are the same. Of others the compiled code is, where the bytes are
-//! the same and were loaded under the same limits, since compiling is what costs; and the places and allowances of each tool
-//! whose limits on them are the same, so that a reload is no way around them.
+//! A component with unchanged bytes and policy is reused whole. Where only the bytes and the load
+//! limits are unchanged, its compiled code is reused, since compiling is what costs. Each tool
+//! whose queue limits are unchanged keeps its call slots and allowances, so that a reload is no way
+//! around them.
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,71 +13,73 @@ use toolcell_sandbox::ToolComponent;
 use super::super::meters::Meters;
 use super::super::queue::Admission;
 use super::super::{CallTarget, Catalog, LoadedComponent};
-use crate::stamp::Stamps;
+use crate::file_stamp::Stamps;
 
-/// What a build begins with.
+/// Input of a build besides the manifest.
 pub struct Basis<'a> {
     /// The number of the generation that is built.
     pub generation: u64,
-    /// Earlier catalogs, the one that serves first.
+    /// Earlier catalogs, the serving one first.
     pub earlier: &'a [Arc<Catalog>],
-    /// What components may reach (folders, secrets, variables) is looked at anew, though the manifest says the same.
+    /// Prepare what components may reach (folders, secrets, variables) anew, even if the manifest
+    /// is unchanged.
     pub fresh: bool,
-    /// Of each component the digest that the lock pins, where nothing else is even read.
+    /// Digest that the lock pins, for each component. Files with another digest are not parsed.
     pub pinned: Option<BTreeMap<String, String>>,
-    /// Bytes that were withheld and are approved now: they are taken instead of the files.
+    /// Withheld bytes that are approved now. They are used instead of the file.
     pub approved: Option<&'a Withheld>,
 }
 
-/// A component that the lock does not have so: its bytes, which nothing has looked into.
+/// A component whose bytes differ from the lock. Nothing has parsed them.
 #[derive(Clone)]
 pub struct Withheld {
     /// Its name in the manifest.
     pub name: String,
     /// `sha256:…` of the bytes.
     pub digest: String,
-    /// Themselves: what is approved is what was seen, whatever the file holds by then.
+    /// The bytes themselves: what is approved is what was shown, whatever the file holds by then.
     pub bytes: Arc<[u8]>,
 }
 
 impl<'a> Basis<'a> {
-    /// Nothing: the first generation.
+    /// Basis of the first generation: nothing to reuse.
     pub fn none() -> Self {
         Self { generation: 1, earlier: &[], fresh: true, pinned: None, approved: None }
     }
 
-    /// The first generation, of nothing but what is pinned where anything is.
+    /// Basis of the first generation, restricted to pinned bytes if there are any.
     pub fn of_pinned(pinned: Option<BTreeMap<String, String>>) -> Self {
         Self { pinned, ..Self::none() }
     }
 
-    /// True if nothing of these bytes may be looked at.
+    /// True if these bytes must not be parsed.
     pub(super) fn withholds(&self, policy: &ComponentPolicy, digest: &str) -> bool {
         let pinned = self.pinned.as_ref().map(|pinned| pinned.get(policy.name()).map(String::as_str));
         pinned.is_some_and(|pinned| pinned != Some(digest))
     }
 
-    /// The bytes that are approved for this component.
+    /// Approved bytes of this component.
     pub(super) fn approved(&self, policy: &ComponentPolicy) -> Option<&'a Withheld> {
         self.approved.filter(|approved| approved.name == policy.name())
     }
 
-    /// The catalog that serves, and this component in it.
+    /// The serving catalog, and this component in it.
     pub(super) fn serving(&self, component: &str) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         let catalog = self.earlier.first()?;
         Some((catalog.as_ref(), catalog.component(component)?))
     }
 
-    /// Whether an earlier generation serves meanwhile.
-    pub(super) fn is_side_files_calls(&self) -> bool {
+    /// True if an earlier generation serves during the build.
+    pub(super) fn serves_meanwhile(&self) -> bool {
         !self.earlier.is_empty()
     }
 
-    /// A component that can be taken over as it is.
+    /// A component that can be reused whole.
     pub(super) fn unchanged(
         &self,
         policy: &ComponentPolicy,
-        (digest, policy_digest): (&str, &str),
+        digest: &str,
+        policy_digest: &str,
         side_files: &Stamps,
     ) -> Option<(&'a Catalog, &'a Arc<LoadedComponent>)> {
         if self.fresh && !policy.grants().is_sealed() {
@@ -92,25 +95,25 @@ impl<'a> Basis<'a> {
         })
     }
 
-    /// Code that was compiled from the same bytes, under any name.
+    /// Code compiled from these bytes under these load limits, by a component of any name.
     pub(super) fn compiled(&self, policy: &ComponentPolicy, digest: &str) -> Option<Arc<ToolComponent>> {
         let mut loaded = self.earlier.iter().flat_map(|catalog| catalog.components());
         let same = loaded.find(|loaded| loaded.digest == digest && loaded.policy.load() == policy.load())?;
         Some(Arc::clone(&same.component))
     }
 
-    /// The places and allowances of a tool, where it had as many.
+    /// Call slots and allowances of a tool, if its limits on them are unchanged.
     pub(super) fn admission(&self, policy: &ComponentPolicy, tool: &str, limits: &Limits) -> Option<Arc<Admission>> {
         let target = self.target(policy.name(), tool).filter(|target| target.admission.suits(limits))?;
         Some(Arc::clone(&target.admission))
     }
 
-    /// What is counted of a tool.
+    /// Meters of a tool in the serving catalog.
     pub(super) fn meters(&self, component: &str, tool: &str) -> Option<&'a Arc<Meters>> {
         self.target(component, tool).map(|target| &target.meters)
     }
 
-    /// The component of this name in the catalog that serves.
+    /// The component of this name in the serving catalog.
     pub(super) fn loaded(&self, component: &str) -> Option<&'a Arc<LoadedComponent>> {
         self.earlier.first().and_then(|catalog| catalog.component(component))
     }
@@ -119,7 +122,7 @@ impl<'a> Basis<'a> {
         self.targets().find(|target| target.component.name() == component && target.name == tool)
     }
 
-    /// The tools of the catalog that serves.
+    /// Tools of the serving catalog.
     fn targets(&self) -> impl Iterator<Item = &'a Arc<CallTarget>> {
         self.earlier.first().into_iter().flat_map(|catalog| &catalog.targets)
     }

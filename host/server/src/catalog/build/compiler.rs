@@ -1,7 +1,9 @@
-//! Compiling within a time. Must not hold: what is compiled, or how the manifest puts the time.
+//! Compiling within a time limit. Must not hold: what is compiled, or how the manifest gives the
+//! time.
 //!
-//! A compiler cannot be stopped. Each component gets a thread of its own, which is joined where it is done in time; where
-//! it is not, the thread is left behind, and what it comes to is thrown away. How many may be left behind is bounded.
+//! A compiler cannot be stopped, so each component gets a thread of its own. A thread that is done
+//! in time is joined. One that is late is left behind, and its result is dropped. The number of
+//! threads left behind is bounded.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -9,16 +11,16 @@ use std::time::Duration;
 
 use toolcell_sandbox::{LoadError, Sandbox, ToolComponent, in_background as background};
 
-/// Compilations that took too long and still run. Each keeps a core busy and holds memory: past these nothing is
-/// compiled until one of them is done.
+/// Most late compilations that may still run. Each keeps a core busy and holds memory. At this
+/// number, nothing is compiled until one of them ends.
 const LEFT_BEHIND_MAX: usize = 4;
 
-/// Bytes of a component from which on it is compiled where nobody else wants a core, while calls are served. A smaller one is
-/// compiled within a quarter of a second; it is not kept waiting by whatever else keeps the machine busy.
+/// Size from which a component is compiled at low priority while calls are served. A smaller one
+/// compiles within a quarter of a second, so it does not wait for a busy machine.
 const BACKGROUND_BYTES_MIN: usize = 256 << 10;
 
-/// How long such a component may take, and how much longer for each MiB of it: twice what it takes one core of its own. It is begun
-/// anew as others are where that is not enough.
+/// Time for a compilation at low priority, and extra time for each MiB: twice what it takes on a
+/// core of its own. If that is not enough, it starts again at normal priority.
 const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
 const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
 
@@ -28,19 +30,19 @@ pub struct Compiler {
     left_behind: Arc<AtomicUsize>,
 }
 
-/// Why there is no component.
+/// Reason why there is no compiled component.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCompiled {
-    /// The compiler, or the linker, does not take it.
+    /// The compiler, or the linker, refused it.
     #[error(transparent)]
     Refused(LoadError),
     /// It was not done in time.
     #[error("compiling it takes too long")]
     TooLate,
-    /// Too many others were not done in time, and still run.
+    /// Too many late compilations still run.
     #[error("not compiled: {running} others that took too long still run")]
     LeftBehind { running: usize },
-    /// There is no thread to compile on.
+    /// The system gave no thread to compile on.
     #[error("not compiled: no thread starts: {}", crate::file::plain(.0))]
     NoThread(std::io::Error),
 }
@@ -50,15 +52,21 @@ impl Compiler {
         Self { sandbox, left_behind: Arc::default() }
     }
 
-    /// Compiles and links these bytes, in at most this time. Where calls are served meanwhile, they go first.
-    pub fn compile(&self, bytes: Vec<u8>, time: Duration, is_beside_calls: bool) -> Result<ToolComponent, NotCompiled> {
+    /// Compiles and links these bytes, in at most this time. Calls that are served meanwhile go
+    /// first.
+    pub fn compile(
+        &self,
+        bytes: Vec<u8>,
+        time: Duration,
+        serves_meanwhile: bool,
+    ) -> Result<ToolComponent, NotCompiled> {
         let bytes: Arc<[u8]> = bytes.into();
-        if !is_beside_calls || bytes.len() < BACKGROUND_BYTES_MIN {
+        if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
             return self.attempt(&bytes, time, false);
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
         match self.attempt(&bytes, patience.min(time), true) {
-            // The machine has no time to spare: tools that keep it busy must not keep new code out.
+            // Tools that keep all cores busy must not keep new code out.
             Err(NotCompiled::TooLate) => self.attempt(&bytes, time, false),
             done => done,
         }
@@ -69,7 +77,7 @@ impl Compiler {
         if running >= LEFT_BEHIND_MAX {
             return Err(NotCompiled::LeftBehind { running });
         }
-        // Without room, so that what is sent is either received here or known to the sender to be lost.
+        // No buffer: the result is either received here, or its sender learns that it is lost.
         let (done, compiled) = sync_channel(0);
         let (sandbox, left_behind) = (self.sandbox.clone(), Arc::clone(&self.left_behind));
         let bytes = Arc::clone(bytes);
@@ -85,12 +93,13 @@ impl Compiler {
             .map_err(NotCompiled::NoThread)?;
         match compiled.recv_timeout(time) {
             Ok(component) => {
-                // What it came to is here: the thread has nothing left to do, not even to fail.
+                // The result is here: the thread has nothing left to do, not even to fail.
                 drop(thread.join());
                 component.map_err(NotCompiled::Refused)
             }
             Err(RecvTimeoutError::Timeout) => {
-                // Counted before the receiver is dropped, so that the thread takes off only what was added.
+                // Counted before the receiver is dropped, so that the thread subtracts only what
+                // was added.
                 self.left_behind.fetch_add(1, Ordering::AcqRel);
                 Err(NotCompiled::TooLate)
             }

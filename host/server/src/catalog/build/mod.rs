@@ -1,5 +1,5 @@
-//! Building a catalog: each component file is read once, compiled and asked for its tools, and every problem of every
-//! component is collected with its place in the manifest.
+//! Building a catalog: reads each component file once, compiles it and lists its tools. Collects
+//! every problem of every component with its place in the manifest.
 mod basis;
 mod compiler;
 mod typed;
@@ -13,36 +13,36 @@ use tokio::runtime::Handle;
 use toolcell_audit::Sink;
 use toolcell_mcp::{Cancellation, DefinitionProblem, NameCollisions, ToolList, sanitize};
 use toolcell_policy::{
-    Approval, Callers, ComponentPolicy, Diagnostic, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
+    Approval, Callers, ComponentPolicy, Diagnostic, Limits, LoadLimit, Manifest, Severity, SourceRef, ToolPolicy, names,
 };
-use toolcell_sandbox::{COMPONENT_BYTES_MAX, Capabilities as Reach, Digest, ShapeName, ToolComponent, contract};
+use toolcell_sandbox::{COMPONENT_BYTES_MAX, Capabilities, Digest, ShapeName, ToolComponent, contract};
 
 use super::approvals::Approvals;
 use super::caller_queue::CallerQueues;
-use super::instances::{Instances, InstancesByCaller, Warming};
-use super::own_files::Process;
-use super::permissions::{Reaches, Site};
+use super::host_files::HostFiles;
+use super::instances::{Instances, InstancesByCaller, PrewarmContext};
+use super::permissions::{GrantContext, ToolCapabilities};
 use super::queue::Admission;
-use super::resources::{self, Declared};
+use super::resources::{self, DeclaredResources};
 use super::visibility::Visibility;
 use super::{CallTarget, Catalog, LoadedComponent, Parts, Tally, definition, meters, program, side_files};
 use crate::file::{self, Unreadable};
+use crate::file_stamp::Stamps;
 use crate::machine::Machine;
-use crate::stamp::Stamps;
 use crate::workers::GuestExecutor;
 pub use basis::{Basis, Withheld};
 use compiler::{Compiler, NotCompiled};
 
-// No manifest lets a file in that the sandbox then refuses under another name.
+// No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
 
-/// Problems reported of one component: past these the rest is most likely the same mistake.
+/// Most problems reported for one component: further ones most likely repeat the same mistake.
 const PROBLEMS_PER_COMPONENT_MAX: usize = 20;
 
-/// Characters shown of a name that is none: enough to find it in the tool's source.
+/// Characters shown of an invalid name: enough to find it in the tool's source.
 const NAME_CHARS_SHOWN: usize = 80;
 
-/// Builds catalogs: one for the life of the process.
+/// Builds catalogs; one for the life of the process.
 pub struct Builder {
     compiler: Compiler,
     runtime: Handle,
@@ -52,59 +52,60 @@ pub struct Builder {
     tally: Arc<Tally>,
     approvals: Arc<Approvals>,
     caller_queues: Arc<CallerQueues>,
-    warming: OnceLock<Warming>,
-    process: Process,
+    prewarm: OnceLock<PrewarmContext>,
+    host_files: HostFiles,
 }
 
-/// What building came to.
+/// Result of a build.
 pub struct Built {
-    /// The catalog, where nothing was wrong.
+    /// The catalog, if there was no error.
     pub catalog: Option<Catalog>,
-    /// Everything that was wrong.
+    /// All errors and warnings.
     pub problems: Vec<Diagnostic>,
-    /// Components that were not looked into, as the lock does not have them so. In the catalog they are as they serve, if they do.
+    /// Components that were not parsed because they differ from the lock. The catalog has them as
+    /// they serve now, if they do.
     pub withheld: Vec<Withheld>,
 }
 
-/// One component on its way.
-enum Arrival<'a> {
-    /// As it is in this earlier catalog: bytes, policy and all.
+/// One component of a build.
+enum BuiltComponent<'a> {
+    /// Reused from this earlier catalog, with bytes and policy.
     Unchanged(&'a Catalog, &'a Arc<LoadedComponent>),
-    /// To be made anew.
-    Changed(Listed),
-    /// Not to be looked into.
+    /// To be built anew.
+    Changed(ListedComponent),
+    /// Not parsed.
     Withheld(Withheld),
 }
 
-/// A component that is loaded, with its tools still as the component lists them.
-struct Listed {
+/// A loaded component with its tools as it lists them.
+struct ListedComponent {
     component: Arc<ToolComponent>,
     policy_digest: String,
     side_files: Stamps,
     tools: Vec<contract::Tool>,
-    /// What compiling its code has left of the time to compile it: for the schemas of its tools.
+    /// Time left from compiling its code, for compiling the schemas of its tools.
     time: Duration,
 }
 
 impl Builder {
-    /// The machine's runtime runs the guests that are asked for their tools, its workers make instances ahead.
+    /// The machine's runtime runs guests that list their tools; its workers make instances ahead.
     pub fn new(machine: &Machine, sink: Arc<Sink>) -> Self {
         let compiler = Compiler::new(machine.sandbox.clone());
         let (runtime, executor) = (machine.runtime.handle().clone(), machine.workers.executor());
-        let (calls, tally, approvals, warming) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
+        let (calls, tally, approvals, prewarm) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let caller_queues = Arc::default();
-        let process = Process::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, warming, process }
+        let host_files = HostFiles::default();
+        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, prewarm, host_files }
     }
 
-    /// Keeps the process's own files out of all mounts.
-    pub fn of_process(mut self, process: Process) -> Self {
-        self.process = process;
+    /// Keeps these files of the process out of all mounts.
+    pub fn keeping_out(mut self, host_files: HostFiles) -> Self {
+        self.host_files = host_files;
         self
     }
 
-    /// Builds a generation from a checked manifest, on what is there already. Paths are relative to `folder`. Calls
-    /// `progress` after each component with how many are done.
+    /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
+    /// start from `folder`. Calls `progress` after each component with the number of those done.
     pub fn build(
         &self,
         manifest: &Manifest,
@@ -112,20 +113,23 @@ impl Builder {
         basis: &Basis<'_>,
         progress: &(dyn Fn(usize) + Sync),
     ) -> Built {
-        // Files of state that were opened to verify them close on the runtime: another host may wait.
+        // State files opened for verification close on the runtime, since another host may wait for
+        // them.
         let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
-        let warming = self.warming.get_or_init(|| Warming::new(budget, self.executor.clone()));
-        let arrivals = self.load_all(manifest.components(), (folder, basis), progress);
+        let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
+        let built = self.load_all(manifest.components(), folder, basis, progress);
         let (mut problems, mut withheld) = (Vec::new(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
-        let mut draft = Draft { parts: Parts::default(), origins: Vec::new(), basis, callers };
-        let site = Site { folder, server: manifest.server() };
-        for (policy, arrival) in manifest.components().iter().zip(arrivals) {
-            match arrival {
-                Ok(Arrival::Unchanged(catalog, loaded)) => draft.take_over(policy, catalog, loaded, &mut problems),
-                Ok(Arrival::Changed(listed)) => draft.add((policy, &site), listed, warming, &mut problems),
-                Ok(Arrival::Withheld(held)) => {
+        let mut draft = CatalogDraft { parts: Parts::default(), origins: Vec::new(), basis, prewarm, callers };
+        let context = GrantContext { folder, server: manifest.server() };
+        for (policy, component) in manifest.components().iter().zip(built) {
+            match component {
+                Ok(BuiltComponent::Unchanged(catalog, loaded)) => {
+                    draft.take_over(policy, catalog, loaded, &mut problems)
+                }
+                Ok(BuiltComponent::Changed(listed)) => draft.add(policy, &context, listed, &mut problems),
+                Ok(BuiltComponent::Withheld(held)) => {
                     draft.hold(policy);
                     withheld.push(held);
                 }
@@ -133,7 +137,7 @@ impl Builder {
             }
         }
         draft.check_collisions(&mut problems);
-        problems.extend(self.process.check(manifest, folder, &draft.parts.targets));
+        problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
         if problems.iter().any(|problem| problem.severity() == Severity::Error) {
@@ -145,14 +149,14 @@ impl Builder {
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
-    /// The generation that a draft comes to. What belongs to all of them goes on.
-    fn catalog(&self, draft: Draft<'_>) -> Result<Catalog, NameCollisions> {
-        let Draft { parts, basis, callers, .. } = draft;
+    /// The generation of a draft. State that belongs to all generations is passed on.
+    fn catalog(&self, draft: CatalogDraft<'_>) -> Result<Catalog, NameCollisions> {
+        let CatalogDraft { parts, basis, callers, .. } = draft;
         let Parts { tools, targets, rules, components } = parts;
         let tools = ToolList::new(basis.generation, tools)?;
         let before = basis.earlier.first();
         Ok(Catalog {
-            resources: Declared::of(&targets, &tools),
+            resources: DeclaredResources::of(&targets, &tools),
             tools,
             targets,
             components,
@@ -167,16 +171,16 @@ impl Builder {
         })
     }
 
-    /// The tools that the components list: of each, the component's name, the tool's own, and the one that clients see.
-    /// What cannot be loaded is a problem, and has none.
+    /// The tools that the components list: the component's name, the tool's own name, and its name
+    /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let listed = self.load_all(manifest.components(), (folder, &Basis::none()), &|_| {});
+        let listed = self.load_all(manifest.components(), folder, &Basis::none(), &|_| {});
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
-                // Nothing is taken over from nothing, and nothing is pinned.
-                Ok(Arrival::Unchanged(..) | Arrival::Withheld(_)) => {}
-                Ok(Arrival::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
+                // The basis is empty, so nothing is reused and nothing is pinned.
+                Ok(BuiltComponent::Unchanged(..) | BuiltComponent::Withheld(_)) => {}
+                Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
                 })),
@@ -186,13 +190,15 @@ impl Builder {
         (names, problems)
     }
 
-    /// Loads the components on as many threads as there are cores; the answers are in the manifest's order.
+    /// Loads the components on as many threads as there are cores; results are in the manifest's
+    /// order.
     fn load_all<'b>(
         &self,
         policies: &[ComponentPolicy],
-        (folder, basis): (&Path, &Basis<'b>),
+        folder: &Path,
+        basis: &Basis<'b>,
         progress: &(dyn Fn(usize) + Sync),
-    ) -> Vec<Result<Arrival<'b>, Diagnostic>> {
+    ) -> Vec<Result<BuiltComponent<'b>, Diagnostic>> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let load_next = || {
             let mut loaded = Vec::new();
@@ -214,12 +220,17 @@ impl Builder {
         loaded.into_iter().map(|(_, loaded)| loaded).collect()
     }
 
-    fn load<'b>(&self, policy: &ComponentPolicy, folder: &Path, basis: &Basis<'b>) -> Result<Arrival<'b>, Diagnostic> {
+    fn load<'b>(
+        &self,
+        policy: &ComponentPolicy,
+        folder: &Path,
+        basis: &Basis<'b>,
+    ) -> Result<BuiltComponent<'b>, Diagnostic> {
         let SourceRef::File(written) = policy.source() else {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
         };
-        // Before they are read, so that no change falls between.
+        // Taken before they are read, so that no change is missed in between.
         let side_files = side_files::looks(policy, folder);
         let bytes = match basis.approved(policy) {
             Some(approved) => approved.bytes.to_vec(),
@@ -227,31 +238,35 @@ impl Builder {
                 .map_err(|error| unreadable(policy, written, &error))?,
         };
         let digest = Digest::of(&bytes).to_string();
-        // Asked before anything is looked into: what nobody approved reaches no parser.
+        // Checked before anything is parsed: bytes that nobody approved reach no parser.
         if basis.withholds(policy, &digest) {
-            return Ok(Arrival::Withheld(Withheld { name: policy.name().to_owned(), digest, bytes: bytes.into() }));
+            return Ok(BuiltComponent::Withheld(Withheld {
+                name: policy.name().to_owned(),
+                digest,
+                bytes: bytes.into(),
+            }));
         }
         let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
-        if let Some((catalog, loaded)) = basis.unchanged(policy, (&digest, &policy_digest), &side_files) {
-            return Ok(Arrival::Unchanged(catalog, loaded));
+        if let Some((catalog, loaded)) = basis.unchanged(policy, &digest, &policy_digest, &side_files) {
+            return Ok(BuiltComponent::Unchanged(catalog, loaded));
         }
         let began = Instant::now();
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
             None => {
-                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.is_side_files_calls());
+                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.serves_meanwhile());
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
         let time = policy.load().compile_time().saturating_sub(began.elapsed());
         typed::check_supported(policy, &component)?;
-        // Before they are described: that takes more the more there are.
+        // Checked before they are described, since that takes longer the more there are.
         if let Some(functions) = component.functions() {
             check_count(policy, functions)?;
         }
         if component.shape() == ShapeName::Program {
             let tools = program::tools(policy);
-            return Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time }));
+            return Ok(BuiltComponent::Changed(ListedComponent { component, policy_digest, side_files, tools, time }));
         }
         let descriptions = typed::descriptions(policy, folder)?;
         let report = self.runtime.block_on(component.list_tools(policy.limits(), &descriptions));
@@ -259,7 +274,9 @@ impl Builder {
             tracing::info!(component = policy.name(), "printed while it listed its tools: {}", sanitize::line(line));
         }
         match report.outcome {
-            Ok(tools) => Ok(Arrival::Changed(Listed { component, policy_digest, side_files, tools, time })),
+            Ok(tools) => {
+                Ok(BuiltComponent::Changed(ListedComponent { component, policy_digest, side_files, tools, time }))
+            }
             Err(failure) => {
                 let message = format!("component \"{}\" could not list its tools: {failure}", policy.name());
                 Err(Diagnostic::error("components::list", message).at(policy.source_span()))
@@ -268,7 +285,7 @@ impl Builder {
     }
 }
 
-/// The next component nobody has taken.
+/// The next component that no thread has taken.
 fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
     let index = next.fetch_add(1, Ordering::AcqRel);
     policies.get(index).map(|policy| (index, policy))
@@ -302,7 +319,7 @@ fn refused(policy: &ComponentPolicy, error: &NotCompiled) -> Diagnostic {
     }
 }
 
-/// There was no time left for the schemas of its tools.
+/// Error: no time is left for the schemas of its tools.
 fn schemas_too_slow(policy: &ComponentPolicy) -> Diagnostic {
     let time = policy.load().show(LoadLimit::CompileTime);
     let message =
@@ -326,7 +343,7 @@ fn not_pooled(policy: &ComponentPolicy) -> Diagnostic {
         .hint("its calls work and cost more; a table of at most 32,768 elements would fit")
 }
 
-/// A component is past this limit of loading. `otherwise` is what to do but raise it.
+/// Error: a component exceeds this limit of loading. `otherwise` is the advice besides raising it.
 fn past(
     policy: &ComponentPolicy,
     code: &'static str,
@@ -341,39 +358,56 @@ fn past(
 }
 
 /// A component whose tools are being added.
-struct Adding<'a> {
+struct ComponentDraft<'a> {
     loaded: Arc<LoadedComponent>,
-    reaches: Reaches<'a>,
-    /// The instances that calls share, apart for tools that reach different things: one may hold what another must not.
-    kept: Vec<(Arc<Reach>, Arc<InstancesByCaller>)>,
-    warming: &'a Warming,
-    /// What the schemas of its tools may take.
-    room: definition::Room,
+    capabilities: ToolCapabilities<'a>,
+    /// The instances that calls share, one set for each set of grants: an instance may hold data
+    /// that other tools must not see.
+    shared: Vec<(Arc<Capabilities>, Arc<InstancesByCaller>)>,
+    prewarm: &'a PrewarmContext,
+    /// Time and memory left for the schemas of its tools.
+    budget: definition::DefinitionBudget,
 }
 
-impl Adding<'_> {
-    fn kept(&mut self, policy: &ComponentPolicy, reach: &Arc<Reach>) -> Option<Arc<InstancesByCaller>> {
-        if let Some((_, kept)) = self.kept.iter().find(|(other, _)| other.grants().reaches_like(reach.grants())) {
-            return Some(Arc::clone(kept));
+impl ComponentDraft<'_> {
+    /// Source of a tool's instances.
+    fn instances(&mut self, policy: &ComponentPolicy, limits: &Limits, capabilities: &Arc<Capabilities>) -> Instances {
+        match self.shared_instances(policy, capabilities) {
+            Some(shared) => Instances::PerCaller(shared),
+            None => self.prewarm.instances(policy.prewarm(), &self.loaded.component, limits, capabilities),
         }
-        let kept = InstancesByCaller::of(policy)?;
-        self.kept.push((Arc::clone(reach), Arc::clone(&kept)));
-        Some(kept)
+    }
+
+    fn shared_instances(
+        &mut self,
+        policy: &ComponentPolicy,
+        capabilities: &Arc<Capabilities>,
+    ) -> Option<Arc<InstancesByCaller>> {
+        if let Some((_, shared)) =
+            self.shared.iter().find(|(other, _)| other.grants().reaches_like(capabilities.grants()))
+        {
+            return Some(Arc::clone(shared));
+        }
+        let shared = InstancesByCaller::of(policy)?;
+        self.shared.push((Arc::clone(capabilities), Arc::clone(&shared)));
+        Some(shared)
     }
 }
 
 /// The catalog while it grows.
-struct Draft<'a> {
+struct CatalogDraft<'a> {
     parts: Parts,
-    /// Of each tool: the exposed name, the component's name, and where the manifest names that.
+    /// Of each tool: its name for clients, the component's name, and the position of that in the
+    /// manifest.
     origins: Vec<(String, String, toolcell_policy::Span)>,
     basis: &'a Basis<'a>,
-    /// Who may call what.
+    prewarm: &'a PrewarmContext,
+    /// Rules for callers.
     callers: Arc<Callers>,
 }
 
-impl Draft<'_> {
-    /// Adds a component as it is already, with what is to be said of it each time.
+impl CatalogDraft<'_> {
+    /// Adds a component of an earlier catalog, and repeats its warnings.
     fn take_over(
         &mut self,
         policy: &ComponentPolicy,
@@ -395,7 +429,7 @@ impl Draft<'_> {
         self.parts.take_over(catalog, loaded, Some(&self.callers));
     }
 
-    /// Leaves a component as it serves, where it does.
+    /// Keeps a component as it serves now, if it does.
     fn hold(&mut self, policy: &ComponentPolicy) {
         let Some((catalog, loaded)) = self.basis.serving(policy.name()) else { return };
         for exposed in catalog.tools_of(loaded) {
@@ -406,13 +440,13 @@ impl Draft<'_> {
 
     fn add(
         &mut self,
-        (policy, site): (&ComponentPolicy, &Site<'_>),
-        listed: Listed,
-        warming: &Warming,
+        policy: &ComponentPolicy,
+        context: &GrantContext<'_>,
+        listed: ListedComponent,
         problems: &mut Vec<Diagnostic>,
     ) {
         let before = problems.len();
-        let Listed { component, policy_digest, side_files, tools, time } = listed;
+        let ListedComponent { component, policy_digest, side_files, tools, time } = listed;
         problems.extend(typed::check(policy, &component));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         problems.extend(policy.check_exports(&names));
@@ -431,10 +465,15 @@ impl Draft<'_> {
             problems.push(not_pooled(policy));
         }
         problems.extend(policy.check_imports(loaded.inspection().imports()));
-        let (reaches, kept, room) = (Reaches::new(policy, site), Vec::new(), definition::Room::within(time));
-        let mut adding = Adding { loaded: Arc::clone(&loaded), reaches, kept, warming, room };
+        let mut draft = ComponentDraft {
+            loaded: Arc::clone(&loaded),
+            capabilities: ToolCapabilities::new(policy, context),
+            shared: Vec::new(),
+            prewarm: self.prewarm,
+            budget: definition::DefinitionBudget::within(time),
+        };
         for tool in tools {
-            if adding.room.is_over() {
+            if draft.budget.is_used_up() {
                 problems.push(schemas_too_slow(policy));
                 break;
             }
@@ -443,7 +482,7 @@ impl Draft<'_> {
                 problems.push(Diagnostic::error("tools::more", message).at(policy.source_span()));
                 break;
             }
-            self.add_tool(policy, &mut adding, tool, problems);
+            self.add_tool(policy, &mut draft, tool, problems);
         }
         self.parts.components.push(loaded);
     }
@@ -451,7 +490,7 @@ impl Draft<'_> {
     fn add_tool(
         &mut self,
         policy: &ComponentPolicy,
-        adding: &mut Adding<'_>,
+        draft: &mut ComponentDraft<'_>,
         mut tool: contract::Tool,
         problems: &mut Vec<Diagnostic>,
     ) {
@@ -459,38 +498,37 @@ impl Draft<'_> {
         if let Some(said) = policy.tool(&name) {
             definition::overrule(&mut tool, said);
         }
-        let program = program::of_tool(policy, &name, adding.loaded.component.shape());
+        let program = program::of_tool(policy, &name, draft.loaded.component.shape());
         let exposed = match policy.exposed_name(&name) {
             Ok(exposed) => exposed,
-            // A good name that only the prefix makes too long is reported with the prefix.
+            // A valid name that only the prefix makes too long is reported with the prefix.
             Err(_) if names::check_tool(&name).is_ok() => return,
             Err(error) => return problems.push(misnamed(policy, &name, &error)),
         };
-        match definition::compile(exposed.clone(), tool, policy.load(), &mut adding.room) {
+        match definition::compile(exposed.clone(), tool, policy.load(), &mut draft.budget) {
             Ok(tool) => {
-                // Arguments that do not convert are refused by their path; the schema accepts exactly those that do.
-                let is_typed = adding.loaded.component.shape() == ShapeName::Typed;
+                // The guest refuses arguments that do not convert, with their path; the schema
+                // accepts exactly those that do.
+                let is_typed = draft.loaded.component.shape() == ShapeName::Typed;
                 let tool = if is_typed { tool.checking_its_own_arguments() } else { tool };
                 let limits = *policy.tool_limits(&name);
                 let meters = meters::continued(self.basis.meters(policy.name(), &name));
                 let admission = self.basis.admission(policy, &name, &limits);
                 let admission = admission.unwrap_or_else(|| Arc::new(Admission::new(&limits).counting(&meters)));
-                let component = Arc::clone(&adding.loaded);
-                let reach = adding.reaches.of_tool(&name, problems);
-                let kept = adding.kept(policy, &reach);
-                let terms = (&limits, &reach);
-                let instances = Instances::of(policy, &component.component, kept.as_ref(), terms, adding.warming);
+                let component = Arc::clone(&draft.loaded);
+                let capabilities = draft.capabilities.of_tool(&name, problems);
+                let instances = draft.instances(policy, &limits, &capabilities);
                 let hints = &tool.definition().hints;
                 let asks = |approval: &Approval| approval.policy().asks(hints.read_only, hints.destructive);
                 let approval = Some(policy.tool_approval(&name)).filter(asks);
                 self.parts.tools.push(Arc::new(tool));
-                let narrowed = (!reach.grants().is_sealed()).then(Cancellation::new);
+                let narrowed = (!capabilities.grants().is_sealed()).then(Cancellation::new);
                 let target = CallTarget {
                     component,
                     name,
                     program,
                     limits,
-                    reach,
+                    capabilities,
                     admission,
                     instances,
                     approval,
@@ -505,7 +543,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Rules for callers that name no tool; where tools are missing for another reason, nobody knows.
+    /// Rules for callers that match no tool. If tools are missing for another reason, this cannot
+    /// be known.
     fn check_callers(&self, complete: bool) -> Vec<Diagnostic> {
         if !complete {
             return Vec::new();
@@ -515,7 +554,7 @@ impl Draft<'_> {
         self.callers.check_tools(&names)
     }
 
-    /// Names that several tools would have, each with the components they come from.
+    /// Names that several tools would have, with the components they come from.
     fn check_collisions(&self, problems: &mut Vec<Diagnostic>) {
         let mut first: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
         for (exposed, component, span) in &self.origins {
@@ -550,9 +589,9 @@ fn broken(policy: &ComponentPolicy, tool: &str, problem: &DefinitionProblem) -> 
     }
 }
 
-/// Where a manifest's relative paths start.
+/// Folder that a manifest's relative paths start from.
 pub fn folder_of(manifest: &Path) -> PathBuf {
-    // A bare file name has an empty parent, which no system call takes for a folder.
+    // A bare file name has an empty parent, which system calls do not take for a folder.
     let folder = manifest.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new(".")).to_path_buf()
 }

@@ -1,5 +1,5 @@
-//! Components whose functions are tools: the texts about them, and what the manifest says that does not fit. Must not hold:
-//! where `.wit` files are.
+//! Components whose functions are tools: their descriptions, and manifest keys that do not fit
+//! them. Must not hold: where `.wit` files are.
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use toolcell_sandbox::{Descriptions, LeftOut, ToolComponent};
 use super::PROBLEMS_PER_COMPONENT_MAX;
 use crate::wit;
 
-/// Everything that is said about the component but by itself: in the manifest, and in the `.wit` files that it names.
+/// Descriptions of the component from outside: in the manifest, and in the `.wit` files it names.
 pub(super) fn descriptions(policy: &ComponentPolicy, folder: &Path) -> Result<Descriptions, Diagnostic> {
     let given = policy.typed().descriptions().iter().map(|given| (given.key().to_owned(), given.text().to_owned()));
     let given = given.collect();
@@ -23,7 +23,7 @@ pub(super) fn descriptions(policy: &ComponentPolicy, folder: &Path) -> Result<De
     Ok(Descriptions { given, wit: Some(Arc::new(texts)) })
 }
 
-/// Functions that cannot be tools, unless the manifest has them left out.
+/// Refuses functions that cannot be tools, unless the manifest leaves them out.
 pub(super) fn check_supported(policy: &ComponentPolicy, component: &ToolComponent) -> Result<(), Diagnostic> {
     if component.left_out().is_empty() || policy.typed().skip_unsupported() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn check_supported(policy: &ComponentPolicy, component: &ToolComponen
         .hint("skip_unsupported = true leaves such functions out"))
 }
 
-/// What is said of functions and does not fit the component, and which functions it goes without.
+/// Descriptions that do not fit the component, and functions that it goes without.
 pub(super) fn check(policy: &ComponentPolicy, component: &ToolComponent) -> Vec<Diagnostic> {
     let mut problems = policy.typed().check(policy.name(), component.describable().as_deref());
     if !component.left_out().is_empty() {

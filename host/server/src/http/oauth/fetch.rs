@@ -1,4 +1,5 @@
-//! Fetching what issuers publish: over https, or from loopback, without redirects and within bounds.
+//! Fetches metadata and keys of issuers: over https, or from loopback, without redirects and within
+//! bounds.
 use std::time::Duration;
 
 use ::http::{Request, StatusCode};
@@ -6,28 +7,30 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use url::Url;
 
-use crate::outgoing::{Bounds, Outgoing};
+use crate::http_client::{Bounds, HostHttpClient};
 
-/// What one answer may take. Callers wait for it. Sets of keys with their certificates have some twenty kilobytes.
+/// Bounds of one answer, which callers wait for. Key sets with certificates have about twenty
+/// kilobytes.
 const BOUNDS: Bounds =
     Bounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };
 
-/// Where metadata of authorization servers lie (RFC 8414 section 3), and those of OpenID providers.
+/// Path of the metadata of authorization servers (RFC 8414 section 3), and of OpenID providers.
 const METADATA: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
-/// Fetches. Cheap to clone.
+/// Fetches documents of issuers. Cheap to clone.
 #[derive(Clone)]
-pub struct Fetcher(Outgoing);
+pub struct Fetcher(HostHttpClient);
 
 impl Fetcher {
-    /// One that reaches these addresses, and what is named by what is there. `Err` is one sentence.
+    /// A fetcher for these addresses, and for the hosts that their metadata name. `Err` is one
+    /// sentence.
     pub fn new<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Result<Self, String> {
-        let outgoing = Outgoing::new(addresses, BOUNDS);
-        outgoing.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
+        let http_client = HostHttpClient::new(addresses, BOUNDS);
+        http_client.map(Self).map_err(|error| format!("issuers cannot be asked for their keys: {error}"))
     }
 
-    /// What is at this address. `Err` is one sentence.
+    /// Fetches this address. `Err` is one sentence.
     pub async fn text(&self, address: &str) -> Result<Bytes, String> {
         let url = Url::parse(address).ok().filter(is_safe);
         let url = url.ok_or_else(|| format!("{address} is not reached over https"))?;
@@ -41,7 +44,7 @@ impl Fetcher {
         }
     }
 
-    /// Where an issuer says that its keys are. `Err` is one sentence.
+    /// Address of an issuer's keys, from its metadata. `Err` is one sentence.
     pub async fn keys_of(&self, issuer: &str) -> Result<String, String> {
         #[derive(Deserialize)]
         struct Metadata {
@@ -68,7 +71,7 @@ impl Fetcher {
     }
 }
 
-/// Where an issuer's metadata may be: between host and path, or behind the path.
+/// Possible addresses of an issuer's metadata: between host and path, or after the path.
 fn metadata_of(issuer: &str) -> Vec<String> {
     let Ok(url) = Url::parse(issuer) else { return Vec::new() };
     let path = url.path().trim_end_matches('/').to_owned();
@@ -80,7 +83,7 @@ fn metadata_of(issuer: &str) -> Vec<String> {
     vec![at(format!("{METADATA}{path}")), at(format!("{path}{OPENID}"))]
 }
 
-/// Nobody on the way can change what comes.
+/// True if nobody on the network can change the answer.
 fn is_safe(url: &Url) -> bool {
     let loopback = match url.host_str().unwrap_or_default() {
         "localhost" => true,

@@ -1,5 +1,5 @@
-//! Callers with tokens of an issuer: which keys they are checked with, and what their names are. Must not hold: what a
-//! token must say (that is the protocol's).
+//! Callers with tokens of an issuer: the keys to verify with, and the names of callers. Must not
+//! hold: claims of a token (see the protocol).
 mod fetch;
 mod keys;
 
@@ -14,39 +14,42 @@ use toolcell_policy::{IssuerPolicy, OauthPolicy};
 use toolcell_sandbox::Digest;
 
 use fetch::Fetcher;
-use keys::{Fetched, Keys, Newer};
+use keys::{FetchedKeys, IssuerKeys, NewerKeys};
 
-/// Tokens whose check is remembered, about 300 bytes each. Past these, all are checked anew.
+/// Most verified tokens remembered, about 300 bytes each. Beyond these, all are forgotten and
+/// verified anew.
 const REMEMBERED_MAX: usize = 10_000;
 
-/// The latest moment that a token is taken to hold until, from now: clocks do not reach as far as some tokens say.
+/// Longest time from now that a token counts as valid: clocks do not reach as far as some tokens
+/// say.
 const HOLDS_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The issuers, and what is known of their tokens.
+/// The issuers with their keys and verified tokens.
 pub struct Oauth {
     resource: Resource,
     needed: Vec<String>,
-    issuers: Vec<Known>,
-    remembered: Mutex<HashMap<Digest, Remembered>>,
+    issuers: Vec<KnownIssuer>,
+    remembered: Mutex<HashMap<Digest, VerifiedToken>>,
 }
 
 /// One issuer.
-struct Known {
+struct KnownIssuer {
     name: String,
     rules: Issuer,
-    keys: Arc<Keys>,
+    keys: Arc<IssuerKeys>,
 }
 
-/// A token that was checked. It holds as long as nothing else is known of its issuer's keys.
+/// A verified token. It holds as long as the issuer's keys are the ones it was verified with.
 #[derive(Clone)]
-struct Remembered {
-    keys: Arc<Fetched>,
+struct VerifiedToken {
+    keys: Arc<FetchedKeys>,
     caller: Caller,
     until: SystemTime,
 }
 
 impl Oauth {
-    /// Sets it up; nothing is fetched before a token comes. `scopes` are those that allow anything. `Err` is one sentence.
+    /// Prepares the issuers; nothing is fetched before the first token. `scopes` are the ones that
+    /// rules name. `Err` is one sentence.
     pub fn new(policy: &OauthPolicy, scopes: &[&str]) -> Result<Self, String> {
         let addresses = policy.issuers().iter().flat_map(|issuer| [Some(issuer.issuer()), issuer.jwks()]);
         let fetcher = Fetcher::new(addresses.flatten())?;
@@ -54,7 +57,7 @@ impl Oauth {
         let needed: Vec<&str> = policy.scopes().iter().map(String::as_str).collect();
         let resource = Resource::new(policy.resource(), &issuers, &needed, scopes)
             .ok_or_else(|| format!("{} is no address of a resource", policy.resource()))?;
-        let known = policy.issuers().iter().map(|issuer| Known {
+        let known = policy.issuers().iter().map(|issuer| KnownIssuer {
             name: issuer.name().to_owned(),
             rules: Issuer {
                 issuer: issuer.issuer().to_owned(),
@@ -62,18 +65,18 @@ impl Oauth {
                 algorithms: issuer.algorithms().to_vec(),
                 leeway: issuer.limits().leeway(),
             },
-            keys: Keys::new(issuer, fetcher.clone()),
+            keys: IssuerKeys::new(issuer, fetcher.clone()),
         });
         Ok(Self { resource, needed: policy.scopes().to_vec(), issuers: known.collect(), remembered: Mutex::default() })
     }
 
-    /// The server, as clients are told of it.
+    /// The protected resource as described to clients.
     pub fn resource(&self) -> &Resource {
         &self.resource
     }
 
-    /// The caller who shows this token.
-    pub async fn recognise(&self, token: &str) -> Result<Admitted, AuthFailure> {
+    /// The caller with this token.
+    pub async fn authenticate(&self, token: &str) -> Result<Admitted, AuthFailure> {
         let refused = |fault| self.resource.unknown(Some(fault));
         let seen = UnverifiedToken::parse(token).map_err(refused)?;
         let issuer = self.issuers.iter().find(|known| known.rules.issuer == seen.issuer);
@@ -93,19 +96,19 @@ impl Oauth {
             .checked_add(Duration::from_secs(verified.expires))
             .and_then(|ends| ends.checked_add(issuer.rules.leeway));
         let latest = SystemTime::now() + HOLDS_MAX;
-        let remembered = Remembered { keys, caller, until: ends.map_or(latest, |ends| ends.min(latest)) };
+        let remembered = VerifiedToken { keys, caller, until: ends.map_or(latest, |ends| ends.min(latest)) };
         let admitted = remembered.admitted();
         self.remember(digest, remembered);
         admitted.ok_or_else(|| refused(TokenFault::Expired))
     }
 
-    fn remembered(&self, digest: &Digest, keys: &Arc<Fetched>) -> Option<Admitted> {
+    fn remembered(&self, digest: &Digest, keys: &Arc<FetchedKeys>) -> Option<Admitted> {
         let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         let known = remembered.get(digest).filter(|known| Arc::ptr_eq(&known.keys, keys))?;
         known.admitted()
     }
 
-    fn remember(&self, digest: Digest, checked: Remembered) {
+    fn remember(&self, digest: Digest, checked: VerifiedToken) {
         let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
@@ -114,8 +117,8 @@ impl Oauth {
     }
 }
 
-impl Remembered {
-    /// Nothing where its time is over.
+impl VerifiedToken {
+    /// `None` if its time is over.
     fn admitted(&self) -> Option<Admitted> {
         let left = self.until.duration_since(SystemTime::now()).ok()?;
         let validity = CredentialValidity { until: Instant::now().checked_add(left), revoked: None };
@@ -123,23 +126,24 @@ impl Remembered {
     }
 }
 
-impl Known {
-    /// Checks a token; with newer keys, where it names one that is not known. The outer error is that there are none.
+impl KnownIssuer {
+    /// Verifies a token, with newer keys if it names an unknown key. The outer error means that
+    /// there are no keys.
     async fn verify(
         &self,
         token: &str,
         seen: &UnverifiedToken,
-        keys: Arc<Fetched>,
-    ) -> Result<Result<(Verified, Arc<Fetched>), TokenFault>, AuthFailure> {
+        keys: Arc<FetchedKeys>,
+    ) -> Result<Result<(Verified, Arc<FetchedKeys>), TokenFault>, AuthFailure> {
         match self.rules.verify(token, seen, keys.set()) {
             Ok(verified) => return Ok(Ok((verified, keys))),
             Err(TokenFault::Key) => {}
             Err(fault) => return Ok(Err(fault)),
         }
         match self.keys.newer_than(&keys).await {
-            Newer::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
-            Newer::None => Ok(Err(TokenFault::Key)),
-            Newer::Unreachable => Err(AuthFailure::NotNow),
+            NewerKeys::Keys(keys) => Ok(self.rules.verify(token, seen, keys.set()).map(|verified| (verified, keys))),
+            NewerKeys::None => Ok(Err(TokenFault::Key)),
+            NewerKeys::Unreachable => Err(AuthFailure::NotNow),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Seeing that a file was replaced or written to: told by the kernel, or by looking again and again. Must not hold: what is
-//! done about it.
+//! Watching files for changes, through inotify or by polling. Must not hold: the effect of a
+//! change.
 //!
-//! Natively it is inotify on folders, with a mask of our own, and not a crate for it: a host that writes its audit beside its
-//! manifest would else be woken by every record. A file counts as written when it is closed, so half-written ones are not
-//! looked at; links, renames and removals count at once.
+//! inotify watches folders with a mask of our own instead of a crate's: otherwise each audit record
+//! beside the manifest would wake the host. A file counts as written when it is closed, which skips
+//! half-written ones. Links, renames and removals count at once.
 mod native;
 mod network;
 
@@ -16,23 +16,23 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::driver::Orders;
-use super::files::Files;
-use super::trail;
-use crate::aside;
-use crate::stamp::Stamps;
-use native::Native;
+use super::files::WatchedFiles;
+use super::path_entries;
+use crate::blocking_files;
+use crate::file_stamp::Stamps;
+use native::Inotify;
 
-/// How long it must be quiet after a change before it is looked at: what belongs together (a build that writes several
-/// files, an editor that renames twice) comes within this.
+/// Quiet time after a change before files are examined. Changes that belong together (a build that
+/// writes several files, an editor that renames twice) come within it.
 const DEBOUNCE: Duration = Duration::from_millis(25);
 
-/// A folder that is never quiet is looked at as often as this all the same.
+/// Longest wait for quiet: a folder that is never quiet is examined this often.
 const DEBOUNCE_MAX: Duration = Duration::from_millis(250);
 
-/// How often files are looked at where the kernel does not tell. A change is taken up when it looks the same twice.
+/// Interval of polls. A change counts when two polls show it alike.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
-/// How changes are seen.
+/// Way to see changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Watch {
     /// Through inotify. Network filesystems are polled.
@@ -40,50 +40,54 @@ pub enum Watch {
     Auto,
     /// Through inotify alone.
     Native,
-    /// By a look twice a second, which works everywhere.
+    /// By polling twice a second, which works everywhere.
     Poll,
-    /// Not at all: only SIGHUP and `toolcell reload` make the host look.
+    /// Not at all: only SIGHUP and `toolcell reload` start a reload.
     Off,
 }
 
-/// The thread that watches; it ends when this is dropped.
+/// The watching thread; it ends when dropped.
 pub struct Watcher {
     thread: Option<JoinHandle<()>>,
     stop: Option<PipeWriter>,
 }
 
-/// What the thread has.
-struct Eye {
-    files: Files,
-    /// The manifest's folder, without links.
+/// Files to watch, and the pipe that becomes readable when the set of files changes.
+pub struct WatchInput {
+    /// The files.
+    pub files: WatchedFiles,
+    /// Receives a byte each time the set of files changes.
+    pub set_changed: PipeReader,
+}
+
+/// State of the thread.
+struct WatchThread {
+    files: WatchedFiles,
+    /// Real path of the manifest's folder.
     base: PathBuf,
     orders: Orders,
-    others: PipeReader,
+    set_changed: PipeReader,
     stopped: PipeReader,
     watch: Watch,
 }
 
 impl Watcher {
-    /// Watches the files of the other half of `others`.
-    pub fn start(
-        watch: Watch,
-        (files, others): (Files, PipeReader),
-        base: PathBuf,
-        orders: Orders,
-    ) -> io::Result<Self> {
+    /// Watches these files.
+    pub fn start(watch: Watch, watched: WatchInput, base: PathBuf, orders: Orders) -> io::Result<Self> {
         if watch == Watch::Off {
             return Ok(Self { thread: None, stop: None });
         }
         let (stopped, stop) = io::pipe()?;
-        let eye = Eye { files, base, orders, others, stopped, watch };
-        let thread = std::thread::Builder::new().name("toolcell-watch".to_owned()).spawn(move || eye.watch())?;
+        let WatchInput { files, set_changed } = watched;
+        let watching = WatchThread { files, base, orders, set_changed, stopped, watch };
+        let thread = std::thread::Builder::new().name("toolcell-watch".to_owned()).spawn(move || watching.watch())?;
         Ok(Self { thread: Some(thread), stop: Some(stop) })
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // The thread sees the other end close.
+        // The thread sees that the pipe closed.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -91,33 +95,33 @@ impl Drop for Watcher {
     }
 }
 
-/// When something was noticed: first, and last.
-struct Noticed {
+/// Times of the first and the last change.
+struct PendingChange {
     first: Instant,
     last: Instant,
 }
 
-impl Noticed {
-    /// When it is to be looked at.
+impl PendingChange {
+    /// Time at which the files are examined.
     fn due(&self) -> Instant {
         (self.last + DEBOUNCE).min(self.first + DEBOUNCE_MAX)
     }
 }
 
-/// Why a wait ended.
-struct Woken {
+/// Reasons for the end of a wait.
+struct Wakeup {
     stopped: bool,
-    others: bool,
+    set_changed: bool,
     events: bool,
 }
 
-impl Eye {
+impl WatchThread {
     fn watch(mut self) {
         if self.watch != Watch::Poll {
-            match Native::new() {
+            match Inotify::new() {
                 Ok(native) => {
                     let Some(why) = self.watch_natively(native) else { return };
-                    tracing::warn!("files are looked at twice a second from now on: {why}");
+                    tracing::warn!("files are polled twice a second from now on: {why}");
                 }
                 Err(error) => tracing::warn!("the kernel does not watch files ({error}): they are polled"),
             }
@@ -125,9 +129,9 @@ impl Eye {
         self.watch_by_polling();
     }
 
-    /// Watches until it is to stop (`None`) or cannot go on (why).
-    fn watch_natively(&mut self, mut native: Native) -> Option<String> {
-        let mut noticed = Some(Noticed { first: Instant::now(), last: Instant::now() });
+    /// Watches until it is stopped (`None`) or cannot continue (the reason).
+    fn watch_natively(&mut self, mut native: Inotify) -> Option<String> {
+        let mut noticed = Some(PendingChange { first: Instant::now(), last: Instant::now() });
         loop {
             let now = Instant::now();
             if noticed.as_ref().is_some_and(|noticed| noticed.due() <= now) {
@@ -144,23 +148,23 @@ impl Eye {
             if woken.stopped {
                 return None;
             }
-            // Events are read in any case: what was read is gone.
-            if (woken.events && native.noticed()) || woken.others {
+            // Always read the events: unread ones would wake the next wait at once.
+            if (woken.events && native.noticed()) || woken.set_changed {
                 let now = Instant::now();
-                noticed.get_or_insert(Noticed { first: now, last: now }).last = now;
+                noticed.get_or_insert(PendingChange { first: now, last: now }).last = now;
             }
         }
     }
 
-    /// Watches what the paths lead through now.
-    fn follow(&self, native: &mut Native) -> Result<(), String> {
+    /// Watches the entries that the paths lead through now.
+    fn follow(&self, native: &mut Inotify) -> Result<(), String> {
         let base = self.base.clone();
-        // What does not answer is watched once it does: everything else is watched all the same.
-        let looked = aside::each(self.files.paths(), move |path| trail::of(path, &base));
+        // A path that hangs is watched once it answers, the set_changed from now on.
+        let looked = blocking_files::each(self.files.paths(), move |path| path_entries::of(path, &base));
         let steps = looked.into_iter().filter_map(|(_, steps)| steps).flatten();
         let folders = native.follow(steps).map_err(|error| format!("a folder cannot be watched: {error}"))?;
         let asked = if self.watch == Watch::Auto { folders } else { Vec::new() };
-        let networks = aside::each(asked, network::holds).into_iter();
+        let networks = blocking_files::each(asked, network::holds).into_iter();
         match networks.filter(|(_, holds)| *holds == Some(true)).map(|(folder, _)| folder).next() {
             Some(folder) => Err(format!("{} is on a network filesystem", folder.display())),
             None => Ok(()),
@@ -184,22 +188,22 @@ impl Eye {
         }
     }
 
-    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> Woken {
+    fn wait(&mut self, events: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> Wakeup {
         let stopped = self.stopped.as_fd();
         let mut fds = vec![
             PollFd::from_borrowed_fd(stopped, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.others.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.set_changed.as_fd(), PollFlags::IN),
         ];
         fds.extend(events.map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-        // One more millisecond: the poll must not end just before the time and spin.
+        // One more millisecond, so that the poll does not end just before the time and spin.
         let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
-        // An interrupted poll is a spurious wake-up: the caller looks again.
+        // An interrupted poll is a spurious wake-up: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
         let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let woken = Woken { stopped: ready(0), others: ready(1), events: ready(2) };
+        let woken = Wakeup { stopped: ready(0), set_changed: ready(1), events: ready(2) };
         drop(fds);
-        if woken.others && !woken.stopped {
-            let _ = self.others.read(&mut [0; 64]);
+        if woken.set_changed && !woken.stopped {
+            let _ = self.set_changed.read(&mut [0; 64]);
         }
         woken
     }

@@ -1,4 +1,4 @@
-//! inotify: which folders are watched, and which of their entries matter.
+//! inotify: watched folders, and their entries that matter.
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::io::Errno;
 
-use super::super::trail::Step;
+use super::super::path_entries::PathEntry;
 
-/// Room for events at one read: some hundred of them.
+/// Buffer for events of one read: about a hundred.
 const EVENT_BYTES: usize = 16 * 1024;
 
 /// One inotify instance.
-pub struct Native {
+pub struct Inotify {
     fd: OwnedFd,
-    /// By the kernel's number of the watch: the folder, and the entries that matter.
+    /// By the kernel's watch descriptor: the folder, and its entries that matter.
     watched: BTreeMap<i32, (PathBuf, BTreeSet<OsString>)>,
 }
 
-impl Native {
+impl Inotify {
     pub fn new() -> rustix::io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         Ok(Self { fd, watched: BTreeMap::new() })
@@ -32,13 +32,14 @@ impl Native {
         self.fd.as_fd()
     }
 
-    /// Watches these entries, and nothing else. Gives the folders.
-    pub fn follow(&mut self, steps: impl Iterator<Item = Step>) -> rustix::io::Result<Vec<PathBuf>> {
+    /// Watches these entries and no others. Returns the folders.
+    pub fn follow(&mut self, steps: impl Iterator<Item = PathEntry>) -> rustix::io::Result<Vec<PathBuf>> {
         let mut wanted: BTreeMap<PathBuf, BTreeSet<OsString>> = BTreeMap::new();
         for step in steps {
             wanted.entry(step.folder).or_default().insert(step.name);
         }
-        // What is closed after writing, and not each write: a file that is written to goes on unseen until it is whole.
+        // Reports a file when it is closed after writing, not at each write: it stays unseen until
+        // it is whole.
         let mask = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -51,20 +52,20 @@ impl Native {
         for (folder, names) in wanted {
             match inotify::add_watch(&self.fd, &folder, mask) {
                 Ok(number) => drop(watched.insert(number, (folder, names))),
-                // Gone meanwhile: the entry above it tells.
+                // It was removed meanwhile: an event of the entry above it follows.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {}
                 Err(error) => return Err(error),
             }
         }
         for number in self.watched.keys().filter(|number| !watched.contains_key(number)) {
-            // The kernel may have dropped it already, with its folder.
+            // The kernel may have removed the watch with its folder.
             let _ = inotify::remove_watch(&self.fd, *number);
         }
         self.watched = watched;
         Ok(self.watched.values().map(|(folder, _)| folder.clone()).collect())
     }
 
-    /// Reads what happened; whether any of it matters.
+    /// Reads events; true if any matters.
     pub fn noticed(&self) -> bool {
         let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
         let mut reader = Reader::new(&self.fd, &mut buffer);
@@ -86,7 +87,8 @@ impl Native {
     }
 }
 
-/// A file that was just made is written next, and counts once it is closed. Links and folders are whole at once.
+/// True for a new regular file: it is written next, and counts once it is closed. Links and folders
+/// are whole at once.
 fn is_being_written(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.nlink() == 1)
 }

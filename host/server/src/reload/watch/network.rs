@@ -1,8 +1,9 @@
-//! Which filesystems change without this machine's kernel telling.
+//! Filesystems that change without the kernel of this machine reporting it.
 use std::path::Path;
 
-/// The magic numbers of filesystems whose files others than this machine write: from `statfs(2)` and the kernel's
-/// `magic.h`. FUSE and 9p are among them: the folders that virtual machines share with their host, and sshfs.
+/// Magic numbers of filesystems that other machines write to, from `statfs(2)` and the kernel's
+/// `magic.h`. They include FUSE and 9p: folders that virtual machines share with their host, and
+/// sshfs.
 const NETWORK: [u64; 12] = [
     0x6969,      // NFS
     0x517B,      // SMB
@@ -18,10 +19,10 @@ const NETWORK: [u64; 12] = [
     0x7461_636F, // OCFS2
 ];
 
-/// Whether this folder is on one of them. One that cannot be asked is not.
+/// True if this folder is on one of them. False if the system does not tell.
 pub fn holds(folder: &Path) -> bool {
     rustix::fs::statfs(folder).is_ok_and(|found| {
-        // Magic numbers have 32 bits; the field's type differs from machine to machine.
+        // Magic numbers have 32 bits; the field's type differs between architectures.
         let magic = u64::try_from(found.f_type).unwrap_or_default() & 0xFFFF_FFFF;
         NETWORK.contains(&magic)
     })

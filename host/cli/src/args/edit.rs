@@ -1,0 +1,63 @@
+//! The command lines that edit a manifest: `grant` and `revoke`.
+use clap::Args as ClapArgs;
+
+use super::ManifestArg;
+use crate::edit::Consent;
+
+/// Whether a person is asked before the manifest is written.
+#[derive(Debug, ClapArgs)]
+pub struct ConsentArg {
+    /// Write the change without asking
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+impl ConsentArg {
+    /// As an edit takes it.
+    pub fn consent(&self) -> Consent {
+        if self.yes { Consent::Given } else { Consent::Asked }
+    }
+}
+
+/// `toolcell grant`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell grant weather \"GET https://api.example.com/v1/*\"
+  toolcell grant notes \"write /notes = ./notes\"
+  toolcell grant search \"tcp db.example.com:5432\" \"env UNITS = metric\" keyvalue
+
+What can be granted: \"METHOD URL\", \"read PATH = FOLDER\", \"write PATH = FOLDER\", \"tcp HOST:PORT\", \"udp HOST:PORT\",
+\"private ADDRESS:PORT\", \"env NAME = VALUE\", \"env NAME\" (from the host), \"config KEY = VALUE\", \"keyvalue\".
+Comments and order of the manifest stay. The change is shown first.")]
+pub struct GrantArgs {
+    /// The component, as the manifest names it
+    pub component: String,
+    /// What it may do from now on
+    #[arg(required = true, value_name = "RIGHT")]
+    pub rights: Vec<String>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    #[command(flatten)]
+    pub consent: ConsentArg,
+}
+
+/// `toolcell revoke`.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  toolcell revoke weather \"GET https://api.example.com/v1/*\"      the rule, as the manifest has it
+  toolcell revoke notes \"write /notes\" \"env UNITS\" keyvalue
+
+Rights are named as for `toolcell grant`; folders and values need not be.")]
+pub struct RevokeArgs {
+    /// The component, as the manifest names it
+    pub component: String,
+    /// What it may do no longer
+    #[arg(required = true, value_name = "RIGHT")]
+    pub rights: Vec<String>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
+    #[command(flatten)]
+    pub consent: ConsentArg,
+}

@@ -1,0 +1,293 @@
+//! Edits of a manifest in place: comments, order and layout stay as they are. Must not hold: what
+//! is edited, or why.
+mod apply;
+mod shown;
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
+
+pub use apply::{Consent, apply_or_say};
+
+/// A manifest's text while it is edited.
+pub struct ManifestEdit {
+    document: DocumentMut,
+}
+
+/// One thing to add to a component's section, or to take out of it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The section below `[components.NAME]`, such as `network`.
+    pub section: &'static str,
+    /// The key in it.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+}
+
+impl ManifestEdit {
+    /// Of this text.
+    ///
+    /// # Errors
+    /// It is no TOML: one sentence.
+    pub fn of(text: &str) -> Result<Self, String> {
+        let document = text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+        Ok(Self { document })
+    }
+
+    /// The text as it is by now.
+    pub fn text(&self) -> String {
+        self.document.to_string()
+    }
+
+    /// Names of the manifest's components.
+    pub fn components(&self) -> Vec<String> {
+        let components = self.document.get("components").and_then(Item::as_table_like);
+        components.map(|table| table.iter().map(|(name, _)| name.to_owned()).collect()).unwrap_or_default()
+    }
+
+    /// Adds everything in these tables: rules to lists of rules, keys to sections, sections to
+    /// components.
+    ///
+    /// # Errors
+    /// A key is there with another value, or the tables are no TOML: one sentence.
+    pub fn merge(&mut self, tables: &str) -> Result<(), String> {
+        let added: DocumentMut = tables.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+        merge(self.document.as_table_mut(), added.as_table(), "")
+    }
+
+    /// Adds one entry to a component.
+    ///
+    /// # Errors
+    /// The key is there with another value: one sentence.
+    pub fn add(&mut self, component: &str, entry: &Entry) -> Result<(), String> {
+        let mut section = Table::new();
+        section.insert(&entry.key, Item::Value(entry.value.clone()));
+        let mut sections = Table::new();
+        sections.set_implicit(true);
+        sections.insert(entry.section, Item::Table(section));
+        let mut components = Table::new();
+        components.set_implicit(true);
+        components.insert(component, Item::Table(sections));
+        let mut root = Table::new();
+        components.set_implicit(true);
+        root.insert("components", Item::Table(components));
+        merge(self.document.as_table_mut(), &root, "")
+    }
+
+    /// Takes one entry out of a component: a rule out of its list, or else the whole key. A list or
+    /// section that is empty then goes as well. False if it was not there.
+    pub fn remove(&mut self, component: &str, entry: &Entry) -> bool {
+        let sections =
+            self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component));
+        let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
+        let Some(section) = sections.get_mut(entry.section).and_then(Item::as_table_like_mut) else { return false };
+        let found = take_out(section, entry);
+        if found && section.is_empty() {
+            sections.remove(entry.section);
+        }
+        found
+    }
+}
+
+fn take_out(section: &mut dyn TableLike, entry: &Entry) -> bool {
+    let Some(wanted) = entry.value.as_array() else { return section.remove(&entry.key).is_some() };
+    let Some(rules) = section.get_mut(&entry.key).and_then(Item::as_array_mut) else { return false };
+    let is_wanted = |rule: &Value| wanted.iter().any(|wanted| wanted.as_str() == rule.as_str());
+    let before = rules.len();
+    while let Some(at) = { rules.iter().position(is_wanted) } {
+        take_rule(rules, at);
+    }
+    let found = rules.len() < before;
+    if rules.is_empty() {
+        section.remove(&entry.key);
+    }
+    found
+}
+
+/// Takes one rule out, and the comment behind it. Comments before it stay.
+fn take_rule(rules: &mut Array, at: usize) {
+    let removed = text_of(rules.remove(at).decor().prefix());
+    let kept = removed.rfind('\n').and_then(|end| removed.get(..end)).unwrap_or_default();
+    let behind = |text: &str| {
+        let rest = text.find('\n').and_then(|end| text.get(end..)).unwrap_or(text);
+        format!("{kept}{rest}")
+    };
+    match rules.get_mut(at) {
+        Some(next) => {
+            let text = behind(&text_of(next.decor().prefix()));
+            next.decor_mut().set_prefix(text);
+        }
+        None => {
+            let text = behind(&text_of(Some(rules.trailing())));
+            rules.set_trailing(text);
+        }
+    }
+}
+
+fn text_of(raw: Option<&toml_edit::RawString>) -> String {
+    raw.and_then(toml_edit::RawString::as_str).unwrap_or_default().to_owned()
+}
+
+fn merge(into: &mut dyn TableLike, added: &dyn TableLike, path: &str) -> Result<(), String> {
+    for (key, item) in added.iter() {
+        let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let Some(old) = into.get_mut(key) else {
+            into.insert(key, placed(item));
+            continue;
+        };
+        if let (Some(rules), Some(more)) = (old.as_array_mut(), item.as_array()) {
+            extend(rules, more);
+        } else if path.split('.').nth(2) == Some("filesystem") && item.is_inline_table() {
+            raise(old, item, &path)?;
+        } else if let (Some(old), Some(more)) = (old.as_table_like_mut(), item.as_table_like()) {
+            merge(old, more, &path)?;
+        } else if !same(old, item) {
+            return Err(format!("{path} is {} already", old.to_string().trim()));
+        }
+    }
+    Ok(())
+}
+
+/// An item as it is added: a table stands where its neighbours do, not where it stood.
+fn placed(item: &Item) -> Item {
+    let mut item = item.clone();
+    if let Some(table) = item.as_table_mut() {
+        table.set_position(None);
+        let inner: Vec<String> = table.iter().map(|(key, _)| key.to_owned()).collect();
+        for key in inner {
+            let moved = table.get(&key).map(placed);
+            moved.into_iter().for_each(|moved| drop(table.insert(&key, moved)));
+        }
+        if !table.is_implicit() {
+            table.decor_mut().set_prefix("\n");
+        }
+    }
+    item
+}
+
+/// Adds the rules that are missing, laid out as the last one is. A comment behind the last one
+/// stays with it.
+fn extend(rules: &mut Array, more: &Array) {
+    let missing: Vec<Value> =
+        more.iter().filter(|rule| !rules.iter().any(|old| old.as_str() == rule.as_str())).cloned().collect();
+    for mut rule in missing {
+        let before = rules.iter().last().map(|last| text_of(last.decor().prefix())).unwrap_or_default();
+        let own_line = before.rfind('\n').and_then(|at| before.get(at..));
+        let indent = own_line.map_or_else(|| if rules.is_empty() { "" } else { " " }.to_owned(), str::to_owned);
+        // Whatever stands between the last rule and the bracket belongs to that rule.
+        let last = rules.len().checked_sub(1).and_then(|last| rules.get_mut(last));
+        let suffix = last.map(|last| {
+            let suffix = text_of(last.decor().suffix());
+            last.decor_mut().set_suffix("");
+            suffix
+        });
+        let behind = format!("{}{}", suffix.unwrap_or_default(), text_of(Some(rules.trailing())));
+        let (comment, end) = behind.rfind('\n').map_or(("", behind.as_str()), |at| behind.split_at(at));
+        rule.decor_mut().set_prefix(format!("{comment}{indent}"));
+        rule.decor_mut().set_suffix("");
+        let (is_own_line, end) = (own_line.is_some(), end.to_owned());
+        rules.push_formatted(rule);
+        rules.set_trailing_comma(is_own_line);
+        rules.set_trailing(end);
+    }
+}
+
+/// Lets a mount be written to that was only read. Its folder stays.
+fn raise(old: &mut Item, added: &Item, path: &str) -> Result<(), String> {
+    let text =
+        |item: &Item, key: &str| item.as_table_like().and_then(|table| table.get(key)?.as_str().map(str::to_owned));
+    let folder = text(old, "path");
+    if folder.is_none() || folder != text(added, "path") {
+        return Err(format!("{path} is {} already", old.to_string().trim()));
+    }
+    if text(added, "access").as_deref() == Some("write")
+        && let Some(table) = old.as_table_like_mut()
+    {
+        table.insert("access", toml_edit::value("write"));
+    }
+    Ok(())
+}
+
+fn same(old: &Item, added: &Item) -> bool {
+    let plain = |item: &Item| item.to_string().split_whitespace().collect::<String>();
+    plain(old) == plain(added)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &str = "\
+# The tools of the team.
+version = 1
+
+[components.weather] # by Ann
+source = \"weather.wasm\"
+
+[components.weather.network]
+# The public API.
+http = [
+    \"GET https://api.example.com/v1/*\", # forecasts
+]
+
+[components.notes]
+source = \"notes.wasm\"
+filesystem = { \"/notes\" = { path = \"notes\" } }
+";
+
+    fn http(rule: &str) -> Entry {
+        Entry { section: "network", key: "http".to_owned(), value: Value::Array(Array::from_iter([rule])) }
+    }
+
+    #[test]
+    fn a_rule_is_added_where_the_others_are_and_nothing_else_moves() {
+        let mut edit = ManifestEdit::of(MANIFEST).unwrap();
+        edit.add("weather", &http("GET https://api.example.com/v2/*")).unwrap();
+        let expected = MANIFEST.replace("# forecasts\n]", "# forecasts\n    \"GET https://api.example.com/v2/*\",\n]");
+        assert_eq!(edit.text(), expected);
+        edit.add("weather", &http("GET https://api.example.com/v2/*")).unwrap();
+        assert_eq!(edit.text(), expected, "it is there already");
+        assert!(edit.remove("weather", &http("GET https://api.example.com/v2/*")));
+        assert_eq!(edit.text(), MANIFEST);
+        assert!(!edit.remove("weather", &http("GET https://elsewhere.example")));
+    }
+
+    #[test]
+    fn a_section_is_made_behind_its_component_and_goes_with_its_last_entry() {
+        let mut edit = ManifestEdit::of(MANIFEST).unwrap();
+        let units = Entry { section: "env", key: "UNITS".to_owned(), value: Value::from("metric") };
+        edit.add("weather", &units).unwrap();
+        let text = edit.text();
+        assert!(
+            text.contains("# forecasts\n]\n\n[components.weather.env]\nUNITS = \"metric\"\n\n[components.notes]"),
+            "{text}"
+        );
+        assert!(edit.remove("weather", &units));
+        assert_eq!(edit.text(), MANIFEST);
+    }
+
+    #[test]
+    fn tables_are_merged_into_those_that_are_there() {
+        let mut edit = ManifestEdit::of(MANIFEST).unwrap();
+        edit.merge(
+            "[components.notes.filesystem]\n\"/notes\" = { path = \"notes\", access = \"write\" }\n\n\
+             [components.notes.network]\nhttp = [\"GET https://a.example/x\"]\nprivate = [\"127.0.0.1:80\"]\n",
+        )
+        .unwrap();
+        let text = edit.text();
+        assert!(
+            text.contains("filesystem = { \"/notes\" = { path = \"notes\" , access = \"write\" } }")
+                || text.contains("access = \"write\""),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "[components.notes.network]\nhttp = [\"GET https://a.example/x\"]\nprivate = [\"127.0.0.1:80\"]\n"
+            ),
+            "{text}"
+        );
+        let other = edit.merge("[components.notes.filesystem]\n\"/notes\" = { path = \"elsewhere\" }\n").unwrap_err();
+        assert!(other.starts_with("components.notes.filesystem./notes is "), "{other}");
+        let other = edit.merge("[components.notes]\nsource = \"other.wasm\"\n").unwrap_err();
+        assert_eq!(other, "components.notes.source is \"notes.wasm\" already");
+    }
+}

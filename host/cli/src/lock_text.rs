@@ -1,0 +1,29 @@
+//! Differences from the lock and errors of the lock file, as people see them. Must not hold: how
+//! they are found.
+use toolcell_server::lock::{Drift, LockError};
+
+use crate::exit::Exit;
+use crate::terminal;
+
+/// The differences for people.
+pub fn differences(drifts: &[Drift]) -> String {
+    let mut text = String::new();
+    for drift in drifts {
+        text.push_str(&format!("{}\n", drift.component));
+        drift.differences.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
+    }
+    text
+}
+
+/// Reports an invalid lock.
+pub fn lock_at_fault(error: &LockError) -> Exit {
+    terminal::error(&error.to_string(), Some(error.hint()));
+    Exit::AtFault
+}
+
+/// Reports that a writer was stopped half-way before.
+pub fn say_removed(drafts: usize) {
+    if drafts > 0 {
+        terminal::say("note: a draft of the lock file, left by a process that was stopped, was removed\n");
+    }
+}

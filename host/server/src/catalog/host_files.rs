@@ -1,0 +1,294 @@
+//! Files of the host itself, which no mount may hold. They are compared by identity (device and
+//! inode) after every link, not by path. Must not hold: how mounts are opened.
+//!
+//! | a guest could | refused mounts |
+//! |---|---|
+//! | change a file that the host relies on | writable: folders and links on its path |
+//! | read a secret that it must not have | all: folders that hold it |
+//!
+//! Every build of a catalog checks this, also for unchanged components: folders that were opened
+//! long ago are compared with the current paths of the host's files. A missing file counts as being
+//! in the last folder of its path that exists.
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell_policy::{
+    Access, ComponentPolicy, Delivery, Diagnostic, ListenAddress, Manifest, Mount, MountKind, SecretSource, SourceRef,
+};
+use toolcell_sandbox::Identity;
+
+use super::side_files::{self, absolute};
+use super::{CallTarget, LoadedComponent};
+use crate::open::CodeCacheOptions;
+use crate::{blocking_files, control, lock, machine};
+
+/// Most links on the path of a file, as in Linux.
+const LINKS_MAX: usize = 40;
+
+/// The process's own files that its manifest does not name.
+#[derive(Clone, Debug, Default)]
+pub struct HostFiles {
+    files: Vec<(String, PathBuf, bool)>,
+}
+
+/// A file or folder of the host that is not for guests.
+struct HostFile<'m> {
+    what: String,
+    path: PathBuf,
+    /// Some, if even reading it is a danger, except for the component of this name.
+    unread: Option<Option<&'m str>>,
+}
+
+/// A mount of a component, as it was opened.
+struct OpenedMount<'m> {
+    component: &'m LoadedComponent,
+    mount: &'m Mount,
+    identity: Identity,
+    /// The mount's folder, and every folder that holds it, as they are now.
+    holders: Option<&'m BTreeSet<Identity>>,
+}
+
+/// Identities along the path of a file, which need not exist.
+#[derive(Default)]
+struct PathIdentities {
+    /// The file, and every folder that holds it.
+    holders: BTreeSet<Identity>,
+    /// These, and every folder and link passed on the path: a guest that can write to one decides
+    /// where the path leads.
+    passed: BTreeSet<Identity>,
+    /// The file itself, if it exists.
+    own: Option<Identity>,
+}
+
+impl HostFiles {
+    /// Files of a process that serves this manifest: manifest, lock, audit, code cache, control
+    /// sockets.
+    pub fn new(manifest: &Path, audit: Option<&Path>, code: &CodeCacheOptions) -> Self {
+        let mut files = Vec::new();
+        let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
+        keep("the manifest", manifest.to_owned(), false);
+        keep("the lock", lock::path_beside(manifest), false);
+        audit.into_iter().for_each(|path| keep("the audit", path.to_owned(), false));
+        let (folder, key) = machine::cache_places(code);
+        folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));
+        key.into_iter().for_each(|path| keep("the key of the cache of compiled code", path, true));
+        control::folders().into_iter().for_each(|path| keep("the control socket", path, false));
+        Self { files }
+    }
+
+    /// A problem for each mount that holds a file of this process or of this manifest.
+    pub(super) fn check(&self, manifest: &Manifest, folder: &Path, targets: &[Arc<CallTarget>]) -> Vec<Diagnostic> {
+        let files: Vec<HostFile<'_>> = self.files(manifest, folder).collect();
+        let mounted =
+            || targets.iter().flat_map(|target| target.capabilities.mounted().map(move |mount| (target, mount)));
+        let paths = mounted().filter_map(|(_, (mount, _))| path_of(mount, folder));
+        let paths: BTreeSet<PathBuf> = files.iter().map(|file| file.path.clone()).chain(paths).collect();
+        // A path that cannot be examined holds nothing. Reading it is refused later, with the
+        // reason.
+        let look = |path: &Path| PathIdentities::of(path);
+        let identities: HashMap<PathBuf, PathIdentities> = blocking_files::each(paths, look)
+            .into_iter()
+            .map(|(path, identities)| (path, identities.unwrap_or_default()))
+            .collect();
+        let mut problems: Vec<Diagnostic> = Vec::new();
+        for (target, (mount, identity)) in mounted() {
+            let path = path_of(mount, folder).and_then(|path| identities.get(&path));
+            let component = &target.component;
+            let opened = OpenedMount { component, mount, identity, holders: path.map(|path| &path.holders) };
+            for file in &files {
+                let Some(path) = identities.get(&file.path) else { continue };
+                if opened.exposes(file, path) {
+                    let problem = problem(component, mount, &file.what);
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        problems
+    }
+
+    fn files<'m>(&self, manifest: &'m Manifest, folder: &Path) -> impl Iterator<Item = HostFile<'m>> {
+        let own = self.files.iter().map(|(what, path, unread)| HostFile {
+            what: what.clone(),
+            path: path.clone(),
+            unread: unread.then_some(None),
+        });
+        let named = named_by_server(manifest).into_iter().map(|(what, path, unread)| HostFile {
+            what: what.to_owned(),
+            path: folder.join(path),
+            unread: unread.then_some(None),
+        });
+        let components = manifest.components().iter().flat_map(|component| named_by_component(component, folder));
+        own.chain(named).chain(components).collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// Files of the manifest that belong to no component: description, path, and true if no guest may
+/// read it.
+fn named_by_server(manifest: &Manifest) -> Vec<(&'static str, &str, bool)> {
+    let mut named = vec![("the folder of states", manifest.server().state(), false)];
+    named.extend(manifest.audit().file().map(|path| ("the audit", path, false)));
+    if let Some(SecretSource::File(path)) = manifest.server().state_key() {
+        named.push(("state_key", path, true));
+    }
+    let Some(http) = manifest.http() else { return named };
+    named.extend(http.tokens().map(|path| ("the file of tokens", path, true)));
+    if let Some(files) = http.tls() {
+        named.push(("the certificate of TLS", files.certificate(), false));
+        named.push(("the key of TLS", files.key(), true));
+    }
+    named.extend(http.listen().iter().filter_map(|address| match address {
+        ListenAddress::Unix(path) => Some(("a socket that clients connect to", path.as_str(), false)),
+        ListenAddress::Tcp(_) => None,
+    }));
+    named
+}
+
+/// A component's code, its secrets, and its side files.
+fn named_by_component<'m>(component: &'m ComponentPolicy, folder: &Path) -> Vec<HostFile<'m>> {
+    let name = component.name();
+    let mut files = Vec::new();
+    if let SourceRef::File(path) = component.source() {
+        files.push(HostFile { what: format!("the code of component {name:?}"), path: folder.join(path), unread: None });
+    }
+    let mut secrets = BTreeSet::new();
+    for secret in component.grants().secrets() {
+        let SecretSource::File(path) = secret.source() else { continue };
+        let path = folder.join(path);
+        secrets.insert(absolute(&path));
+        // The manifest exposes this secret to the component, which may read it.
+        let but = (*secret.delivery() == Delivery::Expose).then_some(name);
+        files.push(HostFile { what: format!("the secret {:?}", secret.name()), path, unread: Some(but) });
+    }
+    let others = side_files::files(component, folder).into_iter().filter(|path| !secrets.contains(path));
+    files.extend(others.map(|path| HostFile {
+        what: format!("a file that component {name:?} is loaded with"),
+        path,
+        unread: None,
+    }));
+    files
+}
+
+impl OpenedMount<'_> {
+    /// True if the mount is this file or folder, holds it, or lies inside of it, and so gives the
+    /// component a forbidden access.
+    fn exposes(&self, file: &HostFile<'_>, path: &PathIdentities) -> bool {
+        let read = file.unread.is_some_and(|but| but != Some(self.component.name()));
+        let lies_inside = path.own.is_some_and(|own| self.holders.is_some_and(|holders| holders.contains(&own)));
+        match self.mount.access() {
+            Access::Write => path.passed.contains(&self.identity) || lies_inside,
+            Access::Read => read && (path.holders.contains(&self.identity) || lies_inside),
+        }
+    }
+}
+
+impl PathIdentities {
+    fn of(path: &Path) -> Self {
+        let mut path_identities = Self::default();
+        let mut at = PathBuf::from("/");
+        let mut rest = reversed(&absolute(path));
+        let mut links = 0;
+        path_identities.passed.extend(identity(&at));
+        while let Some(name) = rest.pop() {
+            if name == ".." {
+                at.pop();
+                continue;
+            }
+            let next = at.join(&name);
+            let Ok(data) = std::fs::symlink_metadata(&next) else { break };
+            match std::fs::read_link(&next) {
+                Ok(target) if data.is_symlink() && links < LINKS_MAX => {
+                    links += 1;
+                    if target.is_absolute() {
+                        at = PathBuf::from("/");
+                    }
+                    rest.extend(reversed(&target));
+                }
+                _ => {
+                    path_identities.passed.insert((data.dev(), data.ino()));
+                    at = next;
+                }
+            }
+        }
+        path_identities.holders = at.ancestors().filter_map(identity).collect();
+        path_identities.own = identity(path).filter(|identity| path_identities.holders.contains(identity));
+        path_identities
+    }
+}
+
+/// Host path of a mount. It may be a folder on the path of a host file.
+fn path_of(mount: &Mount, folder: &Path) -> Option<PathBuf> {
+    match mount.kind() {
+        MountKind::Host { path, .. } => Some(folder.join(path)),
+        _ => None,
+    }
+}
+
+/// Components of a path, last first, without `.` and the root.
+fn reversed(path: &Path) -> Vec<OsString> {
+    let part = |part: Component<'_>| match part {
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    };
+    path.components().rev().filter_map(part).collect()
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    let data = std::fs::metadata(path).ok()?;
+    Some((data.dev(), data.ino()))
+}
+
+fn problem(component: &LoadedComponent, mount: &Mount, what: &str) -> Diagnostic {
+    let (name, guest) = (component.name(), mount.guest());
+    let label = match mount.access() {
+        Access::Write => "guests can change it there",
+        Access::Read => "guests can read it there",
+    };
+    Diagnostic::error("grants::enclosure", format!("component {name:?}: the mount {guest:?} holds {what}"))
+        .at(mount.span())
+        .label(label)
+        .hint("mount a folder that holds nothing else, or move what is not for guests")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_where_its_links_lead_and_whoever_holds_a_link_has_it_in_hand() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        for name in ["a", "b", "c/d"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(root.join("c/d/file"), "x").unwrap();
+        symlink("../c", root.join("a/link")).unwrap();
+        symlink(root.join("a/link/d"), root.join("b/far")).unwrap();
+        let id = |name: &str| identity(&root.join(name)).unwrap();
+        let path_identities = PathIdentities::of(&root.join("b/../b/far/file"));
+        for (name, holds, passed) in [
+            ("", true, true),
+            ("a", false, true),
+            ("b", false, true),
+            ("c", true, true),
+            ("c/d", true, true),
+            ("c/d/file", true, true),
+        ] {
+            assert_eq!(
+                (path_identities.holders.contains(&id(name)), path_identities.passed.contains(&id(name))),
+                (holds, passed),
+                "{name}"
+            );
+        }
+        let missing = PathIdentities::of(&root.join("c/d/none/there"));
+        assert!(missing.holders.contains(&id("c/d")) && !missing.holders.contains(&id("c/d/file")));
+    }
+}

@@ -1,0 +1,204 @@
+//! Paths of the control sockets of a manifest's processes. Must not hold: their protocol.
+//!
+//! Several processes may serve one manifest, one for each client, so each has a socket of its own.
+//! Its name has a digest of the manifest's path as written, a digest of its real path when the
+//! process started, and the process id. Commands find it by either digest: with another spelling of
+//! the path, and after a link on the path was swapped (as Kubernetes does). A socket whose process
+//! is gone is removed by the next command that finds it.
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use toolcell_sandbox::Digest;
+
+use crate::machine::user_folder;
+
+/// Characters of each digest in a socket's name. A socket's path may have 107 bytes in all.
+const NAME_CHARS: usize = 16;
+
+/// Most bytes of a socket's path, by `unix(7)`, without its terminator.
+pub const PATH_BYTES_MAX: usize = 107;
+
+/// Path of the control socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ControlSocket {
+    /// A name in the usual folder of this user: see [`folders`].
+    #[default]
+    Usual,
+    /// This path.
+    At(PathBuf),
+    /// No socket.
+    Off,
+}
+
+impl FromStr for ControlSocket {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "" => Self::Usual,
+            "off" => Self::Off,
+            path => Self::At(path.into()),
+        })
+    }
+}
+
+/// Names of the sockets of one manifest's processes.
+#[derive(Clone, Debug)]
+pub struct SocketPaths {
+    /// Folders in which processes of this user put sockets; this process uses the first.
+    folders: Vec<PathBuf>,
+    /// Digest of the path as written, made absolute.
+    written: String,
+    /// Digest of the real path.
+    real: String,
+}
+
+impl SocketPaths {
+    /// Sockets of this manifest; `None` if the user has neither a runtime folder nor a state
+    /// folder.
+    pub fn of(manifest: &Path) -> Option<Self> {
+        let folders = folders();
+        if folders.is_empty() {
+            return None;
+        }
+        let written = std::path::absolute(manifest).ok()?;
+        let real = manifest.canonicalize().unwrap_or_else(|_| written.clone());
+        Some(Self { folders, written: name_of(&written)?, real: name_of(&real)? })
+    }
+
+    /// Path of this process's socket; creates a missing folder. `Err` is one sentence.
+    pub fn own(&self) -> Result<PathBuf, String> {
+        let folder = self.folders.first().ok_or("this user has no folder for it")?;
+        make_folder(folder)?;
+        Ok(folder.join(format!("{}-{}-{}.sock", self.written, self.real, std::process::id())))
+    }
+
+    /// Sockets of this manifest's running processes, sorted. Those of ended processes are removed.
+    pub fn running(&self) -> Vec<PathBuf> {
+        let listings = self.folders.iter().filter(|folder| check_folder(folder).is_ok()).map(fs::read_dir);
+        let entries = listings.flatten().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| self.has(name)));
+        let mut paths: Vec<PathBuf> = named.map(|entry| entry.path()).filter(|path| !remove_if_dead(path)).collect();
+        paths.sort();
+        paths
+    }
+
+    /// True if a socket of this name belongs to this manifest.
+    fn has(&self, name: &str) -> bool {
+        let Some(name) = name.strip_suffix(".sock") else { return false };
+        let mut parts = name.split('-');
+        parts.next() == Some(&self.written) || parts.next() == Some(&self.real)
+    }
+}
+
+/// Folders of this user's sockets: the one that the environment names, and the usual ones. A client
+/// passes little of its environment to a server it starts, often without `XDG_RUNTIME_DIR`, so
+/// commands may see more or less of it.
+pub fn folders() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = user_folder("XDG_STATE_HOME", ".local/state").map(|folder| folder.join("run"));
+    let usual_runtime = format!("/run/user/{}", rustix::process::geteuid().as_raw());
+    let home = std::env::home_dir().filter(|home| home.is_absolute());
+    let candidates = [
+        runtime.map(|folder| folder.join("toolcell")),
+        state,
+        Some(Path::new(&usual_runtime).join("toolcell")),
+        home.map(|home| home.join(".local/state/toolcell/run")),
+    ];
+    let mut folders = Vec::new();
+    for folder in candidates.into_iter().flatten() {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+/// The start of a path's digest.
+fn name_of(path: &Path) -> Option<String> {
+    let digest = Digest::of(path.as_os_str().as_encoded_bytes()).to_string();
+    digest.strip_prefix("sha256:").and_then(|digits| digits.get(..NAME_CHARS)).map(str::to_owned)
+}
+
+/// Removes a socket that nobody listens on. True if there is none now.
+pub fn remove_if_dead(path: &Path) -> bool {
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path).is_ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        _ => false,
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), String> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+    check_folder(folder)
+}
+
+/// Checks that only this user may enter: anyone who connects can approve components.
+pub fn check_folder(folder: &Path) -> Result<(), String> {
+    let shown = folder.display();
+    let metadata = fs::symlink_metadata(folder).map_err(|error| format!("{shown}: {error}"))?;
+    let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if is_own && metadata.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(format!("{shown} is not a folder that only this user can enter"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn place(folder: &Path) -> SocketPaths {
+        SocketPaths { folders: vec![folder.to_owned()], written: "0123".to_owned(), real: "abcd".to_owned() }
+    }
+
+    #[test]
+    fn sockets_of_processes_that_are_gone_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("run");
+        let place = place(&folder);
+        let own = place.own().unwrap();
+        drop(UnixListener::bind(&own).unwrap());
+        let other = folder.join("9999-9999-7.sock");
+        drop(UnixListener::bind(&other).unwrap());
+        let running = ["0123-9999-8.sock", "9999-abcd-7.sock"].map(|name| folder.join(name));
+        let _listeners = running.clone().map(|path| UnixListener::bind(path).unwrap());
+        assert_eq!(place.running(), running, "by either digest");
+        assert!(!own.exists());
+        assert!(other.exists(), "another manifest's is not touched");
+    }
+
+    #[test]
+    fn a_folder_that_others_can_enter_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("run");
+        let place = place(&folder);
+        place.own().unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(place.own().unwrap_err().contains("only this user"));
+        assert_eq!(place.running(), [""; 0].map(PathBuf::from));
+        fs::remove_dir(&folder).unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+        assert!(place.own().is_err(), "a link leads where somebody else wants");
+    }
+
+    #[test]
+    fn the_command_line_names_a_path_or_turns_it_off() {
+        assert_eq!("off".parse(), Ok(ControlSocket::Off));
+        assert_eq!("/run/x.sock".parse(), Ok(ControlSocket::At("/run/x.sock".into())));
+    }
+}

@@ -1,0 +1,210 @@
+//! The thread that watches a project and builds it: one build at a time, always of the newest
+//! files.
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::reload::Orders;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::BuildJob;
+use super::build::Build;
+use super::folder_watch::FolderWatch;
+use super::project::ProjectState;
+
+/// Quiet time after a change before a build, for editors that save several files and for checkouts.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+
+/// Longest wait for quiet: a project that is never quiet is examined this often.
+const DEBOUNCE_MAX: Duration = Duration::from_millis(500);
+
+/// Interval of polls without inotify, and of checks of a build whose output another process keeps
+/// open.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Interval of checks of a build that closed its output and still runs.
+const LOOK_AT_CLOSED_EVERY: Duration = Duration::from_millis(20);
+
+/// Consecutive builds that change the same file, after which the build itself counts as its writer.
+const WRITTEN_BY_BUILDS: u32 = 3;
+
+/// The building thread; dropping it ends the thread and its build.
+pub struct Driver {
+    thread: Option<JoinHandle<()>>,
+    stop: Option<PipeWriter>,
+}
+
+/// State of the thread.
+struct BuildThread {
+    job: BuildJob,
+    orders: Orders,
+    stopped: PipeReader,
+    /// inotify; `None` if the kernel gives no instance.
+    folder_watch: Option<FolderWatch>,
+    /// The project at the start of its last build.
+    built: ProjectState,
+    build: Option<Build>,
+    /// By file, the number of consecutive builds that changed it.
+    changed_by_builds: BTreeMap<PathBuf, u32>,
+    /// Files that builds write.
+    left_out: BTreeSet<PathBuf>,
+}
+
+impl Driver {
+    /// Builds the project once, and then whenever it differs from `built`.
+    pub fn start(job: BuildJob, built: Option<ProjectState>, orders: Orders) -> io::Result<Self> {
+        let (stopped, stop) = io::pipe()?;
+        let folder_watch = FolderWatch::new().ok();
+        let mut work = BuildThread {
+            job,
+            orders,
+            stopped,
+            folder_watch,
+            built: built.unwrap_or_default(),
+            build: None,
+            changed_by_builds: BTreeMap::new(),
+            left_out: BTreeSet::new(),
+        };
+        let run = move || work.go_on();
+        let thread = std::thread::Builder::new().name("toolcell-dev".to_owned()).spawn(run)?;
+        Ok(Self { thread: Some(thread), stop: Some(stop) })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The thread sees that the pipe closed.
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reasons for the end of a wait.
+struct Wakeup {
+    stopped: bool,
+    changed: bool,
+}
+
+impl BuildThread {
+    fn go_on(&mut self) {
+        self.look();
+        // Times of the first and the last change.
+        let mut noticed: Option<(Instant, Instant)> = None;
+        loop {
+            let now = Instant::now();
+            let due = noticed.map(|(first, last)| (last + DEBOUNCE).min(first + DEBOUNCE_MAX));
+            if due.is_some_and(|due| due <= now) {
+                noticed = None;
+                self.look();
+                continue;
+            }
+            let woken = self.wait(due.map(|due| due.saturating_duration_since(now)));
+            if woken.stopped {
+                return;
+            }
+            if woken.changed {
+                let now = Instant::now();
+                noticed.get_or_insert((now, now)).1 = now;
+            }
+            self.check_build();
+        }
+    }
+
+    /// Builds if the project differs from its state at the start of the last build. A running build
+    /// of older files is killed.
+    fn look(&mut self) {
+        let look = self.job.project.look();
+        // Watched before it is compared, so any change from here on is noticed.
+        if let Some(folder_watch) = &mut self.folder_watch
+            && let Err(error) = folder_watch.follow(&look.folders)
+        {
+            tracing::warn!("the kernel does not watch the project ({error}): it is polled twice a second");
+            self.folder_watch = None;
+        }
+        let mut look = self.job.project.look();
+        look.files.retain(|path, _| !self.left_out.contains(path));
+        if look == self.built {
+            return;
+        }
+        if self.is_by_the_build_alone(&mut look) {
+            self.built = look;
+            return;
+        }
+        if look.is_cut && !self.built.is_cut {
+            tracing::warn!("the project has more files than are examined: changes of some go unseen");
+        }
+        self.built = look;
+        self.build = None;
+        match self.job.begin() {
+            Ok(build) => self.build = Some(build),
+            Err(error) => tracing::error!("the build does not start: {error}"),
+        }
+    }
+
+    /// True if nothing changed but files that builds write: those that changed during several
+    /// consecutive builds. They are ignored from now on.
+    fn is_by_the_build_alone(&mut self, look: &mut ProjectState) -> bool {
+        let names: BTreeSet<&PathBuf> = look.files.keys().chain(self.built.files.keys()).collect();
+        let differ = |path: &&&PathBuf| look.files.get(**path) != self.built.files.get(**path);
+        let different: BTreeSet<PathBuf> = names.iter().filter(differ).map(|path| (*path).clone()).collect();
+        if self.build.is_none() {
+            self.changed_by_builds.clear();
+            return false;
+        }
+        self.changed_by_builds.retain(|path, _| different.contains(path));
+        for path in &different {
+            let times = self.changed_by_builds.entry(path.clone()).or_default();
+            *times += 1;
+            if *times >= WRITTEN_BY_BUILDS {
+                tracing::warn!(
+                    "the build itself writes {}: its changes are ignored from now on; add it to .gitignore",
+                    path.display()
+                );
+                self.left_out.insert(path.clone());
+            }
+        }
+        look.files.retain(|path, _| !self.left_out.contains(path));
+        different.iter().all(|path| self.left_out.contains(path))
+    }
+
+    fn check_build(&mut self) {
+        let Some(done) = self.build.as_mut().and_then(Build::step) else { return };
+        self.job.tell(&done);
+        if done.is_good {
+            self.orders.files();
+        }
+        // Changes during this build must be examined now, while they still count as such. Another
+        // build may begin.
+        self.look();
+        drop(self.build.take_if(|build| build.is_over()));
+    }
+
+    /// Waits for a change, for the end of a build, or for output of it.
+    fn wait(&self, until: Option<Duration>) -> Wakeup {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.stopped.as_fd(), PollFlags::IN)];
+        fds.extend(
+            self.folder_watch.iter().map(|folder_watch| PollFd::from_borrowed_fd(folder_watch.fd(), PollFlags::IN)),
+        );
+        fds.extend(self.build.iter().filter_map(Build::fd).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let is_looked_at = self.build.is_some() || self.folder_watch.is_none();
+        let is_closed = self.build.as_ref().is_some_and(|build| build.fd().is_none());
+        let every = [is_looked_at.then_some(LOOK_EVERY), is_closed.then_some(LOOK_AT_CLOSED_EVERY)];
+        let timeout = until.into_iter().chain(every.into_iter().flatten()).min();
+        // One more millisecond, so that the poll does not end just before the time and spin.
+        let timeout = timeout.and_then(|time| Timespec::try_from(time + Duration::from_millis(1)).ok());
+        // An interrupted poll is a spurious wake-up: the caller checks again.
+        let _ = poll(&mut fds, timeout.as_ref());
+        let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
+        let changed = self.folder_watch.is_none() || ready(1);
+        let woken = Wakeup { stopped: ready(0), changed };
+        if let Some(folder_watch) = self.folder_watch.as_ref().filter(|_| changed) {
+            folder_watch.take();
+        }
+        woken
+    }
+}

@@ -1,0 +1,50 @@
+//! State of the last build. Must not hold: how it is shown.
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// State of the last build. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct LastBuild(Arc<Mutex<State>>);
+
+#[derive(Clone, Default)]
+enum State {
+    #[default]
+    Waiting,
+    Building,
+    Built(Duration),
+    Failed(String, Duration),
+}
+
+impl LastBuild {
+    /// Notes that a build runs.
+    pub fn building(&self) {
+        *self.state() = State::Building;
+    }
+
+    /// Notes that the build succeeded.
+    pub fn built(&self, took: Duration) {
+        *self.state() = State::Built(took);
+    }
+
+    /// Notes that the build failed with this output.
+    pub fn failed(&self, output: &str, took: Duration) {
+        *self.state() = State::Failed(output.to_owned(), took);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The last build, as a part of the status.
+    pub fn to_json(&self) -> Value {
+        let took_ms = |took: &Duration| u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        match &*self.state() {
+            State::Waiting => json!({"state": "waiting"}),
+            State::Building => json!({"state": "building"}),
+            State::Built(took) => json!({"state": "built", "took_ms": took_ms(took)}),
+            State::Failed(output, took) => json!({"state": "failed", "took_ms": took_ms(took), "output": output}),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Differences of two JSON values in words: place, old value, new value. Characters that act on a
+//! terminal are removed.
+use serde_json::Value;
+use toolcell_mcp::sanitize;
+
+/// Characters shown of one value.
+const VALUE_CHARS_MAX: usize = 160;
+
+/// Differences shown of one definition; then the number of further ones.
+const LINES_MAX: usize = 12;
+
+/// Differences, a line each.
+pub fn between(old: &Value, new: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    compare("", old, new, &mut lines);
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    if more > 0 {
+        lines.push(format!("and {more} more differences in its definition"));
+    }
+    lines
+}
+
+fn compare(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
+    match (old, new) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (key, value) in before {
+                let place = place(path, key);
+                match after.get(key) {
+                    Some(other) => compare(&place, value, other, lines),
+                    None => lines.push(format!("{place} is gone; it said {}", shown(value))),
+                }
+            }
+            let fresh = after.iter().filter(|(key, _)| !before.contains_key(*key));
+            lines.extend(fresh.map(|(key, value)| format!("{} is new and says {}", place(path, key), shown(value))));
+        }
+        _ if old == new => {}
+        _ => lines.push(format!("{path} said {} and says {}", shown(old), shown(new))),
+    }
+}
+
+fn place(path: &str, key: &str) -> String {
+    let key = clean(key);
+    if path.is_empty() { key } else { format!("{path}/{key}") }
+}
+
+/// A value as JSON, shortened.
+pub fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let cut: String = text.chars().take(VALUE_CHARS_MAX).collect();
+    let end = if cut.len() < text.len() { "…" } else { "" };
+    clean(&format!("{cut}{end}"))
+}
+
+/// One line without what acts on a terminal.
+pub fn clean(text: &str) -> String {
+    sanitize::line(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn places_are_named_and_values_shown() {
+        let old = json!({"description": "A", "inputSchema": {"properties": {"city": {"type": "string"}, "unit": {}}}});
+        let new = json!({"description": "B", "inputSchema": {"properties": {"city": {"type": "integer"}, "to": true}}});
+        assert_eq!(
+            between(&old, &new),
+            [
+                "description said \"A\" and says \"B\"",
+                "inputSchema/properties/city/type said \"string\" and says \"integer\"",
+                "inputSchema/properties/unit is gone; it said {}",
+                "inputSchema/properties/to is new and says true",
+            ]
+        );
+    }
+
+    #[test]
+    fn long_lists_and_values_are_cut() {
+        let many = |value: u64| Value::Object((0..40).map(|key| (key.to_string(), json!(value))).collect());
+        let lines = between(&many(1), &many(2));
+        assert_eq!(lines.len(), LINES_MAX + 1);
+        assert_eq!(lines.last().unwrap(), "and 28 more differences in its definition");
+        assert!(shown(&json!("x".repeat(1_000))).chars().count() <= VALUE_CHARS_MAX + 1);
+    }
+}

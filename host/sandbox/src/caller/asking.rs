@@ -152,7 +152,7 @@ impl AskWaits {
         self.began.elapsed().saturating_sub(waited)
     }
 
-    /// Returns once the call has run for so long, the times in which it waited not counted.
+    /// Returns once the call has run for this long, without the times in which it waited.
     pub(crate) async fn deadline(&self, deadline: Duration) {
         loop {
             // Made before the state is read: a wait that ends in between wakes it.

@@ -24,10 +24,10 @@ pub enum LoadError {
     /// A core module that is no program for WASI preview 1.
     #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
     CoreModule(NotAProgram),
-    /// Made of more than one call may have.
+    /// It has more parts than one call may have.
     #[error("too many parts: the tool is made of more instances, memories or tables than one call may have: {0}")]
     Parts(Excess),
-    /// Made of more than this host reads or compiles. Nothing of it was handed to the engine.
+    /// It has more parts than this host reads or compiles. Nothing of it was handed to the engine.
     #[error("made of too much: {0}")]
     TooMuch(Excess),
     /// WebAssembly that does not validate or compile, or needs a feature that is off.

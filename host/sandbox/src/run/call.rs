@@ -125,8 +125,8 @@ impl ToolComponent {
     /// The component's tools.
     ///
     /// A component that keeps the contract is asked for them, in a sandbox with these limits and
-    /// nothing granted: its list does not depend on its capabilities. No other component runs. A
-    /// typed component's tools are its functions, with these descriptions added to its own. A
+    /// nothing granted. Its list does not depend on its capabilities. No other component runs: a
+    /// typed one's tools are its functions, with these descriptions added to its own, and a
     /// program's tools are the manifest's.
     ///
     /// The size of a typed component's definitions is counted before any is made. They take no more

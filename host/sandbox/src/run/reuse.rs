@@ -9,7 +9,7 @@ use crate::run::instance::Instance;
 /// At most one instance, for one caller. Its calls run one after the other.
 ///
 /// It is given up when it was idle for long, when it is old, and when a call ends without an
-/// answer: a guest that was stopped half-way is in no known state.
+/// answer. A guest that was stopped half-way is in no known state.
 pub struct ReusedInstance {
     live: Arc<Mutex<Option<ReusableInstance>>>,
     idle: Duration,

@@ -1,7 +1,8 @@
 //! Values that a guest must not see, or not show. Their sources are the server's business.
 //!
-//! A value leaves this room in three ways only: into the requests that the manifest names (`http`),
-//! to the guest where the manifest exposes it, and as its name in the marks of a [`Redactor`].
+//! A value leaves this room in three ways only. It goes into the requests that the manifest names
+//! (`http`), and to the guest where the manifest exposes it. Its name stands in the marks of a
+//! [`Redactor`].
 mod entities;
 mod escapes;
 mod forms;

@@ -23,10 +23,10 @@ const HELD_BYTES: usize = 4 << 10;
 /// Replaces secret values by `[redacted:NAME]`, in every form. Cheap to clone, and to ask where
 /// there is no secret.
 ///
-/// It knows a value in plain form, in escapes of JSON, HTML and URLs, in base64 at any place of a
-/// longer text and in hexadecimal digits, and all of these within one another (see `scan.rs`). It
-/// is a net below the boundary: a guest never holds the value. A server that sends the value back
-/// in some other form is not seen through.
+/// It knows a value in plain form and in escapes of JSON, HTML and URLs. It knows it in base64 at
+/// any place of a longer text, in hexadecimal digits, and in all of these within one another (see
+/// `scan.rs`). It is a net below the boundary: a guest never holds the value. A server that sends
+/// the value back in some other form is not seen through.
 #[derive(Clone, Default)]
 pub struct Redactor(Option<Arc<Sought>>);
 

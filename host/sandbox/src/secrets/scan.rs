@@ -1,8 +1,7 @@
-//! Finds values in a text in every form: plain, in escapes of any kind within one another, in
-//! base64 and in hexadecimal digits, and all of that in one another. Must not hold: the use of a
-//! finding.
+//! Finds values in a text in every form: plain, in escapes of any kind, in base64, in hexadecimal
+//! digits, and in all of these within one another. Must not hold: the use of a finding.
 //!
-//! A text is read as a graph. Between two places of it lies each byte, and beside the bytes each
+//! A text is read as a graph. Between two places of it lies each byte. Beside the bytes lies each
 //! letter that an escape between them stands for, which may be part of a larger escape. A value is
 //! found where any way through the graph spells it. So no escape beside it hides it, nor does
 //! reading in another order. Base64 and hexadecimal digits are decoded at each offset, and the

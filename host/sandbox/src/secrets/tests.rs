@@ -55,7 +55,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Ways to write a text, none of which changes it for whoever reads it back.
+/// Ways to write a text that do not change it for a reader of that form.
 const ENCODINGS: &[Encoding] = &[
     ("json", json),
     ("json, all letters", |text| units(text, |unit| format!("\\u{unit:04x}"))),
@@ -113,7 +113,7 @@ fn redacted(redactor: &Redactor, text: &str) -> String {
         let mut clean: Vec<u8> = text.as_bytes().chunks(piece_bytes).flat_map(|piece| stream.push(piece)).collect();
         clean.extend(stream.finish());
         let mut clean = String::from_utf8_lossy(&clean).into_owned();
-        // A letter of which a few bits belong to what is encoded twice is not waited with.
+        // A letter with a few bits of a twice-encoded value is passed on at once.
         if clean.len() == whole.len() + 1 {
             clean.remove(clean.find("[redacted:").unwrap() - 1);
         }

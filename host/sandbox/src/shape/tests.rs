@@ -36,7 +36,7 @@ async fn structured(component: &ToolComponent, tool: &str, arguments_json: &str)
     call(component, tool, arguments_json).await.outcome.unwrap().structured_json.unwrap()
 }
 
-/// Functions at the top and in an interface, all of which add two numbers.
+/// Functions at the top and in an interface; each adds two numbers.
 const ADDERS: &str = r#"(component
   (core module $m (func (export "add") (param i32 i32) (result i32) local.get 0 local.get 1 i32.add))
   (core instance $i (instantiate $m))
@@ -150,7 +150,7 @@ fn async_functions_are_refused_as_what_they_are() {
     assert!(error.hint().contains("WASI 0.2"), "{}", error.hint());
 }
 
-/// Functions of one signature, so many times, whose record and parameter have names of this length.
+/// This many functions of one signature, whose record and parameter have names of this length.
 fn wide(functions: usize, letters: usize) -> String {
     let name = "a".repeat(letters);
     let fields: String = (0..15).map(|number| format!("(field \"f{number}-{name}\" u8)")).collect();
@@ -173,7 +173,7 @@ async fn names_of_types_count_for_each_function_that_has_them_before_any_is_desc
     assert_eq!(listed(200, 40).await.unwrap().len(), 200);
     let failure = listed(900, 1_000).await.unwrap_err();
     assert_eq!(failure, Failure::over(Limit::HostData, &Limits::default()));
-    // The estimate is near what is written, and not below it.
+    // The estimate is near the size of the text, and not below it.
     for letters in [1, 100, 2_000] {
         let tools = listed(3, letters).await.unwrap();
         assert!(tools.iter().all(|tool| tool.input_schema_json.len() < 3 * (15 * letters + 2_000)));

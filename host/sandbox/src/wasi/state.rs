@@ -119,7 +119,7 @@ impl CallState {
         self.fuel.calls() == 0
     }
 
-    /// Takes everything away that the tool was granted. The instance serves no call any more.
+    /// Takes all of the tool's capabilities away. The instance serves no call any more.
     #[cold]
     fn seal(&mut self) {
         if self.fuel.calls() == 0 {

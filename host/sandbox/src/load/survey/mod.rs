@@ -2,9 +2,10 @@
 //! unit of its cost.
 //!
 //! The engine's parser recurses, its types are expanded, and each instance is made as often as it
-//! is named: a few bytes can stand for gigabytes. So nesting, counts, sizes and the cost of
-//! instantiation are bounded here first, by a pass that builds nothing. Must not hold: compiling,
-//! or judgement on merely invalid components (that is the engine's).
+//! is named. A few bytes can stand for gigabytes. So nesting, counts, sizes and the cost of
+//! instantiation are bounded here first, by a pass that builds nothing.
+//!
+//! Must not hold: compiling, or judgement on merely invalid components, which is the engine's.
 mod code;
 mod evaluation;
 mod item;

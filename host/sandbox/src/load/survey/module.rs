@@ -77,7 +77,7 @@ impl Parts {
 #[derive(Default)]
 pub(crate) struct ModuleCount {
     parts: Parts,
-    /// Functions that somebody may have a reference of.
+    /// Functions that may be called through a reference.
     referred: HashSet<u32>,
 }
 

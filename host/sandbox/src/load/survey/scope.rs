@@ -85,7 +85,7 @@ impl<'a, 'l> Scopes<'a, 'l> {
         self.stack.last_mut().ok_or_else(|| missing("a section of a component lies outside of one", offset))
     }
 
-    /// The innermost component does this when it is instantiated.
+    /// Adds a step to the instantiation of the innermost component.
     pub(crate) fn step(&mut self, step: Step<'a>) -> Result<(), Refusal> {
         self.ledger.add(LoadBound::Items, 1)?;
         let offset = self.ledger.offset;

@@ -18,8 +18,8 @@ use toolcell_policy::{AddressPermit, Host, HttpPermit, Scheme};
 use wasmtime_wasi_http::Error;
 
 use super::client::HttpClient;
+use super::connections::{Connection, Sender};
 use super::framing::{Expected, Heads};
-use super::links::{Link, Sender};
 use super::{fault, fields, proxy, tls};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, Metered, NetLimits, dial};
@@ -68,7 +68,7 @@ impl Connector {
     /// A new connection for this request.
     ///
     /// Dropping the future gives everything up that it began.
-    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Link, Error> {
+    pub(super) async fn link(&self, permit: &HttpPermit) -> Result<Connection, Error> {
         let proxy = self.client.grants().network().proxy();
         let stream: Stream = match proxy {
             Some(proxy) => proxy::connect(proxy, permit, self).await?,
@@ -123,7 +123,7 @@ impl Connector {
         dial(permits).await.map_err(|error| fault::of_connect(&error))
     }
 
-    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<Link, Error>
+    async fn http1<S>(&self, stream: S, proxied: bool) -> Result<Connection, Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -141,7 +141,7 @@ impl Connector {
         self.drive(connection, Sender::One(sender, expected), proxied)
     }
 
-    async fn http2<S>(&self, stream: S) -> Result<Link, Error>
+    async fn http2<S>(&self, stream: S) -> Result<Connection, Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -158,12 +158,12 @@ impl Connector {
         self.drive(connection, Sender::Many(sender), false)
     }
 
-    fn drive<C>(&self, connection: C, sender: Sender, proxied: bool) -> Result<Link, Error>
+    fn drive<C>(&self, connection: C, sender: Sender, proxied: bool) -> Result<Connection, Error>
     where
         C: Future<Output = hyper::Result<()>> + Send + 'static,
     {
         // The end of a connection shows in its requests.
         let driver = self.net.spawn(async move { drop(connection.await) });
-        driver.map(|driver| Link { sender, driver, proxied }).ok_or(Error::ConnectionTerminated)
+        driver.map(|driver| Connection { sender, driver, proxied }).ok_or(Error::ConnectionTerminated)
     }
 }

@@ -14,8 +14,8 @@ use toolcell_policy::{HttpAsk, HttpPermit};
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 
 use super::connect::Connector;
+use super::connections::{Connection, ConnectionLease, IdleConnections, Sender, Server};
 use super::incoming::{self, BodyTerms, Incoming};
-use super::links::{Lease, Link, Links, Sender, Server};
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields, framing};
 use crate::caller::Requested;
@@ -35,7 +35,7 @@ pub(super) struct PhaseLimits {
 /// A permitted request.
 pub(super) struct Exchange {
     pub(super) connector: Connector,
-    pub(super) links: Arc<Links>,
+    pub(super) idle: Arc<IdleConnections>,
     pub(super) permit: HttpPermit,
     pub(super) waits: PhaseLimits,
 }
@@ -132,9 +132,9 @@ impl Exchange {
         head: &Head,
         mut body: Outgoing,
         connected_by: Instant,
-    ) -> Result<(Link, Response<HyperBody>, Sent), Error> {
+    ) -> Result<(Connection, Response<HyperBody>, Sent), Error> {
         let server = self.server();
-        let waiting = timeout_at(connected_by, self.links.take(&server)).await;
+        let waiting = timeout_at(connected_by, self.idle.take(&server)).await;
         if let Some(mut link) = waiting.map_err(|_| Error::ConnectionTimeout)? {
             let sent = body.sent();
             let repeatable = sent.is_whole() && head.method.is_idempotent();
@@ -152,7 +152,7 @@ impl Exchange {
         }
         let link = timeout_at(connected_by, self.connector.link(&self.permit)).await;
         let mut link = link.map_err(|_| Error::ConnectionTimeout)??;
-        self.links.share(&server, &link);
+        self.idle.share(&server, &link);
         let sent = body.sent();
         let request = self.request(head, body, &link)?;
         let response = self.in_time(link.send(request)).await?;
@@ -171,7 +171,7 @@ impl Exchange {
 
     /// The request as this connection wants it. Host and path are those that were decided on, not
     /// those that the guest wrote.
-    fn request(&self, head: &Head, body: Outgoing, link: &Link) -> Result<Request<Outgoing>, Error> {
+    fn request(&self, head: &Head, body: Outgoing, link: &Connection) -> Result<Request<Outgoing>, Error> {
         let ask = self.permit.ask();
         let many = matches!(link.sender, Sender::Many(_));
         let authority = ask.authority();
@@ -206,7 +206,7 @@ impl Exchange {
     ) -> Result<(Response<WasiBody>, Worker), Error> {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
-        let lease = Lease { links: Arc::clone(&self.links), server: self.server(), link, sent };
+        let lease = ConnectionLease { idle: Arc::clone(&self.idle), server: self.server(), link, sent };
         let redactor = self.connector.client.injector().redactor().clone();
         let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
         if let Err(error) = checked {
@@ -231,14 +231,14 @@ impl Exchange {
 
 /// A request that was sent, with its connection.
 struct Carried {
-    link: Link,
+    link: Connection,
     sent: Sent,
     turn: OwnedSemaphorePermit,
 }
 
 /// Closes a connection whose response the guest leaves unread until its time is over. An unread
 /// response of HTTP/2 holds no more than its window, and others may be on the same connection.
-fn worker(link: &Link, deadline: Instant) -> Worker {
+fn worker(link: &Connection, deadline: Instant) -> Worker {
     match &link.sender {
         Sender::One(..) => {
             let driver = link.driver.clone();

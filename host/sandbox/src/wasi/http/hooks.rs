@@ -10,8 +10,8 @@ use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody,
 
 use super::client::HttpClient;
 use super::connect::Connector;
+use super::connections::IdleConnections;
 use super::exchange::{Exchange, PhaseLimits, Worker};
-use super::links::Links;
 use super::{fault, fields};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
@@ -25,7 +25,7 @@ const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>
 /// The HTTP requests of one call.
 pub(crate) struct HttpHooks {
     connector: Connector,
-    links: Arc<Links>,
+    idle: Arc<IdleConnections>,
 }
 
 /// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
@@ -43,7 +43,7 @@ type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker)
 
 impl HttpHooks {
     pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
-        Self { connector: Connector { client, net, denials }, links: Arc::default() }
+        Self { connector: Connector { client, net, denials }, idle: Arc::default() }
     }
 
     /// Decides on the request, and collects everything for making it.
@@ -69,7 +69,7 @@ impl HttpHooks {
         fields::check(request.headers(), limits.headers, limits.header_bytes)
             .map_err(|bytes| Error::HttpRequestHeaderSectionSize(Some(fault::clamped(bytes))))?;
         let waits = PhaseLimits::new(limits, options);
-        Ok(Exchange { connector: self.connector.clone(), links: Arc::clone(&self.links), permit, waits })
+        Ok(Exchange { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
     }
 }
 

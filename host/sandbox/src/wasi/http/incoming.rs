@@ -13,10 +13,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep};
 use wasmtime_wasi_http::Error;
 
+use super::connections::ConnectionLease;
 use super::fault;
 use super::fields;
 use super::framing;
-use super::links::Lease;
 use crate::secrets::{RedactedStream, Redactor};
 use crate::wasi::net::CallNet;
 
@@ -41,7 +41,7 @@ pub(super) struct Incoming {
     trailers: Option<HeaderMap>,
     deadline: Pin<Box<Sleep>>,
     between: Option<(Duration, Pin<Box<Sleep>>)>,
-    lease: Option<Lease>,
+    lease: Option<ConnectionLease>,
     _turn: OwnedSemaphorePermit,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct BodyTerms {
     pub(super) deadline: Instant,
     /// The longest silence that the guest wants to wait through.
     pub(super) between_bytes: Option<Duration>,
-    pub(super) lease: Lease,
+    pub(super) lease: ConnectionLease,
     pub(super) turn: OwnedSemaphorePermit,
 }
 

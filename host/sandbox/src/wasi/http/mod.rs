@@ -12,13 +12,14 @@
 //! | [`connect`], [`proxy`], [`tls`] | name, permitted addresses, TCP, TLS, HTTP/1.1 or HTTP/2 |
 //! | [`framing`] | refuses responses that two readers take for different ones |
 //! | [`outgoing`], [`incoming`] | the two bodies: lengths, trailers, time, redaction |
-//! | [`links`] | connections that wait for the call's next request to the same server |
+//! | [`connections`] | connections that wait for the call's next request to the same server |
 //!
 //! Never done here: redirects are not followed, bodies are not decompressed, nothing is remembered
 //! from one call to the next, and the environment's proxies are not looked at.
 
 mod client;
 mod connect;
+mod connections;
 mod exchange;
 mod fault;
 mod fields;
@@ -26,7 +27,6 @@ mod framing;
 mod hooks;
 mod incoming;
 mod inject;
-mod links;
 mod outgoing;
 mod proxy;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Modules in small, and what becomes of them.
+//! Small modules, and their adapted forms.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use wasm_encoder::{
@@ -69,8 +69,8 @@ impl Small {
     }
 }
 
-/// A module's first and last possible pages, its data, and how often its functions ask
-/// `memory.size`.
+/// A module's first and last possible pages, its data, and the number of `memory.size` in its
+/// functions.
 fn read(module: &[u8]) -> (u64, Option<u64>, Vec<u8>, Vec<usize>) {
     wasmparser::Validator::new().validate_all(module).unwrap();
     let (mut pages, mut maximum, mut data, mut sizes) = (0, None, Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! The binary format, as far as bombs are made of it. Nothing is checked: what is written may be
-//! wrong.
+//! The binary format, as far as bombs are made of it. Nothing is checked: the output may be
+//! malformed.
 
 /// The first bytes of a component.
 pub const COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";

@@ -1,5 +1,5 @@
 //! Bombs: components with every section of the binary format, nested and multiplied. Most refer to
-//! what is there, and many are valid. Used by the tests beside it and by a fuzz target.
+//! existing items, and many are valid. Used by the tests beside it and by a fuzz target.
 use super::encode::{
     component as component_of, extern_name, inner_component, list, module as module_of, name, number, section, signed,
     times,
@@ -48,7 +48,7 @@ fn many(dice: &mut dyn Dice, bytes: usize, room: &mut usize) -> usize {
     count
 }
 
-/// The sections of a component, with so many components before it around it.
+/// The sections of a component, with this number of components around it before.
 fn sections(dice: &mut dyn Dice, depth: usize, around: usize, room: &mut usize) -> Vec<Vec<u8>> {
     let (mut made, mut at) = (Vec::new(), Indices::default());
     for _ in 0..=pick(dice, 7) {
@@ -132,7 +132,7 @@ fn one(dice: &mut dyn Dice, (depth, around): (usize, usize), at: &mut Indices, r
     }
 }
 
-/// Instances of what is there, each with the last ones in it.
+/// Instances of existing items, each with the last ones in it.
 fn bundles(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
     let width = 1 + pick(dice, 3);
     let count = many(dice, 2 + 6 * width, room);
@@ -147,7 +147,7 @@ fn bundles(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
     list(5, &made)
 }
 
-/// Types, each of which holds earlier ones.
+/// Types that each hold earlier ones.
 fn types(dice: &mut dyn Dice, at: &mut Indices, room: &mut usize) -> Vec<u8> {
     let (width, shape) = (1 + pick(dice, 4), pick(dice, 4));
     let count = many(dice, 3 + 4 * width, room);

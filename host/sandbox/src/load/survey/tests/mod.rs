@@ -1,4 +1,4 @@
-//! Counts of components that are harmless, and of those that are not.
+//! Counts of components that are harmless, and of harmful ones.
 mod encode;
 mod generate;
 

@@ -1,5 +1,5 @@
-//! Properties over generated components: each exports functions that give back what they are given,
-//! over generated types, and is loaded, listed and called as any other.
+//! Properties over generated components. Each exports functions over generated types that return
+//! their argument, and is loaded, listed and called as any other.
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::{CallInput, Capabilities, Failure, InstanceSource, NoCaller, Sandbox,
 /// Functions of one component.
 const FUNCTIONS: usize = 8;
 
-/// Numbers that follow the value: so many that all arguments are passed in memory, where the value
-/// stands first.
+/// Numbers that follow the value. There are enough that all arguments are passed in memory, where
+/// the value stands first.
 const PADDING: usize = 17;
 
 /// The parts of every component beside its types. Arguments passed in memory are a tuple there. The

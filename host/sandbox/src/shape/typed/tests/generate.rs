@@ -131,8 +131,8 @@ pub(crate) fn any_value<D: Dice>(types: &Types, dice: &mut D, ty: TyId) -> Val {
     }
 }
 
-/// Spoils one place of a JSON value, or leaves it as it is. Gives the place; `path` is that of the
-/// value.
+/// Spoils one place of a JSON value, or leaves it unchanged. Returns the place; `path` is that of
+/// the value.
 pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> String {
     if dice.below(3) > 0 {
         match json {
@@ -143,7 +143,7 @@ pub(crate) fn spoil(dice: &mut impl Dice, json: &mut Value, path: String) -> Str
             Value::Object(fields) if !fields.is_empty() => {
                 let at = dice.below(fields.len() as u64) as usize;
                 let (key, value) = fields.iter_mut().nth(at).unwrap();
-                // As the key of the root, so that only the root is written besides.
+                // The key of the root, so that only the root is written beside it.
                 let step = Path::ROOT.key(key).to_string().split_off(1);
                 return spoil(dice, value, path + &step);
             }

@@ -1,5 +1,5 @@
-//! Path tricks: whatever a guest writes into a path, nothing outside of its mount is read, written,
-//! made, looked at or listed.
+//! Path tricks: no path of a guest reads, writes, makes, looks at or lists anything outside of its
+//! mount.
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::*;
 /// The content of every file outside of the mount.
 const SECRET: &str = "nobody may read this";
 
-/// A mount beside folders that nobody was given.
+/// A mount beside folders that no guest was given.
 struct Ground {
     base: tempfile::TempDir,
 }
@@ -257,7 +257,8 @@ fn do_everything(guest: &mut Guest, root: u32, path: &str, outside: &BTreeSet<u6
             guest.close(opened);
         }
         let now = || NewTimestamp::Now;
-        let _ = guest.ask(|view| view.set_times_at(at(root), follow, text(), now(), now()));
+        let _ = guest
+            .ask(|view| view.set_times_at(at(root), follow, text(), NewTimes { accessed: now(), modified: now() }));
     }
     if let Ok(target) = guest.ask(|view| view.readlink_at(at(root), text())) {
         assert!(!target.starts_with('/'), "read a link of the host: {path:?}");

@@ -1,4 +1,4 @@
-//! The interface itself: what each function does for an honest guest, and what it says otherwise.
+//! The interface itself: each function's answer to an honest guest, and its errors.
 use super::super::bindings::types::{Advice, DescriptorType, NewTimestamp};
 use super::*;
 
@@ -31,7 +31,15 @@ fn a_read_mount_reads_and_changes_nothing() {
     assert_eq!(guest.ask(|view| view.set_times(at(file), NewTimestamp::Now, NewTimestamp::Now)), no);
     assert_eq!(guest.ask(|view| view.set_times(at(data), NewTimestamp::Now, NewTimestamp::Now)), no);
     let time = || NewTimestamp::Now;
-    assert_eq!(guest.ask(|view| view.set_times_at(at(data), stay(), "file".to_owned(), time(), time())), no);
+    assert_eq!(
+        guest.ask(|view| view.set_times_at(
+            at(data),
+            stay(),
+            "file".to_owned(),
+            NewTimes { accessed: time(), modified: time() }
+        )),
+        no
+    );
     assert_eq!(guest.mkdir(data, "new"), no);
     assert_eq!(guest.unlink(data, "file"), no);
     assert_eq!(guest.ask(|view| view.remove_directory_at(at(data), "sub".to_owned())), no);
@@ -134,7 +142,9 @@ fn looking_tells_kinds_links_sizes_and_times() {
 
     let moment = super::super::super::files::bindings::types::Datetime { seconds: 1_000_000, nanoseconds: 5 };
     let (stays, set) = (NewTimestamp::NoChange, NewTimestamp::Timestamp(moment));
-    guest.ask(|view| view.set_times_at(at(data), FOLLOW, "link".to_owned(), stays, set)).unwrap();
+    guest
+        .ask(|view| view.set_times_at(at(data), FOLLOW, "link".to_owned(), NewTimes { accessed: stays, modified: set }))
+        .unwrap();
     let stat = guest.ask(|view| view.stat_at(at(data), stay(), "file".to_owned())).unwrap();
     let modified = stat.data_modification_timestamp.unwrap();
     assert_eq!((modified.seconds, modified.nanoseconds), (1_000_000, 5));

@@ -1,5 +1,5 @@
-//! Drives `wasi:filesystem` as a guest does, over temporary folders: what is granted works, what is
-//! not leaves no trace.
+//! Drives `wasi:filesystem` as a guest does, over temporary folders: granted access works, and
+//! refused access leaves no trace.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod escapes;
@@ -16,7 +16,9 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
 use super::bindings::preopens::Host as _;
 use super::bindings::types::{DescriptorFlags, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags};
+use super::host::NewTimes;
 use super::listing::Step;
+use super::open::OpenRequest;
 use super::{Descriptor, Files, FilesView, Prepared, Refused, Surroundings};
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
@@ -88,7 +90,8 @@ impl Guest {
         how: (PathFlags, OpenFlags, DescriptorFlags),
     ) -> Result<u32, ErrorCode> {
         let (follow, open, flags) = how;
-        self.ask(|view| view.open_at(&at(folder), follow, path, open, flags)).map(|opened| opened.rep())
+        self.ask(|view| view.open_at(&at(folder), path, OpenRequest::new(follow, open, flags)?))
+            .map(|opened| opened.rep())
     }
 
     fn open(&mut self, folder: u32, path: &str) -> Result<u32, ErrorCode> {
@@ -124,7 +127,7 @@ impl Guest {
     }
 
     fn link(&mut self, folder: u32, old: &str, new: &str) -> Result<(), ErrorCode> {
-        self.ask(|view| view.link_at(&at(folder), stay(), old, &at(folder), new))
+        self.ask(|view| view.link_at(&at(folder), old, &at(folder), new))
     }
 
     fn symlink(&mut self, folder: u32, target: &str, path: &str) -> Result<(), ErrorCode> {

@@ -1,4 +1,4 @@
-//! Mounts: folders, single files, one inside another, and what of the host cannot be mounted.
+//! Mounts: folders, single files, one inside another, and parts of the host that cannot be mounted.
 use super::*;
 
 fn write(folder: &Path, files: &[(&str, &str)]) {
@@ -199,7 +199,7 @@ fn mounts_are_apart() {
     for other in [b, tmp] {
         let moved = guest.ask(|view| view.rename_at(at(a), "file".to_owned(), at(other), "file".to_owned()));
         assert_eq!(moved, Err(ErrorCode::CrossDevice));
-        let linked = guest.ask(|view| view.link_at(&at(a), stay(), "file", &at(other), "file"));
+        let linked = guest.ask(|view| view.link_at(&at(a), "file", &at(other), "file"));
         assert_eq!(linked, Err(ErrorCode::CrossDevice));
     }
 }
@@ -220,8 +220,8 @@ fn preopens_open_nothing() {
     }
 }
 
-/// Four mounts cost a call microseconds. The bound is far above what is measured, as other tests
-/// run meanwhile.
+/// Four mounts cost a call microseconds. The bound is far above the measured time, as other tests
+/// run at the same time.
 #[test]
 fn mounts_cost_a_call_little() {
     let folder = tempfile::tempdir().unwrap();

@@ -175,7 +175,17 @@ fn a_file_of_several_names_is_not_written() {
     assert_eq!(guest.open_as(out, "hard", (FOLLOW, as_is(), WRITE)), no);
     assert_eq!(guest.open_as(out, "hard", (FOLLOW, OpenFlags::TRUNCATE, READ)), no);
     let now = || super::super::bindings::types::NewTimestamp::Now;
-    assert_eq!(guest.ask(|view| view.set_times_at(at(out), FOLLOW, "hard".to_owned(), now(), now())).map(|()| 0), no);
+    assert_eq!(
+        guest
+            .ask(|view| view.set_times_at(
+                at(out),
+                FOLLOW,
+                "hard".to_owned(),
+                NewTimes { accessed: now(), modified: now() }
+            ))
+            .map(|()| 0),
+        no
+    );
     let file = guest.create(out, "own").unwrap();
     guest.write(file, 4, 0).unwrap();
     guest.link(out, "own", "second").unwrap();
@@ -192,7 +202,8 @@ fn writers_at_once_never_exceed_the_quota_together() {
     let table = r#""/out" = { path = "out", access = "write", quota = "100KiB", files = 40, create = true }"#;
     let prepared = prepare(folder.path(), table).unwrap();
     let place = &folder.path().join("out");
-    // Nobody renames while one of them counts, or a file would be counted under both of its names.
+    // No rename happens while one of them counts, or a file would be counted under both of its
+    // names.
     let (all, most) = (&Barrier::new(8), &AtomicU64::new(0));
     let written: u64 = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..8)
@@ -268,7 +279,7 @@ fn what_is_there_at_load_counts_and_so_does_what_others_remove() {
     assert_eq!(guest.write(file, 1023, 0), Ok(1023), "a later count is seen by running calls as well");
 }
 
-/// A folder that another program fills and empties, as it is when its count is old.
+/// A folder that another program fills and empties, once its count is old.
 fn emptied() -> (tempfile::TempDir, Guest, u32) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("out")).unwrap();

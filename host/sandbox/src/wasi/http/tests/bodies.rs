@@ -12,7 +12,7 @@ use wasmtime_wasi_http::{Error, WasiBody};
 use super::servers::{Server, read_head};
 use super::support::Granted;
 
-/// A body of these frames, whose size nobody knows before.
+/// A body of these frames, whose size is not known before.
 struct Frames(std::vec::IntoIter<Result<Frame<Bytes>, Error>>);
 
 impl Body for Frames {

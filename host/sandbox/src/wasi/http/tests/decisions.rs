@@ -125,7 +125,7 @@ async fn of_a_names_addresses_only_the_permitted_ones_are_connected_to() {
 async fn of_two_permitted_addresses_the_one_that_answers_is_used() {
     let server = Server::echo().await;
     let port = server.port();
-    // Nobody listens there.
+    // No server listens there.
     let names = NameServer::start(|_, _| Some(vec![ip("127.0.0.3"), ip("127.0.0.1")])).await;
     let mut call = named("two.example", port, &names, "\"127.0.0.0/8\"");
     assert_eq!(call.get(&format!("http://two.example:{port}/")).await.unwrap().status, 200);

@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bodies;
+mod connections;
 mod decisions;
 mod framing;
 mod limits;
-mod links;
 mod proxies;
 mod secrets;
 mod servers;

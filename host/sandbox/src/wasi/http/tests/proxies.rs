@@ -6,7 +6,7 @@ use wasmtime_wasi_http::Error;
 use super::servers::{Certificate, Server, read_head};
 use super::support::{Call, Granted};
 
-/// A proxy that tells what it was asked, and connects every CONNECT to one server.
+/// A proxy that reports its requests, and connects every CONNECT to one server.
 async fn proxy(goal: Option<std::net::SocketAddr>) -> (Server, tokio::sync::mpsc::Receiver<String>) {
     let (told, heard) = tokio::sync::mpsc::channel(8);
     let server = Server::raw(move |mut stream| {

@@ -17,7 +17,7 @@ fn granted(server: &Server) -> Granted {
     Granted { secrets: vec![("KEY", KEY), ("ID", "my id+secret")], ..Granted::network(lines) }
 }
 
-/// Answers requests with what it got as JSON would have it, in pieces.
+/// Answers requests with their own content as JSON would have it, in pieces.
 async fn reflecting() -> (Server, tokio::sync::mpsc::Receiver<String>) {
     use tokio::io::AsyncWriteExt as _;
     let (told, heard) = tokio::sync::mpsc::channel(8);

@@ -1,4 +1,4 @@
-//! Servers to ask: raw ones that say exactly what a test wants, and proper ones of HTTP/1.1 and
+//! Servers to ask: raw ones that send exactly a test's bytes, and proper ones of HTTP/1.1 and
 //! HTTP/2 with TLS.
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Does with each connection whatever the test says.
+    /// Hands each connection to the test's own code.
     pub(super) async fn raw<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,

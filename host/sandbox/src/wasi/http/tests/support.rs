@@ -1,4 +1,4 @@
-//! A call that makes requests: what a guest does through wasi:http, without the guest.
+//! A call that makes requests: a guest's use of wasi:http, without the guest.
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::wasi::net::{NetGuard, NetLimits, Resolver};
 /// The grants and limits of a call.
 #[derive(Default)]
 pub(super) struct Granted {
-    /// Lines of the component's tables: `[network]`'s first, then whatever other tables.
+    /// Lines of the component's tables: `[network]`'s first, then any other tables.
     pub(super) lines: String,
     /// Lines of its limits.
     pub(super) limits: String,
@@ -40,7 +40,7 @@ pub(super) struct Call {
     workers: JoinSet<()>,
 }
 
-/// A request under way: its response, and what runs beside that.
+/// A request under way: its response, and the task beside it.
 pub(super) type Beginning = Pin<Box<dyn Future<Output = Result<(Response<WasiBody>, Worker), Error>> + Send>>;
 
 /// A response that was read to its end.
@@ -100,7 +100,7 @@ impl Granted {
 }
 
 impl Call {
-    /// Makes a request, and runs what runs beside its response.
+    /// Makes a request, and runs the task beside its response.
     pub(super) async fn send(
         &mut self,
         request: Request<WasiBody>,

@@ -1,4 +1,4 @@
-//! Batches: how large they are, who waits for them, and where a quota ends them.
+//! Batches: their size, their waiters, and the quota that ends them.
 use super::*;
 
 #[test]

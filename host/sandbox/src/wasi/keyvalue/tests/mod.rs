@@ -237,8 +237,8 @@ fn a_listing_pages_in_the_order_of_first_setting_and_neither_skips_nor_repeats()
     assert_eq!(all_keys(&store, &shared()), names);
     let first = store.keys(&shared(), None).unwrap();
     assert_eq!(first.keys.len(), PAGE_KEYS_MAX);
-    // Between two pages, what was listed goes, what was not goes, something new comes, and
-    // something is set again.
+    // Between two pages, listed entries go, unlisted ones go, something new comes, and something is
+    // set again.
     store.delete_many(&shared(), &ROOMY, &[names[0].clone(), names[PAGE_KEYS_MAX].clone()]).unwrap();
     set(&store, &shared(), &ROOMY, "new", "").unwrap();
     set(&store, &shared(), &ROOMY, &names[1], "again").unwrap();
@@ -502,7 +502,7 @@ async fn a_host_that_does_not_get_its_turn_tells_the_guest_to_try_again() {
     let path = folder.path().to_owned();
     let turns = tokio::task::spawn_blocking(move || {
         let second = store(&path);
-        // Waits until the second has closed it, as nobody uses it there.
+        // Waits until the second has closed it, as no call uses it there.
         let first = Store::open(&path, "notes", Duration::from_secs(20)).unwrap();
         let visit = first.enter().unwrap();
         let refusal = second.enter().unwrap_err();

@@ -22,7 +22,7 @@ pub(super) struct Server {
 }
 
 /// A connection that can carry a request.
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) sender: Sender,
     /// The task that reads and writes it.
     pub(super) driver: AbortHandle,
@@ -40,23 +40,23 @@ pub(super) enum Sender {
 
 /// The connections of one call that wait.
 #[derive(Default)]
-pub(super) struct Links(Mutex<Vec<(Server, Link)>>);
+pub(super) struct IdleConnections(Mutex<Vec<(Server, Connection)>>);
 
 /// The use of a connection for one request.
-pub(super) struct Lease {
-    pub(super) links: Arc<Links>,
+pub(super) struct ConnectionLease {
+    pub(super) idle: Arc<IdleConnections>,
     pub(super) server: Server,
-    pub(super) link: Link,
+    pub(super) link: Connection,
     pub(super) sent: Sent,
 }
 
-impl Links {
-    fn waiting(&self) -> MutexGuard<'_, Vec<(Server, Link)>> {
+impl IdleConnections {
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Server, Connection)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A waiting connection to this server that is still open.
-    pub(super) async fn take(&self, server: &Server) -> Option<Link> {
+    pub(super) async fn take(&self, server: &Server) -> Option<Connection> {
         loop {
             let mut link = self.take_any(server)?;
             if link.is_ready().await {
@@ -65,29 +65,29 @@ impl Links {
         }
     }
 
-    fn take_any(&self, server: &Server) -> Option<Link> {
+    fn take_any(&self, server: &Server) -> Option<Connection> {
         let mut waiting = self.waiting();
         waiting.retain(|(_, link)| !link.is_closed());
         let at = waiting.iter().position(|(to, _)| to == server)?;
         match waiting.get(at) {
-            Some((_, Link { sender: Sender::Many(sender), driver, proxied })) => {
-                Some(Link { sender: Sender::Many(sender.clone()), driver: driver.clone(), proxied: *proxied })
+            Some((_, Connection { sender: Sender::Many(sender), driver, proxied })) => {
+                Some(Connection { sender: Sender::Many(sender.clone()), driver: driver.clone(), proxied: *proxied })
             }
             _ => Some(waiting.swap_remove(at).1),
         }
     }
 
     /// Others may use it too, while it carries a request.
-    pub(super) fn share(&self, server: &Server, link: &Link) {
+    pub(super) fn share(&self, server: &Server, link: &Connection) {
         if let Sender::Many(sender) = &link.sender {
             let link =
-                Link { sender: Sender::Many(sender.clone()), driver: link.driver.clone(), proxied: link.proxied };
+                Connection { sender: Sender::Many(sender.clone()), driver: link.driver.clone(), proxied: link.proxied };
             self.waiting().push((server.clone(), link));
         }
     }
 }
 
-impl Link {
+impl Connection {
     fn is_closed(&self) -> bool {
         match &self.sender {
             Sender::One(sender, _) => sender.is_closed(),
@@ -119,12 +119,12 @@ impl Link {
     }
 }
 
-impl Lease {
+impl ConnectionLease {
     /// The response was received whole.
     pub(super) fn give_back(self) {
-        let Self { links, server, link, sent } = self;
+        let Self { idle, server, link, sent } = self;
         match &link.sender {
-            Sender::One(sender, _) if sent.is_whole() && !sender.is_closed() => links.waiting().push((server, link)),
+            Sender::One(sender, _) if sent.is_whole() && !sender.is_closed() => idle.waiting().push((server, link)),
             Sender::One(..) => link.driver.abort(),
             // It was shared from the start.
             Sender::Many(_) => {}

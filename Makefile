@@ -85,13 +85,14 @@ fuzz: ## Look for inputs that break the decoder, the transport, the manifest, th
 fuzz-smoke: ## The same for 20 seconds each, from the seeds alone
 	tests/fuzz/run.sh --same 20
 
-lint: ## Check formatting, and clippy with every warning an error
+lint: ## Check formatting and comments, and clippy with every warning an error
 	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo 'cargo fmt is missing; get it with: rustup component add rustfmt' >&2; exit 1; }
 	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo 'cargo clippy is missing; get it with: rustup component add clippy' >&2; exit 1; }
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path guest-examples/Cargo.toml
 	$(CARGO) fmt --all --check --manifest-path tests/fixtures/Cargo.toml
 	$(CARGO) fmt --check --manifest-path tests/fuzz/Cargo.toml
+	$(PYTHON) .ci/check-comments.py
 	$(CARGO) clippy $(host) --all-targets -- -D warnings
 	$(CARGO) clippy $(tests) --all-targets -- -D warnings
 	$(CARGO) clippy $(guests) --all-targets -- -D warnings

@@ -86,7 +86,7 @@ def main():
     arguments = sys.argv[1:]
     fix = "--wrap" in arguments
     folders = [folder for folder in arguments if folder != "--wrap"] or ["host", "tests"]
-    files = [file for folder in folders for file in sorted(pathlib.Path(folder).rglob("*.rs"))]
+    files = [file for folder in folders for file in sorted(pathlib.Path(folder).rglob("*.rs")) if "target" not in file.parts]
     if fix:
         for file in files:
             wrap(file)

@@ -8,7 +8,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # Folders of builds, and templates of projects, whose pages have slots.
 SKIPPED = {"target", "node_modules", ".git", ".venv", "templates"}
 # Markdown that examples read and serve: no pages of the project.
-DATA = {ROOT / "guest-examples" / "file_search" / "sample", ROOT / "guest-examples" / "notebook" / "notes"}
+DATA = {
+    ROOT / "guest-examples" / "file_search" / "sample",
+    ROOT / "guest-examples" / "notebook" / "notes",
+    ROOT / "guest-examples" / "notes",
+}
 # A block of code, with its fences.
 FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 

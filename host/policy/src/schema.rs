@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Where a table may stand, and keys without which some of its keys are not read.
+    /// A header for each kind of table, and keys without which some of its keys are not read.
     const PLACES: [(&str, &str, &[(&str, &str)]); 23] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),

@@ -219,8 +219,11 @@ mod tests {
         }
     }
 
+    /// Keys and their values.
+    type Lines = &'static [(&'static str, &'static str)];
+
     /// A header for each kind of table, and keys without which some of its keys are not read.
-    const PLACES: [(&str, &str, &[(&str, &str)]); 23] = [
+    const PLACES: [(&str, &str, Lines); 23] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Http", "[http]", &[]),

@@ -46,8 +46,7 @@ impl From<&Metadata> for Identity {
 
 impl Files {
     /// By the name of the file that is written. Closed files are beside it, not beside a link to
-    /// it: also in the moment of a rotation in which there is no file of that name, and the link
-    /// leads to nothing.
+    /// it. That holds also in the moment of a rotation in which the link leads to nothing.
     pub(crate) fn of(path: &Path) -> Self {
         let mut current = path.to_owned();
         for _ in 0..LINKS_MAX {

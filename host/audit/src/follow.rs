@@ -34,9 +34,9 @@ impl Follower {
         Self { files, places, ahead: Vec::new(), line: Vec::new() }
     }
 
-    /// The next whole line without its newline; nothing where there is none yet: ask again later.
-    /// Where files were removed before they were read, the lines of the oldest one left come next;
-    /// the number of the record tells.
+    /// The next whole line without its newline, or nothing if there is none yet; ask again later.
+    /// After a removal of unread files, the lines of the oldest one left come next; the record's
+    /// number tells.
     ///
     /// # Errors
     /// The system's error where a file cannot be read, or where a line is longer than any record.

@@ -218,4 +218,58 @@ mod tests {
             }
         }
     }
+
+    /// Keys and their values.
+    type Lines = &'static [(&'static str, &'static str)];
+
+    /// A header for each kind of table, and keys without which some of its keys are not read.
+    const PLACES: [(&str, &str, Lines); 23] = [
+        ("", "", &[]),
+        ("Server", "[server]", &[]),
+        ("Http", "[http]", &[]),
+        ("Oauth", "[http.oauth]", &[]),
+        ("Issuer", "[http.oauth.issuers.i]", &[("issuer", "'https://i.example'")]),
+        ("Metrics", "[metrics]", &[]),
+        ("Traces", "[traces]", &[]),
+        ("Defaults", "[defaults]", &[]),
+        ("Limits", "[defaults.limits]", &[]),
+        ("Load", "[defaults.load]", &[]),
+        ("Audit", "[audit]", &[]),
+        ("Caller", "[callers.c]", &[]),
+        ("Component", "[components.a]", &[]),
+        ("Mount", "[components.a.filesystem.'/m']", &[("path", "'d'"), ("access", "'write'")]),
+        ("Network", "[components.a.network]", &[]),
+        ("EnvFrom", "[components.a.env.V]", &[]),
+        ("KeyValue", "[components.a.keyvalue]", &[]),
+        ("Secret", "[components.a.secrets.S]", &[("header", "'x-key'")]),
+        ("Resource", "[components.a.resources.'note:x']", &[("tool", "'t'")]),
+        ("Tool", "[components.a.tools.t]", &[]),
+        ("Media", "[components.a.tools.t.output]", &[]),
+        ("ToolMount", "[components.a.filesystem.'/m']\nscratch = '1MiB'\n[components.a.tools.t.filesystem.'/m']", &[]),
+        ("ToolNetwork", "[components.a.tools.t.network]", &[]),
+    ];
+
+    #[test]
+    fn every_declared_key_is_read() {
+        for table in tables() {
+            let (_, header, needed) = PLACES.into_iter().find(|(name, _, _)| *name == table.name).unwrap();
+            for key in table.names() {
+                let needed = needed.iter().filter(|(other, _)| *other != key);
+                let needed: String = needed.map(|(other, value)| format!("{other} = {value}\n")).collect();
+                let version = if table.name.is_empty() { "" } else { "version = 1\n" };
+                let start = format!("{version}{header}\n{needed}");
+                // No key takes a date. A key that nobody reads would take it silently.
+                let text = format!("{start}{key} = 1979-05-27\n");
+                let problems = crate::parse(&crate::Source { name: "m", text: &text }).unwrap_err();
+                let at_key = |span: &crate::Span| span.start >= start.len() && span.start < text.len();
+                let found = problems.iter().filter(|problem| problem.span().is_some_and(at_key));
+                let codes: Vec<_> = found.map(crate::Diagnostic::code).collect();
+                assert!(
+                    !codes.is_empty() && !codes.contains(&"manifest::unknown_key"),
+                    "{} {key}: {codes:?}",
+                    table.name
+                );
+            }
+        }
+    }
 }

@@ -11,12 +11,12 @@
 //! | `/v1/day-*.json` | any characters of one segment, also none | `/v1/day-1/2.json` |
 //! | `/*`, `/**` | every path | |
 //!
-//! Before it is compared, a path is brought into its normal form: `.` and `..` are resolved, also
-//! as `%2e`, `\` becomes `/`, letters and digits lose their percent-encoding, everything else gets
-//! it in upper case. That form is sent. A path that servers may read in more than one way (an
-//! encoded slash, backslash or NUL, `%25` before two hexadecimal digits, a `%` without them, `..;`,
-//! what is not UTF-8, dots and slashes of other alphabets: see `readings.rs`) is ambiguous: only a
-//! rule for every path of its host matches it.
+//! A path is compared in its normal form. `.` and `..` are resolved, also as `%2e`, and `\` becomes
+//! `/`. Letters and digits lose their percent-encoding, everything else gets it in upper case. That
+//! form is sent. A path that servers may read in more than one way is ambiguous: only a rule for
+//! every path of its host matches it. Examples are an encoded slash, backslash or NUL, `%25` before
+//! two hexadecimal digits, and a `%` without them. So are `..;`, bytes that are not UTF-8, and dots
+//! and slashes of other alphabets: see `readings.rs`.
 //!
 //! ```
 //! use toolcell_policy::PathPattern;

@@ -1,10 +1,10 @@
-//! Readings of a path that servers and the proxies before them may make: decoded once more than
-//! they should, in other encodings than UTF-8, with lookalikes made plain, or with parameters cut
-//! off. Must not hold: rules.
+//! Readings of a path that servers and the proxies before them may make. They decode once more than
+//! they should, read other encodings than UTF-8, make lookalikes plain, or cut parameters off. Must
+//! not hold: rules.
 //!
-//! No list of such servers is complete, so the question is turned around: a path is plain where one
-//! decoding leaves UTF-8 without anything more to decode, with no more slashes than it is written
-//! with, and with no segment that begins with dots and is not a name.
+//! No list of such servers is complete, so this file asks the opposite: is a path plain? One
+//! decoding of a plain path leaves UTF-8 without anything more to decode, and no further slashes.
+//! None of its segments begins with dots and is not a name.
 //!
 //! | written | may be read as |
 //! |---|---|

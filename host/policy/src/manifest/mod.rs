@@ -137,9 +137,9 @@ impl Manifest {
         &self.defaults
     }
 
-    /// The grants of what a person calls a component or a tool: `weather` for a component,
-    /// `weather/forecast` for its tool, and the name a client sees for tools that the manifest says
-    /// something of.
+    /// The grants of a component or a tool, by the name that a person uses: `weather` for a
+    /// component, `weather/forecast` for its tool. Tools with a table of their own also go by the
+    /// name that clients see.
     #[must_use]
     pub fn grants_named(&self, name: &str) -> Option<Arc<Grants>> {
         if let Some((component, tool)) = name.split_once('/') {

@@ -12,9 +12,9 @@ use super::{Part, Program, Slot, SlotKind, Template};
 /// start.
 pub const ARGUMENTS_MAX: usize = 10_000;
 
-/// The most bytes of a run's arguments, environment, standard input and files together: what a
-/// call's arguments may have at most, so that a template that names one of them twice multiplies
-/// nothing past it.
+/// The most bytes of a run's arguments, environment, standard input and files together. A call's
+/// arguments may have as many, so a template that names one of them twice multiplies nothing past
+/// it.
 pub const INVOCATION_BYTES_MAX: usize = 64 << 20;
 
 /// The input of one run. The program's own name and the component's fixed arguments stand before

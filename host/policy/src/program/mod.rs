@@ -15,9 +15,9 @@
 //! | `{*}` | all arguments of the call, as one JSON text | |
 //! | `{{`, `}}` | a brace | |
 //!
-//! `null` counts as no value. A value that begins with `-` could pass for an option of the program:
-//! where a slot begins an argument, such a text is refused, unless an argument `--` stands before
-//! it or the slot has its `!`. Numbers pass.
+//! `null` counts as no value. A value that begins with `-` could pass for an option of the program.
+//! Where a slot begins an argument, such a text is refused. An argument `--` before it, or the
+//! slot's `!`, allows it. Numbers pass.
 
 mod expand;
 mod template;

@@ -74,9 +74,11 @@ def wrap(path):
 def problems(path):
     lines = path.read_text().split("\n")
     for first, last, _, marker, texts in blocks(lines):
+        fenced = False
         for at in range(first, last):
-            long = len(lines[at]) > COLUMNS and "://" not in lines[at] and not OWN_LINE.match(texts[at - first])
-            if long:
+            fenced ^= texts[at - first].startswith("```")
+            own_line = fenced or "://" in lines[at] or OWN_LINE.match(texts[at - first])
+            if len(lines[at]) > COLUMNS and not own_line:
                 yield f"{path}:{at + 1}: a comment of {len(lines[at])} columns; {COLUMNS} are allowed"
         if marker != "//" and not str(path).startswith(HELP) and BEGINNINGS.match(texts[0]):
             yield f"{path}:{first + 1}: begins with \"{texts[0].split()[0]}\": say what the item is or does"

@@ -153,8 +153,8 @@ impl Sink {
     }
 
     /// Sets the receiver of reports on missing records, where records are not
-    /// [required](Settings::required): at once, then once in [`MISSING_REPORT_INTERVAL`] while it lasts. Without
-    /// one there are no reports.
+    /// [required](Settings::required): at once, then once in [`MISSING_REPORT_INTERVAL`] while it
+    /// lasts. Without one there are no reports.
     #[must_use]
     pub fn telling(mut self, to: impl Fn(&SinkError) + Send + Sync + 'static) -> Self {
         if let Some(audit) = &mut self.audit {

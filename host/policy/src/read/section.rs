@@ -234,8 +234,8 @@ impl<'t> Entry<'t> {
         Some(section)
     }
 
-    /// The entries of a table with names of its own, in the order of the file. More than `max` are a
-    /// problem; `things` is their plural.
+    /// The entries of a table with names of its own, in the order of the file. More than `max` are
+    /// a problem; `things` is their plural.
     pub(crate) fn entries(&self, max: usize, code: &'static str, things: &str, problems: &mut Problems) -> Vec<Self> {
         let Some(section) = self.section(problems) else { return Vec::new() };
         if section.len() > max {

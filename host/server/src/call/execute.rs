@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolcell_audit::{Outcome, Usage};
-use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Patience, Tool};
-use toolcell_policy::Limits;
+use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Content, Patience, Tool};
+use toolcell_policy::{Denial, Limits};
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
+use super::StartedCall;
 use super::caller::McpCaller;
 use super::name::log_call;
-use super::{StartedCall, denials};
 use crate::catalog::{CallTarget, NARROWED, content};
 
 /// Key in a result's `_meta` for the call's usage.
 pub const USAGE_KEY: &str = "toolcell/usage";
+
+/// Key in a result's `_meta` for the guest's denials, if the result is not an error.
+const DENIALS_KEY: &str = "toolcell/denials";
 
 /// Least time to check a result, for calls that used up their deadline or waited for a person
 /// longer. Any check takes about as much of one core at most.
@@ -99,7 +102,7 @@ impl EndedCall {
             usage.output_bytes = 0;
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
-        denials::tell(&denials, redactor, &mut result);
+        tell_denials(&denials, redactor, &mut result);
         Self { outcome, usage, detail, result, printed: captured }
     }
 
@@ -152,5 +155,21 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
     }
     if captured.dropped_bytes > 0 {
         log_call!(warn, name, "printed or logged {} bytes past the limit \"log\"", captured.dropped_bytes);
+    }
+}
+
+/// Adds the denials to the result, without secrets that they may name. An error's text gets them,
+/// since they are its likely cause. Any other result gets them in `_meta`, as the tool got along
+/// without.
+fn tell_denials(denials: &[Denial], redactor: &Redactor, result: &mut CallResult) {
+    if denials.is_empty() {
+        return;
+    }
+    let mut lines: Vec<String> = denials.iter().map(|denial| redactor.text(&denial.to_string()).into_owned()).collect();
+    lines.dedup();
+    if result.is_error {
+        result.content.push(Content::text(lines.join("\n")));
+    } else {
+        result.meta.insert(DENIALS_KEY.to_owned(), lines.into());
     }
 }

@@ -6,7 +6,6 @@
 //! others.
 mod approval;
 mod caller;
-mod denials;
 mod execute;
 mod name;
 mod questions;

@@ -153,6 +153,35 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Outcomes that are counted: each tells an operator which limit to raise.
+const COUNTED: [Outcome; 6] = [
+    Outcome::OutOfFuel,
+    Outcome::OutOfMemory,
+    Outcome::Deadline,
+    Outcome::LimitExceeded,
+    Outcome::Busy,
+    Outcome::RateLimited,
+];
+
+/// Counts of calls that met a limit.
+#[derive(Debug, Default)]
+pub struct Tally([AtomicU64; COUNTED.len()]);
+
+impl Tally {
+    /// Counts a call with this outcome, if a limit ended it.
+    pub fn count(&self, outcome: Outcome) {
+        let place = COUNTED.iter().position(|counted| *counted == outcome);
+        if let Some(count) = place.and_then(|place| self.0.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Each counted outcome with its number.
+    pub fn counts(&self) -> impl Iterator<Item = (Outcome, u64)> {
+        COUNTED.into_iter().zip(self.0.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

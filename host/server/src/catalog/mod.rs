@@ -15,7 +15,6 @@ mod queue;
 mod rate;
 mod resources;
 pub mod side_files;
-mod tally;
 mod visibility;
 
 use std::collections::BTreeSet;
@@ -35,12 +34,12 @@ pub use build::{Basis, Builder, Built, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
+pub use meters::Tally;
 pub(crate) use meters::{DenialCounts, Meters};
 pub use offer::Offer;
 pub(crate) use queue::{Admission, NARROWED, QueueRefusal};
 pub(crate) use rate::Allowance;
 pub(crate) use resources::DeclaredResources;
-pub use tally::Tally;
 pub use visibility::NOBODY;
 pub(crate) use visibility::Visibility;
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use toolcell_tests::loopback::HttpServer;
-use toolcell_tests::{Command, Finished, Folder, manifest_of, modern_meta};
+use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of, modern_meta};
 
 /// A manifest as a person writes it.
 const MANIFEST: &str = "\
@@ -134,6 +134,7 @@ fn what_was_observed_is_applied_and_works_in_one_round() {
 fn two_manifests_of_a_folder_have_a_lock_each() {
     let folder = Folder::with_manifest(&manifest_of(&["good"]));
     folder.write("other.toml", manifest_of(&["versioned_a"]));
+    folder.write("components/versioned_a.wasm", fixture_bytes("versioned_a"));
     let _ = run(&folder, &["lock"]).succeeded();
     let _ = run(&folder, &["lock", "-m", "other.toml"]).succeeded();
     assert!(folder.read("toolcell.lock").contains("[components.good]"));

@@ -110,8 +110,8 @@ impl ToolComponent {
         }
     }
 
-    /// Everything of a typed component that [`Descriptions::given`] can describe; `None` of any
-    /// other.
+    /// Everything of a typed component that [`Descriptions`](crate::Descriptions) can describe;
+    /// `None` of any other.
     #[must_use]
     pub fn describable(&self) -> Option<Vec<String>> {
         match &self.shape {

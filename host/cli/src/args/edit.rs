@@ -27,8 +27,15 @@ Examples:
   toolcell grant notes \"write /notes = ./notes\"
   toolcell grant search \"tcp db.example.com:5432\" \"env UNITS = metric\" keyvalue
 
-What can be granted: \"METHOD URL\", \"read PATH = FOLDER\", \"write PATH = FOLDER\", \"tcp HOST:PORT\", \"udp HOST:PORT\",
-\"private ADDRESS:PORT\", \"env NAME = VALUE\", \"env NAME\" (from the host), \"config KEY = VALUE\", \"keyvalue\".
+Rights:
+  METHOD URL                  requests, such as \"GET https://api.example.com/v1/*\"
+  read PATH = FOLDER          files, at this path of the guest
+  write PATH = FOLDER         the same, to write as well
+  tcp HOST:PORT, udp HOST:PORT
+  private ADDRESS:PORT        an address that is not public
+  env NAME = VALUE            a variable; without a value, the host's own
+  config KEY = VALUE          a setting
+  keyvalue                    state between calls, 1 MiB
 Comments and order of the manifest stay. The change is shown first.")]
 pub struct GrantArgs {
     /// The component, as the manifest names it

@@ -36,6 +36,7 @@ Rights:
   env NAME = VALUE            a variable; without a value, the host's own
   config KEY = VALUE          a setting
   keyvalue                    state between calls, 1 MiB
+
 Comments and order of the manifest stay. The change is shown first.")]
 pub struct GrantArgs {
     /// The component, as the manifest names it

@@ -88,8 +88,9 @@ def missing_paths(page):
 def missing_tests():
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     for module, test in TEST.findall(text):
-        source = ROOT / "tests" / "e2e" / f"{'/'.join(module.split('::')[:-1])}.rs"
-        if source.with_suffix("").joinpath(f"{test}.rs").exists():
+        folder = ROOT / "tests" / "e2e" / "/".join(module.split("::")[:-1])
+        source = folder / "mod.rs" if folder.is_dir() else folder.with_suffix(".rs")
+        if (folder / f"{test}.rs").exists() or (folder / test / "mod.rs").exists():
             continue  # all tests of a module
         if not source.exists() or f"fn {test}(" not in source.read_text("utf-8"):
             yield f"SECURITY.md: no such test: {module}{test}"

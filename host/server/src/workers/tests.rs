@@ -4,9 +4,13 @@ use std::thread::ThreadId;
 
 use super::*;
 
+/// Workers that all wait for work: one that still starts would take what another thread leaves.
 fn workers(threads: usize) -> (tokio::runtime::Runtime, Workers) {
     let io = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let workers = Workers::start(threads, io.handle().clone()).unwrap();
+    while workers.shared.queue().idle.len() < threads {
+        std::thread::yield_now();
+    }
     (io, workers)
 }
 

@@ -20,10 +20,10 @@ pub fn difference(old: &str, new: &str, style: Style) -> String {
     let (mut at_old, mut at_new) = (0, 0);
     for (in_old, in_new) in kept.into_iter().chain([(old.len(), new.len())]) {
         for line in old.iter().take(in_old).skip(at_old) {
-            text.push_str(&format!("{}\n", red(&format!("- {line}"), style)));
+            text.push_str(&format!("{}\n", red(format!("- {line}").trim_end(), style)));
         }
         for line in new.iter().take(in_new).skip(at_new) {
-            text.push_str(&format!("{}\n", green(&format!("+ {line}"), style)));
+            text.push_str(&format!("{}\n", green(format!("+ {line}").trim_end(), style)));
         }
         (at_old, at_new) = (in_old + 1, in_new + 1);
     }

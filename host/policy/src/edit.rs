@@ -3,6 +3,9 @@
 pub use toml_edit::{Array, InlineTable, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
+/// The section that grants state by standing there.
+const STATE: &str = "keyvalue";
+
 /// A manifest's text while it is edited.
 pub struct ManifestEdit {
     document: DocumentMut,
@@ -64,17 +67,20 @@ impl ManifestEdit {
         components.set_implicit(true);
         components.insert(component, Item::Table(sections));
         let mut root = Table::new();
-        components.set_implicit(true);
         root.insert("components", Item::Table(components));
         merge(self.document.as_table_mut(), &root, "")
     }
 
     /// Takes one entry out of a component: a rule out of its list, or else the whole key. A list or
-    /// section that is empty then goes as well. False if it was not there.
+    /// section that is empty then goes as well. `keyvalue` goes as a whole, since the section is
+    /// the right. False if it was not there.
     pub fn remove(&mut self, component: &str, entry: &ManifestEntry) -> bool {
         let sections =
             self.document.get_mut("components").and_then(|item| item.as_table_like_mut()?.get_mut(component));
         let Some(sections) = sections.and_then(Item::as_table_like_mut) else { return false };
+        if entry.section == STATE {
+            return sections.remove(STATE).is_some();
+        }
         let Some(section) = sections.get_mut(entry.section).and_then(Item::as_table_like_mut) else { return false };
         let found = take_out(section, entry);
         if found && section.is_empty() {
@@ -109,8 +115,9 @@ fn take_rule(rules: &mut Array, at: usize) {
     };
     match rules.get_mut(at) {
         Some(next) => {
-            let text = behind(&text_of(next.decor().prefix()));
-            next.decor_mut().set_prefix(text);
+            let text = text_of(next.decor().prefix());
+            let in_line = at == 0 && !text.contains('\n');
+            next.decor_mut().set_prefix(if in_line { removed.clone() } else { behind(&text) });
         }
         None => {
             let text = behind(&text_of(Some(rules.trailing())));
@@ -259,6 +266,16 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
         );
         assert!(edit.remove("weather", &units));
         assert_eq!(edit.text(), MANIFEST);
+    }
+
+    #[test]
+    fn state_is_taken_away_whole_and_rules_in_a_line_stay_one() {
+        let text = "[components.a]\nkeyvalue = { quota = \"1MiB\", entries = 10 }\nnetwork = { http = [\"GET https://a.example\", \"GET https://b.example\"] }\n";
+        let mut edit = ManifestEdit::of(text).unwrap();
+        let state = ManifestEntry { section: "keyvalue", key: "quota".to_owned(), value: Value::from("1MiB") };
+        assert!(edit.remove("a", &state) && !edit.remove("a", &state));
+        assert!(edit.remove("a", &http("GET https://a.example")));
+        assert_eq!(edit.text(), "[components.a]\nnetwork = { http = [\"GET https://b.example\"] }\n");
     }
 
     #[test]

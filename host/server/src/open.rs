@@ -189,7 +189,7 @@ impl ManifestFile {
         if let Some(locked) = &locked {
             let drifts = drifts(locked, &catalog, &withheld);
             if !drifts.is_empty() {
-                let lock = lock::path_beside(&self.path);
+                let lock = lock::path_beside(&self.path).into_path();
                 return Ok(self.refused(problems, Some(Refusal::Drift { lock, drifts })));
             }
         }
@@ -213,7 +213,7 @@ fn locked(manifest: &Path) -> Result<Lock, Refusal> {
     let path = lock::path_beside(manifest);
     match lock::read(&path) {
         Ok(Some(locked)) => Ok(locked),
-        Ok(None) => Err(Refusal::NoLock(path)),
+        Ok(None) => Err(Refusal::NoLock(path.into_path())),
         Err(error) => Err(Refusal::Lock(error)),
     }
 }

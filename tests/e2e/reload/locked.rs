@@ -139,6 +139,21 @@ fn a_locked_host_does_not_start_with_anything_but_what_is_pinned() {
 }
 
 #[test]
+fn the_lock_of_another_manifest_is_refused_and_stays_as_it_is() {
+    let folder = pinned("versioned_a", "");
+    let lock = std::fs::read(folder.path().join(LOCK)).unwrap();
+    folder.save(Saving::RenamedOver, "other.toml", manifest(""));
+    folder.save(Saving::RenamedOver, "other.lock", &lock);
+    for command in [&["lock"][..], &["diff"], &["serve", "--locked"], &["approve", "w"]] {
+        let refused = Command::in_folder(&folder, &[command, &["--manifest", "other.toml"]].concat()).run();
+        let said = refused.failed_with(1);
+        assert!(said.contains("other.lock is the lock of toolcell.toml, not of other.toml"), "{command:?}: {said}");
+        assert!(said.contains("pin anew with `toolcell lock`"), "{command:?}: {said}");
+    }
+    assert_eq!(std::fs::read(folder.path().join("other.lock")).unwrap(), lock);
+}
+
+#[test]
 fn without_a_lock_it_is_said_once_that_nothing_is_pinned_and_with_another_that_it_differs() {
     let mut host = TestHost::in_folder(folder("versioned_a", ""));
     assert_eq!(version(&mut host), "a");

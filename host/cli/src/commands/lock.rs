@@ -1,5 +1,5 @@
 //! `toolcell lock`: pins the manifest's components as they are now.
-use toolcell_server::lock::{self, Lock, drift};
+use toolcell_server::lock::{self, Lock, LockError, drift};
 
 use crate::args::LockArgs;
 use crate::exit::Exit;
@@ -12,8 +12,12 @@ pub fn run(args: &LockArgs) -> anyhow::Result<Exit> {
     let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let path = lock::path_beside(&args.manifest.manifest);
     say_removed(lock::remove_drafts(&path));
-    // This command replaces a damaged lock.
-    let before = lock::read(&path).ok().flatten();
+    let before = match lock::read(&path) {
+        Ok(before) => before,
+        Err(error @ LockError::Foreign { .. }) => return Ok(lock_at_fault(&error)),
+        // This command replaces a damaged lock.
+        Err(_) => None,
+    };
     let now = Lock::of(&ready.catalog);
     if before.as_ref() == Some(&now) {
         terminal::print(&format!("{}: nothing differs\n", path.display()))?;

@@ -70,7 +70,7 @@ impl HostFiles {
         let mut files = Vec::new();
         let mut keep = |what: &str, path: PathBuf, unread| files.push((what.to_owned(), path, unread));
         keep("the manifest", manifest.to_owned(), false);
-        keep("the lock", lock::path_beside(manifest), false);
+        keep("the lock", lock::path_beside(manifest).into_path(), false);
         audit.into_iter().for_each(|path| keep("the audit", path.to_owned(), false));
         let (folder, key) = machine::cache_places(code);
         folder.into_iter().for_each(|path| keep("the cache of compiled code", path, false));

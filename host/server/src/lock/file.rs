@@ -1,6 +1,7 @@
 //! The lock file on the disk: read whole, written whole or not at all.
 use std::fs;
 use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use toolcell_sandbox::remove_abandoned_drafts;
@@ -34,6 +35,16 @@ pub enum LockError {
         /// The problem and its place.
         problem: String,
     },
+    /// It pins the components of another manifest.
+    #[error("{} is the lock of {of}, not of {manifest}", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The manifest that it names.
+        of: String,
+        /// The manifest that it lies beside.
+        manifest: String,
+    },
     /// It cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Unwritable {
@@ -52,18 +63,46 @@ impl LockError {
             Self::Corrupt { .. } => {
                 "take it from version control again, or write it anew with `toolcell lock` and read what differs"
             }
+            Self::Foreign { .. } => {
+                "if the manifest was renamed, remove this file and pin anew with `toolcell lock`; else give one of the two another name"
+            }
             Self::Unwritable { .. } => "is the folder writable, and the disk not full?",
         }
     }
 }
 
-/// Path of a manifest's lock: beside it, with its name. Each manifest of a folder has its own.
-pub fn path_beside(manifest: &Path) -> PathBuf {
-    manifest.with_extension(EXTENSION)
+/// The lock of a manifest: its path, and the manifest that it must name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockPath {
+    path: PathBuf,
+    manifest: String,
 }
 
-/// Reads the lock; `None` if there is none.
-pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
+impl LockPath {
+    /// The path alone.
+    pub fn into_path(self) -> PathBuf {
+        self.path
+    }
+}
+
+impl Deref for LockPath {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Path of a manifest's lock: beside it, with its name. Each manifest of a folder has its own.
+pub fn path_beside(manifest: &Path) -> LockPath {
+    let name = manifest.file_name().unwrap_or_default();
+    LockPath { path: manifest.with_extension(EXTENSION), manifest: name.to_string_lossy().into_owned() }
+}
+
+/// Reads the lock; `None` if there is none. A lock that names no manifest is this one's: earlier
+/// versions wrote none.
+pub fn read(lock: &LockPath) -> Result<Option<Lock>, LockError> {
+    let path = lock.path.as_path();
     let own = path.to_owned();
     if let Ok(Err(error)) = blocking_files::run(path, move |_| fs::symlink_metadata(own))
         && error.kind() == io::ErrorKind::NotFound
@@ -74,15 +113,21 @@ pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
     let bytes = read_bounded(path, BYTES_MAX).map_err(unreadable)?;
     let corrupt = |problem| LockError::Corrupt { path: path.to_owned(), problem };
     let text = String::from_utf8(bytes).map_err(|_| corrupt("not UTF-8 text".to_owned()))?;
-    Lock::parse(&text).map(Some).map_err(corrupt)
+    let parsed = Lock::parse(&text).map_err(corrupt)?;
+    match parsed.manifest {
+        Some(of) if of != lock.manifest => {
+            Err(LockError::Foreign { path: path.to_owned(), of, manifest: lock.manifest.clone() })
+        }
+        _ => Ok(Some(parsed.lock)),
+    }
 }
 
 /// Writes the lock: a draft beside it is flushed to disk, then replaces the old file.
-pub fn write(path: &Path, lock: &Lock) -> Result<(), LockError> {
+pub fn write(place: &LockPath, lock: &Lock) -> Result<(), LockError> {
     // If the path is a link, the file behind it is written, and the link stays.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = place.canonicalize().unwrap_or_else(|_| place.path.clone());
     let unwritable = |error| LockError::Unwritable { path: path.clone(), error };
-    write_whole(&path, lock.text().as_bytes()).map_err(unwritable)
+    write_whole(&path, lock.text(&place.manifest).as_bytes()).map_err(unwritable)
 }
 
 /// Removes drafts of writers that were stopped half-way; returns their number.
@@ -96,7 +141,7 @@ pub fn remove_drafts(path: &Path) -> usize {
 mod tests {
     use super::*;
 
-    const LOCK: &str = "toolcell.lock";
+    const MANIFEST: &str = "toolcell.toml";
 
     #[test]
     fn each_manifest_of_a_folder_has_its_own_lock() {
@@ -106,14 +151,27 @@ mod tests {
             ("team/tools.v2.toml", "team/tools.v2.lock"),
             ("tools", "tools.lock"),
         ] {
-            assert_eq!(path_beside(Path::new(manifest)), Path::new(lock));
+            assert_eq!(&*path_beside(Path::new(manifest)), Path::new(lock));
         }
+    }
+
+    #[test]
+    fn the_lock_of_another_manifest_is_refused_and_one_without_a_name_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = path_beside(&folder.path().join("tools.toml"));
+        let other = path_beside(&folder.path().join("tools"));
+        assert_eq!(*own, *other, "two manifests of one name have one path");
+        write(&own, &Lock::default()).unwrap();
+        assert_eq!(read(&own).unwrap(), Some(Lock::default()));
+        assert!(matches!(read(&other), Err(LockError::Foreign { of, .. }) if of == "tools.toml"));
+        fs::write(&*own, "version = 1\n").unwrap();
+        assert_eq!(read(&other).unwrap(), Some(Lock::default()));
     }
 
     #[test]
     fn a_lock_is_written_whole_and_what_a_killed_writer_left_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(LOCK);
+        let path = path_beside(&folder.path().join(MANIFEST));
         assert!(read(&path).unwrap().is_none());
         // No process has this id: it is above the most that Linux gives.
         fs::write(folder.path().join(".toolcell.lock.2000000000.new"), "half").unwrap();
@@ -130,9 +188,9 @@ mod tests {
     #[test]
     fn a_corrupt_lock_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(LOCK);
+        let path = path_beside(&folder.path().join(MANIFEST));
         for bytes in [&b""[..], b"version = ", b"\xff"] {
-            fs::write(&path, bytes).unwrap();
+            fs::write(&*path, bytes).unwrap();
             let error = read(&path).unwrap_err();
             assert!(matches!(error, LockError::Corrupt { .. }), "{error}");
             assert!(error.hint().contains("toolcell lock"));
@@ -144,9 +202,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("real")).unwrap();
         fs::write(folder.path().join("real/toolcell.lock"), "").unwrap();
-        std::os::unix::fs::symlink("real/toolcell.lock", folder.path().join(LOCK)).unwrap();
-        write(&folder.path().join(LOCK), &Lock::default()).unwrap();
-        assert!(fs::symlink_metadata(folder.path().join(LOCK)).unwrap().is_symlink());
-        assert!(read(&folder.path().join("real/toolcell.lock")).unwrap().is_some());
+        std::os::unix::fs::symlink("real/toolcell.lock", folder.path().join("toolcell.lock")).unwrap();
+        let path = path_beside(&folder.path().join(MANIFEST));
+        write(&path, &Lock::default()).unwrap();
+        assert!(fs::symlink_metadata(&*path).unwrap().is_symlink());
+        assert!(read(&path_beside(&folder.path().join("real/toolcell.toml"))).unwrap().is_some());
     }
 }

@@ -14,7 +14,7 @@ mod text;
 
 pub use approval::{Approval, SeenDigest, command as approving};
 pub use differ::{Drift, drift, withheld};
-pub use file::{LockError, path_beside, read, remove_drafts, write};
+pub use file::{LockError, LockPath, path_beside, read, remove_drafts, write};
 pub use pinned::{Lock, PinnedComponent};
 
 /// True if the new grants lack anything of the old ones.

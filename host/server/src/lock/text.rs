@@ -19,10 +19,19 @@ const HEAD: &str = "\
 version = 1
 ";
 
+/// A lock file's content.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ParsedLock {
+    /// The pinned components.
+    pub lock: Lock,
+    /// The manifest that it pins, by the name of its file.
+    pub manifest: Option<String>,
+}
+
 impl Lock {
-    /// The lock as text.
-    pub fn text(&self) -> String {
-        let mut out = HEAD.to_owned();
+    /// The lock of this manifest as text.
+    pub fn text(&self, manifest: &str) -> String {
+        let mut out = format!("{HEAD}manifest = {}\n", quoted(manifest));
         for (name, component) in &self.components {
             // Writing to a string does not fail.
             let _ = write!(
@@ -43,7 +52,7 @@ impl Lock {
     }
 
     /// Parses a lock. `Err` is one sentence.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<ParsedLock, String> {
         let table = DeTable::parse(text).map_err(|error| format!("not TOML: {}", error.message().trim()))?;
         let root = TomlTable { path: String::new(), table: table.get_ref() };
         match root.value("version")? {
@@ -56,7 +65,8 @@ impl Lock {
                 components.insert(name, read_component(&component)?);
             }
         }
-        Ok(Self { components })
+        let manifest = root.has("manifest").then(|| root.text("manifest")).transpose()?;
+        Ok(ParsedLock { lock: Self { components }, manifest })
     }
 }
 
@@ -248,18 +258,21 @@ mod tests {
     fn what_is_written_is_read_again_whatever_a_description_says() {
         for description in ["", "plain", "two\nlines", "''' and \"quotes\" \\", "\u{7f}\u{0}\u{202e}é"] {
             let lock = lock(description);
-            assert_eq!(Lock::parse(&lock.text()).unwrap(), lock, "{}", lock.text());
-            assert_eq!(lock.text(), lock.text());
+            let text = lock.text("tools.toml");
+            assert_eq!(text, lock.text("tools.toml"));
+            let manifest = Some("tools.toml".to_owned());
+            assert_eq!(Lock::parse(&text).unwrap(), ParsedLock { lock, manifest }, "{text}");
         }
-        assert_eq!(Lock::parse(&Lock::default().text()).unwrap(), Lock::default());
+        assert_eq!(Lock::parse(&Lock::default().text("t")).unwrap().lock, Lock::default());
     }
 
     #[test]
     fn a_broken_file_is_named_by_its_place() {
-        let text = lock("plain").text();
+        let text = lock("plain").text("tools.toml");
         for (from, to, problem) in [
             ("version = 1", "version = 2", "version is not 1, the only one that this program reads"),
             ("version = 1", "", "version is missing"),
+            ("\"tools.toml\"", "7", "manifest is not a text"),
             ("\"plain\"", "\"other\"", "components.weather.tools.now.definition does not fit its digest"),
             ("size_bytes = 7", "size_bytes = \"7\"", "components.weather.size_bytes is not a number"),
             ("contract = \"1.0.0\"\n", "", "components.weather.contract is missing"),

@@ -18,7 +18,7 @@ use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
 use crate::blocking_files;
 use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, folder_of, side_files};
 use crate::file_stamp;
-use crate::lock::{self, Approval, Drift, Lock, PinnedComponent, drift};
+use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
 use crate::serve::record_components;
 
@@ -48,7 +48,7 @@ pub struct Setup {
     /// The watched files.
     pub files: WatchedFiles,
     /// Path of the lock, if only pinned components may be served.
-    pub lock: Option<PathBuf>,
+    pub lock: Option<LockPath>,
 }
 
 /// Replaces the catalog.
@@ -152,7 +152,7 @@ impl Reloader {
         // as a replaced secret.
         let elsewhere = (manifest.server().dns(), manifest.server().state());
         let fresh = trigger != FILES || elsewhere != (self.server.dns(), self.server.state());
-        let locked = self.setup.lock.as_deref().map(read_lock).transpose()?;
+        let locked = self.setup.lock.as_ref().map(read_lock).transpose()?;
         let pinned = locked.as_ref().map(Lock::digests);
         let generation = old.tools().generation() + 1;
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
@@ -429,7 +429,7 @@ impl ReloadFailure {
     }
 }
 
-fn read_lock(path: &Path) -> Result<Lock, ReloadFailure> {
+fn read_lock(path: &LockPath) -> Result<Lock, ReloadFailure> {
     let saying = |problem: String| ReloadFailure::saying(&problem);
     let locked = lock::read(path).map_err(|error| saying(format!("{error}; {}", error.hint())))?;
     locked.ok_or_else(|| {

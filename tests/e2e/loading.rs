@@ -43,8 +43,10 @@ fn says(fixture: &str, parts: &[&str]) {
 fn imports_that_the_host_does_not_offer_are_named() {
     says("imports_unknown", &["imports what this host does not offer: evil:corp/api@1.0.0"]);
     says("imports_http", &["imports what this host does not offer: wasi:http/incoming-handler@0.2.12"]);
-    says("imports_unknown_function", &["toolcell:mcp/log@1.0.0", "erase"]);
-    says("imports_other_type", &["toolcell:mcp/log@1.0.0", "write"]);
+    says("imports_draft", &["wasi:keyvalue/store@0.2.0-draft2 (offered: 0.2.0-draft)"]);
+    says("imports_draft", &["wasi:cli/environment@0.3.0 (offered: 0.2.x)", "build it for WASI 0.2"]);
+    says("imports_unknown_function", &["it imports \"erase\" of toolcell:mcp/log@1.0.0, which has no such item here"]);
+    says("imports_other_type", &["it imports \"write\" of toolcell:mcp/log@1.0.0 with another type than it has here"]);
 }
 
 #[test]
@@ -77,7 +79,12 @@ fn files_that_are_no_wasm_are_said_to_be_none() {
     for (bytes, expected) in [
         (Vec::new(), "not a WebAssembly component"),
         (scrambled, "not a WebAssembly component"),
-        (b"#!/bin/sh\necho hello\n".to_vec(), "not a WebAssembly component"),
+        (b"#!/bin/sh\necho hello\n".to_vec(), "a script, not a WebAssembly component"),
+        (b"\x7fELF\x02\x01\x01".to_vec(), "a native binary (ELF), not a WebAssembly component"),
+        (b"\xcf\xfa\xed\xfe".to_vec(), "a native binary (Mach-O), not a WebAssembly component"),
+        (b"MZ\x90".to_vec(), "a native binary (PE), not a WebAssembly component"),
+        (b"(component)".to_vec(), "WebAssembly as text, not a WebAssembly component"),
+        (b"PK\x03\x04".to_vec(), "an archive (zip), not a WebAssembly component"),
         (b"\0asm".to_vec(), "not a WebAssembly component"),
         (half, "not a valid component"),
         (flipped, "not a valid component"),
@@ -87,6 +94,27 @@ fn files_that_are_no_wasm_are_said_to_be_none() {
         let text = refused_in(&folder);
         assert!(text.contains(expected), "no {expected:?} in\n{text}");
     }
+}
+
+#[test]
+fn other_patches_of_the_same_wasi_are_the_host_s_own() {
+    let mut host = TestHost::with_manifest(&manifest_of(&["imports_patches"]));
+    for tool in ["of_old", "of_new"] {
+        assert_eq!(host.call(tool, serde_json::json!({})).text(), "{\"result\":1}", "{tool}");
+    }
+}
+
+#[test]
+fn the_configuration_is_offered_under_each_name_it_had() {
+    let manifest =
+        format!("{}[components.config_drafts.config]\nUNITS = \"metric\"\n", manifest_of(&["config_drafts"]));
+    let mut host = TestHost::with_manifest(&manifest);
+    for tool in ["of_draft", "of_runtime"] {
+        assert_eq!(host.call(tool, serde_json::json!({"key": "UNITS"})).text(), "{\"result\":\"metric\"}", "{tool}");
+        assert_eq!(host.call(tool, serde_json::json!({"key": "OTHER"})).text(), "{\"result\":null}", "{tool}");
+    }
+    let all = host.call("of_candidate", serde_json::json!({}));
+    assert_eq!(all.text(), "{\"result\":[[\"UNITS\",\"metric\"]]}");
 }
 
 #[test]

@@ -409,3 +409,57 @@ fn a_template_that_changed_is_a_change_to_approve() {
     let differs = Command::in_folder(&folder, &["diff", "--manifest", "toolcell.toml"]).run();
     assert!(differs.stdout.contains("--loud"), "{}\n{}", differs.stdout, differs.stderr);
 }
+
+#[test]
+fn a_program_has_the_devices_that_programs_expect_and_no_other() {
+    for component in ["", "filesystem = { '/out' = { scratch = '1MiB' } }"] {
+        let mut host = host(component, &[("devices", "args = ['devices']")]);
+        let found = json_of(host.call("devices", json!({})).text());
+        assert_eq!(found["names"], json!(["null", "random", "urandom", "zero"]));
+        assert_eq!(found["zero"], json!([0; 16]));
+        assert_eq!((&found["null"], &found["taken"], &found["is_file"]), (&json!([]), &Value::Null, &json!(false)));
+        let random = found["random"].as_array().unwrap();
+        assert!(random.iter().all(|bytes| bytes.as_array().is_some_and(|bytes| bytes.len() == 16)), "{found}");
+        assert!(random[0] != random[1] && random[0] != found["zero"], "{found}");
+        for refused in ["disk", "inside", "above", "made", "removed", "renamed"] {
+            assert!(found[refused].is_string(), "{refused}: {found}");
+        }
+    }
+}
+
+#[test]
+fn a_mount_of_the_manifest_takes_the_place_of_the_devices() {
+    for mount in ["/dev", "/dev/shm"] {
+        let component = format!("filesystem = {{ '{mount}' = {{ scratch = '1MiB' }} }}");
+        let mut host = host(&component, &[("devices", "args = ['devices']")]);
+        let found = json_of(host.call("devices", json!({})).text());
+        assert_eq!(found["null"], Value::Null, "{mount}: {found}");
+    }
+}
+
+#[test]
+fn standard_error_is_part_of_the_answer_where_the_manifest_says_so() {
+    let lines = "exit_codes = [0, 7]\nargs = ['exit', '7']\noutput = { stderr = true }";
+    let silent = "args = ['say']\noutput = { stderr = true }";
+    let spam = "input = { n = 'integer' }\nargs = ['spam_err', '{n}']\nexit_codes = [1]\noutput = { stderr = true }";
+    let mut host = host("", &[("both", lines), ("silent", silent), ("spam_err", spam)]);
+    let texts = |result: &Value| -> Vec<String> {
+        let content = result["content"].as_array().unwrap();
+        content.iter().map(|one| one["text"].as_str().unwrap_or("none").to_owned()).collect()
+    };
+    let both = host.call("both", json!({}));
+    assert_eq!(texts(both.result()), ["what there was\n", "why it ends\n"]);
+    assert_eq!(texts(host.call("silent", json!({})).result()), [""]);
+    let one = host.call("spam_err", json!({"n": 3}));
+    assert_eq!(texts(one.result()), ["xxx\n\u{1b}[31mthe last line\u{1b}[0m\n"]);
+    let much = host.call("spam_err", json!({"n": 100_000}));
+    assert!(much.is_error(), "the answer has the bound of `output`: {much:?}");
+}
+
+#[test]
+fn standard_error_is_no_answer_of_bytes() {
+    let lines = "args = ['say']\noutput = { stderr = true, type = 'image/png' }";
+    let folder = Folder::with_manifest(&manifest("", &[("say", lines)]));
+    let checked = Command::in_folder(&folder, &["check", "toolcell.toml"]).run();
+    assert!(checked.failed_with(1).contains("standard error is text"), "{}", checked.stderr);
+}

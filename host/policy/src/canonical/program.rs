@@ -31,7 +31,8 @@ impl Program {
         }
         form.insert("input".to_owned(), sorted(&Value::Object(self.input.clone())));
         match &self.output {
-            Output::Text => {}
+            Output::Text { stderr: false } => {}
+            Output::Text { stderr: true } => drop(form.insert("output".to_owned(), json!({"stderr": true}))),
             Output::Json => drop(form.insert("output".to_owned(), json!("json"))),
             Output::Media { file, mime_type } => {
                 let mut media = Map::new();

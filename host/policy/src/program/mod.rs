@@ -56,11 +56,13 @@ accessors! {
 pub(crate) struct Arg(pub(crate) Vec<Template>);
 
 /// The part of a run that is the answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Standard output, as text.
-    #[default]
-    Text,
+    Text {
+        /// Standard error follows it, as a text of its own.
+        stderr: bool,
+    },
     /// Standard output, as one JSON value.
     Json,
     /// Bytes of this media type: an image, a sound, or any other kind as a resource.
@@ -70,6 +72,12 @@ pub enum Output {
         /// Such as `image/png`.
         mime_type: String,
     },
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::Text { stderr: false }
+    }
 }
 
 // A schema holds no NaN: TOML's are refused where it is read.
@@ -85,7 +93,7 @@ impl Program {
             ("additionalProperties".to_owned(), Value::Bool(false)),
         ]);
         let (args, env, files) = (Vec::new(), Vec::new(), Vec::new());
-        let (stdin, output, output_schema, exit_codes) = (None, Output::Text, None, vec![0]);
+        let (stdin, output, output_schema, exit_codes) = (None, Output::default(), None, vec![0]);
         Self { input, args, stdin, env, files, output, output_schema, exit_codes, span }
     }
 
@@ -116,6 +124,9 @@ impl Program {
         );
         if let Output::Media { file: Some(file), mime_type } = &self.output {
             lines.push(format!("answers with the file {file} ({mime_type})"));
+        }
+        if self.output == (Output::Text { stderr: true }) {
+            lines.push("answers with standard output and standard error".to_owned());
         }
         lines
     }

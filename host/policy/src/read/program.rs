@@ -21,12 +21,15 @@ const TEMPLATE_BYTES_MAX: usize = 128 << 10;
 const MIME_BYTES_MAX: usize = 255;
 
 table! {
-    /// Bytes that are the answer: an image, a sound, or any other kind as a resource.
+    /// Bytes that are the answer, as an image, a sound or a resource; or text of both streams.
     pub(crate) OUTPUT "Media" {
         /// The file that holds them after the run, in the guest's tree; standard output by default.
         "file": Text, {"pattern": "^/", "examples": ["/out/chart.png"]};
-        /// The media type of the bytes.
-        "type" required: Text, {"examples": ["image/png"]};
+        /// The media type of the bytes. Without it, `stderr` makes the answer text.
+        "type": Text, {"examples": ["image/png"]};
+        /// Standard error is part of the answer, as a text behind that of standard output. One that
+        /// is empty is left out. Only without `type` and `file`.
+        "stderr": Flag, {"default": false, "examples": [true]};
     }
     other names {
         "path" => "file", "mime_type" => "type", "mime" => "type", "media_type" => "type",
@@ -224,7 +227,7 @@ impl Slots<'_> {
 fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
     if let Some(text) = entry.as_str() {
         return match text {
-            "text" => Some(Output::Text),
+            "text" => Some(Output::default()),
             "json" => Some(Output::Json),
             other => {
                 let message = format!("output must be \"text\", \"json\" or a table, not {other:?}");
@@ -238,6 +241,14 @@ fn output(entry: &Entry<'_>, problems: &mut Problems) -> Option<Output> {
         return entry.wrong_type("\"text\", \"json\" or a table", problems);
     }
     let section = entry.table(&OUTPUT, problems)?;
+    if let Some(stderr) = section.get("stderr") {
+        if let Some(other) = section.get("type").or_else(|| section.get("file")) {
+            let problem =
+                Diagnostic::error("program::output", "standard error is text, and this is an answer of bytes");
+            return problems.refuse(problem.at(other.key_span).hint("remove it, or `stderr`"));
+        }
+        return Some(Output::Text { stderr: stderr.boolean(problems)? });
+    }
     let file = section.get("file").and_then(|entry| scratch::answer_path(&entry, problems));
     let Some(mime_type) = section.get("type") else {
         let problem = entry.error("manifest::missing", "output has no type");

@@ -2,6 +2,7 @@
 use wasmtime::component::Component;
 
 use super::error::{LoadError, invalid};
+use super::file_kind::FileKind;
 use super::precompiled::{self, CodeOrigin};
 use super::preview1;
 use super::sandbox::{LinkedEngine, Sandbox};
@@ -28,7 +29,7 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled
         return Err(LoadError::TooLarge { bytes: bytes.len() as u64 });
     }
     if !bytes.starts_with(&WASM_MAGIC) {
-        return Err(LoadError::NotWasm);
+        return Err(FileKind::of(bytes).map_or(LoadError::NotWasm, LoadError::OtherFile));
     }
     let survey = if preview1::is_module(bytes) {
         let survey = Survey::of_program(bytes)?;

@@ -4,7 +4,7 @@ use wasmtime::component::InstancePre;
 
 use super::compile::{Compiled, compile};
 use super::digest::Digest;
-use super::error::LoadError;
+use super::error::{LoadError, mismatch};
 use super::inspect::Inspection;
 use super::precompiled::CodeOrigin;
 use super::sandbox::Sandbox;
@@ -42,8 +42,8 @@ impl ToolComponent {
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
         }
-        let mismatch = |error: wasmtime::Error| LoadError::Mismatch { reason: one_line(&error) };
-        let pre = lane.linker().instantiate_pre(&component).map_err(mismatch)?;
+        let linked = lane.linker().instantiate_pre(&component);
+        let pre = linked.map_err(|error| mismatch(one_line(&error)))?;
         let shape = Shape::of(&pre, bytes, inspection.exports())?;
         let pooled = std::ptr::eq(lane, sandbox.pooled());
         Ok(Self {

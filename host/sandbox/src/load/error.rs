@@ -2,6 +2,8 @@
 //! the search for a cause.
 use toolcell_policy::quantity::show_bytes;
 
+use super::file_kind::FileKind;
+use super::imports::with_offer;
 use super::precompiled::NotCompiled;
 use super::preview1::NotAProgram;
 use super::survey::{COMPONENT_BYTES_MAX, Excess, Refusal};
@@ -21,6 +23,9 @@ pub enum LoadError {
     /// Not WebAssembly at all.
     #[error("not a WebAssembly component: the file does not begin like one")]
     NotWasm,
+    /// Another kind of file, known by its first bytes.
+    #[error("{0}, not a WebAssembly component")]
+    OtherFile(FileKind),
     /// A core module that is no program for WASI preview 1.
     #[error("a core WebAssembly module, not a component, and no WASI program: {0}")]
     CoreModule(NotAProgram),
@@ -43,7 +48,7 @@ pub enum LoadError {
         reason: String,
     },
     /// Imports the host does not offer.
-    #[error("imports what this host does not offer: {}", .names.join(", "))]
+    #[error("imports what this host does not offer: {}", .names.iter().map(|name| with_offer(name)).collect::<Vec<_>>().join(", "))]
     Imports {
         /// Every such import.
         names: Vec<String>,
@@ -93,6 +98,7 @@ impl LoadError {
                 "what tools are made with stays far below this: a generator that multiplies is at work, or the file was made to harm"
             }
             Self::NotWasm => "`source` must name a built .wasm component",
+            Self::OtherFile(kind) => kind.hint(),
             Self::CoreModule(why) => why.hint(),
             // The parser's own words; a fixture has each.
             Self::Invalid { reason } if reason.contains("component model map feature") => {
@@ -105,6 +111,9 @@ impl LoadError {
                 "threads, 64-bit memories, several memories in a module and garbage collection are off"
             }
             Self::Async { .. } => "build it for WASI 0.2, with functions that are not async",
+            Self::Imports { names } if names.iter().any(|name| is_of_wasi_0_3(name)) => {
+                "WASI 0.3 is not offered: build it for WASI 0.2"
+            }
             Self::Imports { .. } => {
                 "a tool may import WASI 0.2 (cli, clocks, config, filesystem, http client, io, keyvalue, random, sockets) and toolcell:mcp"
             }
@@ -121,6 +130,27 @@ impl LoadError {
 
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+fn is_of_wasi_0_3(import: &str) -> bool {
+    import.starts_with("wasi:") && import.contains("@0.3.")
+}
+
+/// Sorts the linker's reasons for refusing a component: its words name the interface and the
+/// function in backquotes, and the difference behind the last of them.
+pub(super) fn mismatch(reason: String) -> LoadError {
+    let mut quoted = reason.split('`').skip(1).step_by(2);
+    let difference = reason.rsplit_once("has the wrong type: ").map(|(_, difference)| difference);
+    let reason = match (quoted.next(), quoted.next(), difference) {
+        (Some(interface), Some(item), Some(difference)) if difference.ends_with("implementation is missing") => {
+            format!("it imports \"{item}\" of {interface}, which has no such item here")
+        }
+        (Some(interface), Some(item), Some(difference)) => {
+            format!("it imports \"{item}\" of {interface} with another type than it has here: {difference}")
+        }
+        _ => reason,
+    };
+    LoadError::Mismatch { reason }
 }
 
 fn contract_name() -> String {

@@ -8,7 +8,7 @@
 //! | `preview1/` | programs for WASI preview 1, made into components |
 //! | `precompiled.rs`, `cache.rs`, `drafts.rs` | machine code, and the folder that keeps it |
 //! | `start_code.rs` | a component's start code, as far as it is known |
-//! | `error.rs` | the reasons why a file is no tool component |
+//! | `error.rs`, `file_kind.rs` | the reasons why a file is no tool component |
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
 //! | `imports.rs` | the interfaces that a component may import |
 pub(crate) mod cache;
@@ -17,6 +17,7 @@ pub(crate) mod component;
 pub(crate) mod digest;
 pub(crate) mod drafts;
 pub(crate) mod error;
+pub(crate) mod file_kind;
 pub(crate) mod imports;
 pub(crate) mod inspect;
 pub(crate) mod precompiled;

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolcell_policy::{EnvSource, Grants, Mount, Secret, SecretSource};
-use wasmtime_wasi_config::WasiConfigVariables;
 
 use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
+use crate::wasi::config::ConfigValues;
 use crate::wasi::files::{Identity, Prepared, Surroundings};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
 use crate::wasi::http::HttpClient;
@@ -36,7 +36,7 @@ pub struct GrantSources<'a> {
 pub struct Capabilities {
     grants: Arc<Grants>,
     environment: Vec<(String, String)>,
-    config: WasiConfigVariables,
+    config: ConfigValues,
     keyvalue: Option<GrantedState>,
     files: Arc<Prepared>,
     secrets: Arc<Secrets>,
@@ -96,7 +96,7 @@ impl Capabilities {
     }
 
     /// The values that `wasi:config` tells the guest.
-    pub(crate) fn config(&self) -> &WasiConfigVariables {
+    pub(crate) fn config(&self) -> &ConfigValues {
         &self.config
     }
 
@@ -181,13 +181,7 @@ fn short(secret: &Secret) -> GrantNote {
 
 /// The values for a tool with these grants. An exposed secret goes by its name, which no setting
 /// has.
-fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> WasiConfigVariables {
-    let mut variables = WasiConfigVariables::new();
-    for (name, value) in exposed {
-        variables.insert(name, value);
-    }
-    for (name, value) in grants.config() {
-        variables.insert(name, value);
-    }
-    variables
+fn variables<'s>(grants: &Grants, exposed: impl IntoIterator<Item = (&'s str, &'s str)>) -> ConfigValues {
+    let exposed = exposed.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    exposed.chain(grants.config().iter().cloned()).collect()
 }

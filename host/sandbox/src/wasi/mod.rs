@@ -4,7 +4,7 @@
 //! | interface | file |
 //! |---|---|
 //! | `wasi:cli` | `cli/` |
-//! | `wasi:config` | none: wasmtime-wasi-config's own, over a tool's values |
+//! | `wasi:config` | `config.rs`, under each name of its drafts |
 //! | `wasi:filesystem` | `files/` |
 //! | `wasi:http` | `http/`, over `net/` |
 //! | `wasi:keyvalue` | `keyvalue/` |
@@ -17,6 +17,7 @@
 //! `load/imports.rs`.
 pub(crate) mod capabilities;
 pub(crate) mod cli;
+pub(crate) mod config;
 pub(crate) mod files;
 pub(crate) mod grant_problem;
 pub(crate) mod http;

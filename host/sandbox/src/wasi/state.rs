@@ -144,6 +144,7 @@ impl CallState {
     /// A program begins to run, with streams, arguments and variables of this run alone.
     pub(crate) fn begin_run(&mut self, limits: &Limits, standard: RunStreams) {
         self.last_words = Some(standard.printed.clone());
+        self.files.show_devices();
         (self.wasi, self.gate) = program_context(limits, &self.capabilities, standard);
     }
 

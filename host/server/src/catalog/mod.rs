@@ -276,7 +276,7 @@ impl CallTarget {
             ShapeName::Typed => false,
             ShapeName::Program => self.program.as_ref().is_some_and(|program| match program.output() {
                 Output::Media { mime_type, .. } => !["image/", "audio/"].iter().any(|kind| mime_type.starts_with(kind)),
-                Output::Text | Output::Json => false,
+                Output::Text { .. } | Output::Json => false,
             }),
             _ => true,
         }

@@ -23,7 +23,7 @@ pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
     }
     let exit_code = ended.exit_code;
     let (content, structured_json) = match program.output() {
-        Output::Text => (vec![text(lossy(ended.stdout))], None),
+        Output::Text { .. } => (texts(ended.stdout, ended.stderr), None),
         Output::Json => (Vec::new(), Some(json(ended.stdout)?)),
         Output::Media { file, mime_type } => {
             let data = ended.file.unwrap_or(Ok(ended.stdout)).map_err(|why| unusable(&why, &ended.last_words))?;
@@ -32,6 +32,16 @@ pub(super) fn of(program: &Program, ended: FinishedRun) -> ToolAnswer {
         }
     };
     Ok(CallResult { content, structured_json, is_error: false, meta_json: meta(exit_code) })
+}
+
+/// Standard output, and standard error behind it as a text of its own. A stream that is empty is
+/// left out where the other is not.
+fn texts(stdout: Vec<u8>, stderr: Vec<u8>) -> Vec<Content> {
+    match (stdout.is_empty(), stderr.is_empty()) {
+        (_, true) => vec![text(lossy(stdout))],
+        (true, false) => vec![text(lossy(stderr))],
+        (false, false) => vec![text(lossy(stdout)), text(lossy(stderr))],
+    }
 }
 
 /// The result of a run that failed, for a model: exit code, standard error, and the output so far.
@@ -148,6 +158,18 @@ mod tests {
     fn messages_are_shown_without_what_terminals_obey() {
         assert_eq!(plain("\u{1b}[31;1merror\u{1b}[0m: a\tb\r\n\u{7}c\u{1b}"), "error: a\tb\nc");
         assert_eq!(plain("\u{1b}["), "");
+    }
+
+    #[test]
+    fn an_empty_stream_is_left_out_where_the_other_is_not() {
+        let shown = |stdout: &str, stderr: &str| -> Vec<String> {
+            let texts = texts(stdout.into(), stderr.into()).into_iter();
+            texts.map(|content| if let Content::Text(one) = content { one.text } else { "other".to_owned() }).collect()
+        };
+        assert_eq!(shown("", ""), [""]);
+        assert_eq!(shown("out", ""), ["out"]);
+        assert_eq!(shown("", "why"), ["why"]);
+        assert_eq!(shown("out", "why"), ["out", "why"]);
     }
 
     #[test]

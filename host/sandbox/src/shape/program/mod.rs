@@ -39,6 +39,8 @@ pub(crate) struct FinishedRun {
     exit_code: u8,
     /// Standard output, where that is the answer; else nothing.
     stdout: Vec<u8>,
+    /// Standard error, where that is part of the answer; else nothing.
+    stderr: Vec<u8>,
     /// The end of standard error; of standard output as well, where that is not the answer.
     last_words: String,
     /// The bytes of the file that is the answer, or a sentence on the reason why there are none.
@@ -83,13 +85,23 @@ pub(crate) async fn run(
         }
         _ => None,
     };
-    let ended = FinishedRun { exit_code, stdout: printed.stdout(), last_words: printed.last_words(), file };
+    let ended = FinishedRun {
+        exit_code,
+        stdout: printed.stdout(),
+        stderr: printed.stderr(),
+        last_words: printed.last_words(),
+        file,
+    };
     Ok(answer::of(program, ended))
 }
 
 fn set_up(state: &mut CallState, invocation: Invocation, program: &Program, limits: &Limits) -> Printed {
     let answers = !matches!(program.output(), Output::Media { file: Some(_), .. });
     let printed = Printed::new(state.log.clone(), answers.then(|| limits.output_bytes()));
+    let printed = match program.output() {
+        Output::Text { stderr: true } => printed.with_stderr(),
+        _ => printed,
+    };
     state.begin_run(limits, RunStreams { invocation, printed: printed.clone() });
     printed
 }

@@ -23,25 +23,39 @@ pub(crate) struct RunStreams {
 pub(crate) struct Printed {
     kept: Arc<Mutex<KeptOutput>>,
     log: LogBudget,
-    /// Bytes that standard output may have where it is the answer; `None` where it goes the way of
+    /// Bytes that the answer may have where it is standard output; `None` where it goes the way of
     /// standard error.
     stdout_bytes_max: Option<u64>,
+    /// Standard error is the answer as well; both have the bound of one.
+    stderr_answers: bool,
 }
 
 #[derive(Debug, Default)]
 struct KeptOutput {
     stdout: Vec<u8>,
+    /// As far as it is the answer.
+    stderr: Vec<u8>,
     end: VecDeque<u8>,
 }
 
 impl Printed {
     pub(crate) fn new(log: LogBudget, stdout_bytes_max: Option<u64>) -> Self {
-        Self { kept: Arc::default(), log, stdout_bytes_max }
+        Self { kept: Arc::default(), log, stdout_bytes_max, stderr_answers: false }
+    }
+
+    /// Makes standard error part of the answer, beside the log.
+    pub(crate) fn with_stderr(self) -> Self {
+        Self { stderr_answers: true, ..self }
     }
 
     /// Takes standard output as far as it is the answer.
     pub(crate) fn stdout(&self) -> Vec<u8> {
         std::mem::take(&mut self.lock().stdout)
+    }
+
+    /// Takes standard error as far as it is the answer.
+    pub(crate) fn stderr(&self) -> Vec<u8> {
+        std::mem::take(&mut self.lock().stderr)
     }
 
     /// The last that was printed beside the answer.
@@ -55,22 +69,22 @@ impl Printed {
 
     /// The stream of standard output.
     pub(crate) fn out(&self) -> Stream {
-        Stream { printed: self.clone(), is_answer: self.stdout_bytes_max.is_some() }
+        Stream { printed: self.clone(), is_stdout: true }
     }
 
     /// The stream of standard error.
     pub(crate) fn error(&self) -> Stream {
-        Stream { printed: self.clone(), is_answer: false }
+        Stream { printed: self.clone(), is_stdout: false }
     }
 
-    fn answer(&self, bytes: &[u8]) -> Result<(), LimitReached> {
+    fn answer(&self, bytes: &[u8], stream: fn(&mut KeptOutput) -> &mut Vec<u8>) -> Result<(), LimitReached> {
         let mut kept = self.lock();
-        let length = kept.stdout.len().saturating_add(bytes.len()) as u64;
+        let length = kept.stdout.len().saturating_add(kept.stderr.len()).saturating_add(bytes.len()) as u64;
         if self.stdout_bytes_max.is_some_and(|max| length > max) {
             // Ends the run at once: nothing that it prints after can be used.
             return Err(LimitReached(Limit::Output));
         }
-        kept.stdout.extend_from_slice(bytes);
+        stream(&mut kept).extend_from_slice(bytes);
         Ok(())
     }
 
@@ -93,15 +107,19 @@ impl Printed {
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     printed: Printed,
-    is_answer: bool,
+    is_stdout: bool,
 }
 
 impl Print for Stream {
     fn print(&self, bytes: &[u8]) -> wasmtime::Result<()> {
-        if self.is_answer {
-            return self.printed.answer(bytes).map_err(wasmtime::Error::new);
+        let printed = &self.printed;
+        if self.is_stdout && printed.stdout_bytes_max.is_some() {
+            return printed.answer(bytes, |kept| &mut kept.stdout).map_err(wasmtime::Error::new);
         }
-        self.printed.tell(bytes);
+        printed.tell(bytes);
+        if !self.is_stdout && printed.stderr_answers {
+            return printed.answer(bytes, |kept| &mut kept.stderr).map_err(wasmtime::Error::new);
+        }
         Ok(())
     }
 }
@@ -124,6 +142,16 @@ mod tests {
         printed.error().print(b"why").unwrap();
         assert_eq!((printed.stdout(), printed.last_words()), (b"abcde".to_vec(), "why".to_owned()));
         assert_eq!(printed.log.take().text, "why");
+    }
+
+    #[test]
+    fn both_streams_have_the_bound_of_one_answer() {
+        let printed = printed(Some(5)).with_stderr();
+        printed.out().print(b"abc").unwrap();
+        printed.error().print(b"no").unwrap();
+        assert!(printed.error().print(b"!").is_err());
+        assert_eq!((printed.stdout(), printed.stderr()), (b"abc".to_vec(), b"no".to_vec()));
+        assert_eq!((printed.last_words(), printed.log.take().text), ("no!".to_owned(), "no!".to_owned()));
     }
 
     #[test]

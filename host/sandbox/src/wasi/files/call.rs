@@ -7,6 +7,7 @@ use cap_std::fs::Dir;
 use toolcell_policy::{FileAccess, FilePermit};
 
 use super::bindings::types::ErrorCode;
+use super::devices::{self, OpenDevice};
 use super::handle::{Handle, Position, single};
 use super::ledger::Account;
 use super::mount::{InnerKind, Mount, MountTarget, MountedPath, Source, names, well_formed};
@@ -22,6 +23,7 @@ pub(crate) struct Files {
     /// Scratch space by the number of its mount, made when first used.
     scratch: Vec<(usize, Scratch)>,
     permits: Permits,
+    shows_devices: bool,
 }
 
 /// A guest's handle of a file or folder.
@@ -30,6 +32,8 @@ pub enum Descriptor {
     Folder(Folder),
     /// A regular file.
     File(Opened),
+    /// A device that the host makes.
+    Device(OpenDevice),
 }
 
 /// A folder that a guest holds.
@@ -54,12 +58,25 @@ pub struct Opened {
 impl Files {
     /// Nothing is opened or made yet.
     pub(crate) fn new(prepared: Arc<Prepared>) -> Self {
-        Self { prepared, scratch: Vec::new(), permits: Permits::default() }
+        Self { prepared, scratch: Vec::new(), permits: Permits::default(), shows_devices: false }
     }
 
     /// The call ended though its store stays: its private files go now.
     pub(crate) fn end_call(&mut self) {
         self.scratch.clear();
+    }
+
+    /// A program begins: its tree has devices.
+    pub(crate) fn show_devices(&mut self) {
+        self.shows_devices = true;
+    }
+
+    /// The folders that the guest starts with, by mount and path. The devices are the last, as
+    /// programs may count on the first.
+    pub(super) fn preopens(&self) -> impl Iterator<Item = (usize, &str)> {
+        let mounts = self.prepared.preopens().iter().map(|(mount, path)| (*mount, path.as_str()));
+        let devices = self.prepared.devices().filter(|_| self.shows_devices);
+        mounts.chain(devices.map(|mount| (mount, devices::FOLDER)))
     }
 
     /// A call of another tool begins, with the same mounts.
@@ -100,6 +117,7 @@ impl Files {
             self.own(path).and_then(|(folder, name)| match self.open(&folder, &name, OpenRequest::to_make())? {
                 Descriptor::File(made) => Ok(made.handle.write(bytes, Position::At(0))?),
                 Descriptor::Folder(_) => Err(ErrorCode::IsDirectory.into()),
+                Descriptor::Device(_) => Err(ErrorCode::NotPermitted.into()),
             });
         match written {
             Ok(()) => Ok(()),
@@ -118,6 +136,7 @@ impl Files {
                 Ok(open_seen(&spot, OpenRequest::to_look(false), Some(&spot.facts(false)?))?.0)
             }
             MountTarget::Virtual(..) => Err(ErrorCode::IsDirectory.into()),
+            MountTarget::Device(_) => Err(ErrorCode::NotPermitted.into()),
         }
     }
 
@@ -220,6 +239,8 @@ impl Files {
                 let rest = rest.to_vec();
                 return self.place_in_inner(inner, rest, slash);
             }
+            Some((InnerKind::Device(device), [])) if !slash => return Ok(MountTarget::Device(device)),
+            Some((InnerKind::Device(_), _)) => return Err(ErrorCode::NotDirectory.into()),
             None => {}
         }
         let pinned = mount.holds_inner(&names);

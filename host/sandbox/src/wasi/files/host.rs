@@ -8,6 +8,7 @@ use wasmtime::component::{HasData, Resource, ResourceTable};
 use super::bindings::preopens;
 use super::bindings::types::{self, DescriptorStat, ErrorCode, Filesize, MetadataHashValue, NewTimestamp, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
+use super::devices::{Device, OpenDevice};
 use super::entries;
 use super::facts::{self, Facts};
 use super::handle::{PIECE_BYTES_MAX, Position};
@@ -43,14 +44,22 @@ impl FilesView<'_> {
     fn folder(&self, descriptor: &Resource<Descriptor>) -> Result<Folder> {
         match self.table.get(descriptor)? {
             Descriptor::Folder(folder) => Ok(folder.clone()),
-            Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+            Descriptor::File(_) | Descriptor::Device(_) => Err(ErrorCode::NotDirectory.into()),
+        }
+    }
+
+    /// The device, if it is one.
+    pub(super) fn device(&self, descriptor: &Resource<Descriptor>) -> Result<Option<OpenDevice>> {
+        match self.table.get(descriptor)? {
+            Descriptor::Device(device) => Ok(Some(*device)),
+            Descriptor::File(_) | Descriptor::Folder(_) => Ok(None),
         }
     }
 
     pub(super) fn file(&self, descriptor: &Resource<Descriptor>) -> Result<&Opened> {
         match self.table.get(descriptor)? {
             Descriptor::File(file) => Ok(file),
-            Descriptor::Folder(_) => Err(ErrorCode::BadDescriptor.into()),
+            Descriptor::Folder(_) | Descriptor::Device(_) => Err(ErrorCode::BadDescriptor.into()),
         }
     }
 
@@ -65,6 +74,7 @@ impl FilesView<'_> {
         let file = match self.table.get(descriptor)? {
             Descriptor::File(file) => file,
             Descriptor::Folder(_) => return Err(ErrorCode::IsDirectory.into()),
+            Descriptor::Device(_) => return Err(ErrorCode::BadDescriptor.into()),
         };
         self.files.permit(file.mount, FileAccess::Read, &file.at)?;
         if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
@@ -83,6 +93,7 @@ impl FilesView<'_> {
     fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
         match self.place(descriptor, path)? {
             MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
+            MountTarget::Device(device) => Ok(FoundEntry::Device(device)),
             MountTarget::MountedPath(spot) => {
                 self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
                 Ok(FoundEntry::Real(spot.facts(flags.contains(PathFlags::SYMLINK_FOLLOW))?))
@@ -91,8 +102,10 @@ impl FilesView<'_> {
     }
 
     fn facts(&mut self, descriptor: &Resource<Descriptor>) -> Result<FoundEntry> {
-        if let Descriptor::File(file) = self.table.get(descriptor)? {
-            return Ok(FoundEntry::Real(file.handle.facts()?));
+        match self.table.get(descriptor)? {
+            Descriptor::File(file) => return Ok(FoundEntry::Real(file.handle.facts()?)),
+            Descriptor::Device(open) => return Ok(FoundEntry::Device(open.device)),
+            Descriptor::Folder(_) => {}
         }
         self.facts_at(descriptor, PathFlags::empty(), ".")
     }
@@ -106,6 +119,7 @@ impl FilesView<'_> {
                 return aside(move || if data_only { handle.file().sync_data() } else { handle.file().sync_all() })
                     .await;
             }
+            Descriptor::Device(_) => return Ok(()),
             Descriptor::Folder(folder) => folder.clone(),
         };
         let MountTarget::MountedPath(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
@@ -125,6 +139,7 @@ impl FilesView<'_> {
 enum FoundEntry {
     Real(Facts),
     Virtual(usize, Vec<String>),
+    Device(Device),
 }
 
 impl FoundEntry {
@@ -132,6 +147,7 @@ impl FoundEntry {
         match self {
             Self::Real(facts) => facts.stat(),
             Self::Virtual(..) => facts::stat_of_virtual(),
+            Self::Device(device) => device.stat(),
         }
     }
 
@@ -139,6 +155,7 @@ impl FoundEntry {
         match self {
             Self::Real(facts) => facts.hash(),
             Self::Virtual(mount, at) => facts::hash(&(mount, at)),
+            Self::Device(device) => facts::hash(device),
         }
     }
 }
@@ -154,10 +171,9 @@ pub(super) async fn aside<T: Send + 'static>(wait: impl FnOnce() -> std::io::Res
 
 impl preopens::Host for FilesView<'_> {
     fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
-        let prepared = Arc::clone(self.files.prepared());
-        let folders = prepared.preopens().iter().map(|(mount, path)| {
-            let folder = Descriptor::Folder(Folder { mount: *mount, at: Vec::new(), open: None });
-            Ok((self.table.push(folder)?, path.clone()))
+        let folders = self.files.preopens().map(|(mount, path)| {
+            let folder = Descriptor::Folder(Folder { mount, at: Vec::new(), open: None });
+            Ok((self.table.push(folder)?, path.to_owned()))
         });
         folders.collect()
     }
@@ -184,6 +200,9 @@ impl types::Host for FilesView<'_> {
 
 impl FilesView<'_> {
     pub(super) fn set_size(&mut self, fd: &Resource<Descriptor>, size: Filesize) -> Result<()> {
+        if self.device(fd)?.is_some() {
+            return Err(ErrorCode::Invalid.into());
+        }
         Ok(self.file_to_write(fd)?.handle.set_size(size)?)
     }
 
@@ -206,13 +225,20 @@ impl FilesView<'_> {
         length: Filesize,
         offset: Filesize,
     ) -> Result<(Vec<u8>, bool)> {
-        let bytes = self.file_to_read(&fd)?.handle.read(length, offset)?;
+        let bytes = match self.device(&fd)? {
+            Some(device) => device.to_read()?.read(length)?,
+            None => self.file_to_read(&fd)?.handle.read(length, offset)?,
+        };
         let ended = bytes.is_empty() && length > 0;
         Ok((bytes, ended))
     }
 
     pub(super) fn write(&mut self, fd: &Resource<Descriptor>, bytes: &[u8], offset: Filesize) -> Result<Filesize> {
         let piece = bytes.get(..PIECE_BYTES_MAX).unwrap_or(bytes);
+        if let Some(device) = self.device(fd)? {
+            device.to_write()?;
+            return Ok(piece.len() as u64);
+        }
         self.file_to_write(fd)?.handle.write(piece, Position::At(offset))?;
         Ok(piece.len() as u64)
     }
@@ -220,11 +246,11 @@ impl FilesView<'_> {
     pub(super) fn read_directory(&mut self, fd: Resource<Descriptor>) -> Result<Resource<Listing>> {
         let folder = match self.table.get(&fd)? {
             Descriptor::Folder(folder) => folder.clone(),
-            Descriptor::File(_) => return Err(ErrorCode::NotDirectory.into()),
+            Descriptor::File(_) | Descriptor::Device(_) => return Err(ErrorCode::NotDirectory.into()),
         };
         self.files.permit_to_look(folder.mount, &folder.at)?;
         let entries = match self.files.place(&folder, ".")? {
-            MountTarget::Virtual(..) => None,
+            MountTarget::Virtual(..) | MountTarget::Device(_) => None,
             MountTarget::MountedPath(spot) => {
                 spot.check()?;
                 let permit = self.files.permits().take(2)?;
@@ -349,6 +375,7 @@ impl FilesView<'_> {
             (Ok(FoundEntry::Virtual(one, at)), Ok(FoundEntry::Virtual(other, other_at))) => {
                 (one, at) == (other, other_at)
             }
+            (Ok(FoundEntry::Device(one)), Ok(FoundEntry::Device(other))) => one == other,
             (Err(Refused::Trap(error)), _) | (_, Err(Refused::Trap(error))) => return Err(error),
             _ => false,
         })

@@ -10,6 +10,7 @@ use super::bindings::types::{
     HostDirectoryEntryStream, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use super::call::Descriptor;
+use super::devices::DeviceStream;
 use super::handle::Position;
 use super::host::{FilesView, NewTimes, aside};
 use super::ledger::Account;
@@ -42,6 +43,14 @@ impl FilesView<'_> {
         work(self)
     }
 
+    fn write_from(&mut self, fd: &Fd, position: Position) -> Result<Resource<DynOutputStream>> {
+        let writer: DynOutputStream = match self.device(fd)? {
+            Some(device) => Box::new(DeviceStream(device.to_write()?)),
+            None => Box::new(Writer::new(Arc::clone(&self.file_to_write(fd)?.handle), position)),
+        };
+        Ok(self.table.push(writer)?)
+    }
+
     /// Does something that may need room. Where there is none, it has the folder counted again, and
     /// tries once more.
     async fn with_room<T>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
@@ -64,28 +73,28 @@ async fn recounted(prepared: Arc<Prepared>) -> bool {
 
 impl HostDescriptor for FilesView<'_> {
     fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynInputStream>> {
-        let reader = Reader::new(Arc::clone(&self.file_to_read(&fd)?.handle), offset);
-        let reader: DynInputStream = Box::new(reader);
+        let reader: DynInputStream = match self.device(&fd)? {
+            Some(device) => Box::new(DeviceStream(device.to_read()?)),
+            None => Box::new(Reader::new(Arc::clone(&self.file_to_read(&fd)?.handle), offset)),
+        };
         Ok(self.table.push(reader)?)
     }
 
     fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> Result<Resource<DynOutputStream>> {
-        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::At(offset));
-        let writer: DynOutputStream = Box::new(writer);
-        Ok(self.table.push(writer)?)
+        self.write_from(&fd, Position::At(offset))
     }
 
     fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> Result<Resource<DynOutputStream>> {
-        let writer = Writer::new(Arc::clone(&self.file_to_write(&fd)?.handle), Position::End);
-        let writer: DynOutputStream = Box::new(writer);
-        Ok(self.table.push(writer)?)
+        self.write_from(&fd, Position::End)
     }
 
     /// Advice is taken and not followed: reading ahead and forgetting also use other programs'
     /// memory.
     fn advise(&mut self, fd: Resource<Descriptor>, _: Filesize, _: Filesize, _: Advice) -> Result<()> {
-        self.file(&fd)?;
-        Ok(())
+        match self.device(&fd)? {
+            Some(_) => Ok(()),
+            None => self.file(&fd).map(drop),
+        }
     }
 
     /// A folder's mount decides what may be done with it, however it was opened. The C library
@@ -95,6 +104,9 @@ impl HostDescriptor for FilesView<'_> {
         Ok(match self.table.get(&fd)? {
             Descriptor::File(file) => {
                 given(file.reads, DescriptorFlags::READ) | given(file.writes, DescriptorFlags::WRITE)
+            }
+            Descriptor::Device(device) => {
+                given(device.reads, DescriptorFlags::READ) | given(device.writes, DescriptorFlags::WRITE)
             }
             Descriptor::Folder(folder) => {
                 let mount = self.files.mount(folder.mount)?;
@@ -108,6 +120,7 @@ impl HostDescriptor for FilesView<'_> {
         Ok(match self.table.get(&fd)? {
             Descriptor::File(_) => DescriptorType::RegularFile,
             Descriptor::Folder(_) => DescriptorType::Directory,
+            Descriptor::Device(_) => DescriptorType::CharacterDevice,
         })
     }
 

@@ -74,6 +74,7 @@ pub(super) fn inner(mounts: &[Mount], mount: &Mount, at: &[String]) -> BTreeMap<
         let Some(rest) = one.at.strip_prefix(at) else { continue };
         match (rest, one.what) {
             ([name], InnerKind::Hidden) => inner.insert(name.clone(), None),
+            ([name], InnerKind::Device(_)) => inner.insert(name.clone(), Some(DescriptorType::CharacterDevice)),
             ([name], InnerKind::Mount(number)) => {
                 let is_file = mounts.get(number).is_some_and(|mount| matches!(mount.source, Source::File { .. }));
                 let kind = if is_file { DescriptorType::RegularFile } else { DescriptorType::Directory };

@@ -10,6 +10,7 @@
 //! | `handle.rs`, `streams.rs` | reading and writing |
 //! | `ledger.rs`, `measure.rs`, `permits.rs` | quotas, and permits for open files |
 //! | `scratch.rs` | space of the call's own |
+//! | `devices.rs` | the devices of a program |
 //! | `host.rs`, `interface.rs` | the functions of the interface, and their threads |
 //! | `bindings.rs`, `refused.rs`, `facts.rs` | its errors and its types |
 //!
@@ -17,6 +18,7 @@
 
 mod bindings;
 mod call;
+mod devices;
 mod entries;
 mod facts;
 mod handle;

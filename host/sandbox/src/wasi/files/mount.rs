@@ -12,6 +12,7 @@ use cap_std::fs::Dir;
 use toolcell_policy::{FileAccess, FilePermit, Quota};
 
 use super::bindings::types::ErrorCode;
+use super::devices::Device;
 use super::facts::Facts;
 use super::ledger::Account;
 use super::refused::{Refused, code};
@@ -59,6 +60,8 @@ pub(crate) enum InnerKind {
     Mount(usize),
     /// The host's own: no guest sees it.
     Hidden,
+    /// A device, made by the host.
+    Device(Device),
 }
 
 impl Mount {
@@ -90,14 +93,15 @@ pub(crate) enum MountTarget {
     MountedPath(MountedPath),
     /// A folder on no disk, by mount and names.
     Virtual(usize, Vec<String>),
+    Device(Device),
 }
 
 impl MountTarget {
-    /// The place on the disk; a folder on no disk cannot be changed.
+    /// The place on the disk; a folder or device on no disk cannot be changed.
     pub(crate) fn spot(self) -> Result<MountedPath, Refused> {
         match self {
             Self::MountedPath(spot) => Ok(spot),
-            Self::Virtual(..) => Err(ErrorCode::ReadOnly.into()),
+            Self::Virtual(..) | Self::Device(_) => Err(ErrorCode::ReadOnly.into()),
         }
     }
 }

@@ -8,6 +8,7 @@ use toolcell_policy::{FileAccess, FilePermit};
 
 use super::bindings::types::{DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 use super::call::{Descriptor, Files, Folder, Opened};
+use super::devices::{Device, OpenDevice};
 use super::facts::Facts;
 use super::handle::{Handle, single};
 use super::ledger::{Account, NamesLock};
@@ -95,6 +96,17 @@ impl OpenRequest {
         if self.write || self.truncate { single(facts) } else { Ok(()) }
     }
 
+    /// Opens a device: there is nothing to make and nothing to cut.
+    fn device(self, device: Device) -> Result<OpenDevice, ErrorCode> {
+        if self.directory {
+            return Err(ErrorCode::NotDirectory);
+        }
+        if self.exclusive {
+            return Err(ErrorCode::Exist);
+        }
+        Ok(OpenDevice { device, reads: self.read, writes: self.write })
+    }
+
     fn options(self, existing: Option<&Facts>, plain: bool) -> OpenOptions {
         let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         if !self.follow || plain {
@@ -128,6 +140,7 @@ impl Files {
                 }
                 return Ok(Descriptor::Folder(Folder { mount, at, open: None }));
             }
+            MountTarget::Device(device) => return asked.device(device).map(Descriptor::Device).map_err(Refused::Code),
         };
         let permit = self.permit(spot.mount, asked.access(), &spot.at)?;
         let found = open(&spot, asked, self.permits(), permit)?;

@@ -8,6 +8,7 @@ use cap_std::fs::Dir;
 use rustix::fs::Access as Rights;
 use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
 
+use super::devices;
 use super::facts::{Facts, Identity};
 use super::ledger::{Account, Counted};
 use super::mount::{Inner, InnerKind, Mount, Source};
@@ -28,6 +29,9 @@ pub(crate) struct Prepared {
     mounts: Vec<Mount>,
     /// Folders that the guest starts with, by mount and path.
     preopens: Vec<(usize, String)>,
+    /// The mount of the devices, for tools that are programs. None where a mount of the manifest
+    /// lies there.
+    devices: Option<usize>,
     home: Option<Arc<ScratchHome>>,
     notes: Vec<GrantNote>,
 }
@@ -59,6 +63,7 @@ impl Prepared {
             return Err(problems);
         }
         prepared.arrange(grants, hidden);
+        prepared.add_devices(grants);
         Ok(Arc::new(prepared))
     }
 
@@ -68,6 +73,10 @@ impl Prepared {
 
     pub(crate) fn preopens(&self) -> &[(usize, String)] {
         &self.preopens
+    }
+
+    pub(super) fn devices(&self) -> Option<usize> {
+        self.devices
     }
 
     pub(crate) fn home(&self) -> Option<&Arc<ScratchHome>> {
@@ -89,6 +98,16 @@ impl Prepared {
     /// Notes for the manifest's author.
     pub(crate) fn notes(&self) -> &[GrantNote] {
         &self.notes
+    }
+
+    fn add_devices(&mut self, grants: &[Grant]) {
+        let folder = names(devices::FOLDER);
+        if grants.iter().any(|grant| names(grant.guest()).starts_with(&folder)) {
+            return;
+        }
+        self.devices = Some(self.mounts.len());
+        let source = Source::Virtual;
+        self.mounts.push(Mount { grant: None, source, account: None, inner: devices::entries() });
     }
 
     fn mount(&mut self, grant: &Grant, around: &Surroundings<'_>) -> Result<Made, Box<GrantProblem>> {

@@ -1,0 +1,62 @@
+//! Files that are no WebAssembly, known by their first bytes. Must not hold: any further reading.
+use std::fmt;
+
+/// A kind of file that people give in a component's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A program or library for some machine: ELF, Mach-O or PE.
+    Native(&'static str),
+    /// A script with the name of its interpreter in the first line.
+    Script,
+    /// WebAssembly as text.
+    Text,
+    /// A folder packed into one file.
+    Archive(&'static str),
+}
+
+/// The first bytes of each kind. Mach-O has an order of bytes for each machine, and files for
+/// several machines.
+const BEGINNINGS: [(&[u8], FileKind); 13] = [
+    (b"\x7fELF", FileKind::Native("ELF")),
+    (b"\xfe\xed\xfa\xce", FileKind::Native("Mach-O")),
+    (b"\xfe\xed\xfa\xcf", FileKind::Native("Mach-O")),
+    (b"\xce\xfa\xed\xfe", FileKind::Native("Mach-O")),
+    (b"\xcf\xfa\xed\xfe", FileKind::Native("Mach-O")),
+    (b"\xca\xfe\xba\xbe", FileKind::Native("Mach-O")),
+    (b"MZ", FileKind::Native("PE")),
+    (b"#!", FileKind::Script),
+    (b"(component", FileKind::Text),
+    (b"(module", FileKind::Text),
+    (b"PK\x03\x04", FileKind::Archive("zip")),
+    (b"\x1f\x8b", FileKind::Archive("gzip")),
+    (b"!<arch>", FileKind::Archive("ar")),
+];
+
+impl FileKind {
+    /// The kind that a file of these bytes is of, if it is known.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        BEGINNINGS.iter().find_map(|(beginning, kind)| bytes.starts_with(beginning).then_some(*kind))
+    }
+
+    /// A hint on how to come to a component.
+    pub(super) const fn hint(self) -> &'static str {
+        match self {
+            Self::Native(_) | Self::Script => {
+                "programs of a machine do not run in the sandbox: build it for the target wasm32-wasip2, or see `toolcell new`"
+            }
+            Self::Text => "assemble it first, with `wasm-tools parse` or `wat2wasm`",
+            Self::Archive(_) => "unpack it, and name the .wasm file in it",
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Native(format) => write!(f, "a native binary ({format})"),
+            Self::Script => f.write_str("a script"),
+            Self::Text => f.write_str("WebAssembly as text"),
+            Self::Archive(format) => write!(f, "an archive ({format})"),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `wasi:config`: the values of the tool's manifest, by name. Must not hold: the choice of values.
+use std::collections::BTreeMap;
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{ComponentType, Lift, Linker, Lower};
+
+use crate::wasi::state::CallState;
+
+/// The names and values of one tool. The manifest bounds both.
+pub(crate) type ConfigValues = BTreeMap<String, String>;
+
+/// The interface under each name that components were built with. All have the same two functions:
+/// wasmtime offers the first, componentize-js and older toolchains the others.
+pub(crate) const INTERFACES: [&str; 3] =
+    ["wasi:config/store@0.2.0-rc.1", "wasi:config/store@0.2.0-draft", "wasi:config/runtime@0.2.0-draft"];
+
+/// The interface's `error`. A lookup in memory never fails, so no value of it is ever made.
+#[derive(ComponentType, Lift, Lower)]
+#[component(variant)]
+enum ConfigError {
+    #[component(name = "upstream")]
+    Upstream(String),
+    #[component(name = "io")]
+    Io(String),
+}
+
+/// Adds the interface under each of its names.
+pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    for interface in INTERFACES {
+        let mut instance = linker.instance(interface)?;
+        instance.func_wrap("get", |mut store: StoreContextMut<'_, CallState>, (name,): (String,)| {
+            let value = store.data_mut().called().capabilities().config().get(&name).cloned();
+            Ok((Ok::<_, ConfigError>(value),))
+        })?;
+        instance.func_wrap("get-all", |mut store: StoreContextMut<'_, CallState>, (): ()| {
+            let values = store.data_mut().called().capabilities().config();
+            let values: Vec<_> = values.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            Ok((Ok::<_, ConfigError>(values),))
+        })?;
+    }
+    Ok(())
+}

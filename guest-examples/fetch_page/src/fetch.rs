@@ -13,10 +13,8 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 const REDIRECTS_MAX: usize = 5;
 
 /// What is asked for; the host adds `Host` and speaks TLS.
-const FIELDS: [(&str, &str); 2] = [
-    ("accept", "text/html, text/plain, application/json;q=0.9, */*;q=0.1"),
-    ("user-agent", "toolcell-fetch-page/0.1"),
-];
+const FIELDS: [(&str, &str); 2] =
+    [("accept", "text/html, text/plain, application/json;q=0.9, */*;q=0.1"), ("user-agent", "toolcell-fetch-page/0.1")];
 
 /// Fetches a page. Where it leads elsewhere, that is asked for like any other URL: the host decides anew.
 pub fn page(address: &str) -> Result<Page, Failure> {

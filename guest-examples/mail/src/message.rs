@@ -222,7 +222,10 @@ mod tests {
         for body in ["x".repeat(500), "é".repeat(300), "y ".repeat(200)] {
             let lines = quoted(&body);
             assert!(lines.split("\r\n").all(|line| line.len() <= LINE_MAX), "{lines}");
-            assert_eq!(lines.replace("=\r\n", "").trim_end().len(), quoted(&body).replace("=\r\n", "").trim_end().len());
+            assert_eq!(
+                lines.replace("=\r\n", "").trim_end().len(),
+                quoted(&body).replace("=\r\n", "").trim_end().len()
+            );
         }
         assert_eq!(quoted(&"x".repeat(76)), format!("{}\r\n", "x".repeat(76)));
         assert_eq!(quoted(&"x".repeat(77)), format!("{}=\r\nxx\r\n", "x".repeat(75)));

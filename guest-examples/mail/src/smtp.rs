@@ -47,7 +47,9 @@ fn changed_over(stream: TcpStream) -> Result<TcpStream, Failure> {
     dialogue.greeting()?;
     let offers = dialogue.hello()?;
     if !offers.iter().any(|offer| offer == "STARTTLS") {
-        return Err(Failure::Failed("the server offers no TLS here (STARTTLS), and nothing is sent without".to_owned()));
+        return Err(Failure::Failed(
+            "the server offers no TLS here (STARTTLS), and nothing is sent without".to_owned(),
+        ));
     }
     dialogue.ask("STARTTLS", &[220], "STARTTLS")?;
     dialogue.into_wire()

@@ -49,9 +49,16 @@ mod tests {
 
     #[test]
     fn winds_have_names() {
-        for (degrees, name) in
-            [(0.0, "N"), (22.0, "N"), (23.0, "NE"), (180.0, "S"), (337.0, "NW"), (338.0, "N"), (-90.0, "W"), (f64::NAN, "N")]
-        {
+        for (degrees, name) in [
+            (0.0, "N"),
+            (22.0, "N"),
+            (23.0, "NE"),
+            (180.0, "S"),
+            (337.0, "NW"),
+            (338.0, "N"),
+            (-90.0, "W"),
+            (f64::NAN, "N"),
+        ] {
             assert_eq!(wind_from(degrees), name, "{degrees}");
         }
     }

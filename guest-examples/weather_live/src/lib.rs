@@ -74,7 +74,10 @@ mod tests {
             let input: Value = serde_json::from_str(&tool.input_schema_json).unwrap();
             assert_eq!(input["properties"]["days"]["default"], DAYS_DEFAULT);
             let output: Value = serde_json::from_str(tool.output_schema_json.as_deref().unwrap()).unwrap();
-            assert_eq!((&input["additionalProperties"], &output["additionalProperties"]), (&false.into(), &false.into()));
+            assert_eq!(
+                (&input["additionalProperties"], &output["additionalProperties"]),
+                (&false.into(), &false.into())
+            );
         }
     }
 }

@@ -88,7 +88,11 @@ mod tests {
                 "Open-Meteo takes no more requests from here for now: Minutely API request limit exceeded. Please try again in one minute.",
             ),
             (503, b"<html>", "Open-Meteo is out of order (status 503); try again later"),
-            (400, br#"{"reason":"bad\u0000\nthing","error":true}"#, "Open-Meteo refused the request (status 400): badthing"),
+            (
+                400,
+                br#"{"reason":"bad\u0000\nthing","error":true}"#,
+                "Open-Meteo refused the request (status 400): badthing",
+            ),
         ] {
             assert_eq!(problem(status, body), said);
         }

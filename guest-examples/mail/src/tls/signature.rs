@@ -16,8 +16,16 @@ const RSA_BYTES_MIN: usize = 256;
 /// All that is taken, and what a server may sign with.
 pub const SUPPORTED: WebPkiSupportedAlgorithms = WebPkiSupportedAlgorithms {
     all: &[
-        &P256_SHA256, &P256_SHA384, &P384_SHA256, &P384_SHA384, &PKCS1_SHA256, &PKCS1_SHA384, &PKCS1_SHA512,
-        &PSS_SHA256, &PSS_SHA384, &PSS_SHA512,
+        &P256_SHA256,
+        &P256_SHA384,
+        &P384_SHA256,
+        &P384_SHA384,
+        &PKCS1_SHA256,
+        &PKCS1_SHA384,
+        &PKCS1_SHA512,
+        &PSS_SHA256,
+        &PSS_SHA384,
+        &PSS_SHA512,
     ],
     mapping: &[
         (SignatureScheme::ECDSA_NISTP256_SHA256, &[&P256_SHA256]),

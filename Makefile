@@ -39,8 +39,8 @@ build: ## Build the toolcell binary (target/release/toolcell; its line tables ar
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh
 
-guests-all: ## Build those as well that take minutes to compile (mail, with its TLS)
-	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh --workspace
+guests-all: guests ## Build those as well that take minutes to compile (mail, with its TLS)
+	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh -p mail
 
 languages: build ## Build the examples in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had)
 	guest-examples/languages.sh $(ARGS)

@@ -4,7 +4,8 @@
 #
 #   guest-examples/build.sh [more arguments for cargo build]
 #
-# `--workspace` builds `mail` too, which takes as long as all the others.
+# `-p mail` builds that one, which takes as long as all the others together and is left out otherwise. By itself: in
+# one build with it, the others would have their crates with other features, and be other components.
 #
 # Environment: CARGO_TARGET_DIR (default: target/guests of this repository), and that of toolchain.sh.
 set -eu

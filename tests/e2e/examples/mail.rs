@@ -254,7 +254,7 @@ fn the_password_is_in_no_answer_and_no_record() {
     let mut host = serving(staged(&names, server.port, &server.ca, &[UNASKED]));
     let answer = plain(&mut host);
     assert_eq!(answer.structured()["server_said"], "2.0.0 taken, [redacted:SMTP_PASSWORD]");
-    host.recorded("the call", |record| record["event"] == "call.finished");
+    let _ = host.recorded("the call", |record| record["event"] == "call.finished");
     let texts = [answer.everything(), host.said(), host.folder().read("audit.jsonl")];
     assert!(texts.iter().all(|text| !text.contains(PASSWORD)), "{texts:?}");
     let folder = staged(&names, server.port, &server.ca, &[UNASKED]);

@@ -86,5 +86,23 @@ fn blocks(body: &IncomingBody, bytes_max: usize) -> Result<Vec<u8>, ErrorCode> {
 }
 
 fn failed(url: &str, error: &ErrorCode) -> Failure {
-    Failure::Failed(format!("{url} cannot be fetched: {error}"))
+    Failure::Failed(format!("{url} cannot be fetched: {}", in_words(error)))
+}
+
+/// What happened, for those that happen to people; the code's own name for the others.
+fn in_words(error: &ErrorCode) -> String {
+    let words = match error {
+        ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no server of this name",
+        ErrorCode::DnsTimeout => "nobody told the server's address in time",
+        ErrorCode::ConnectionRefused => "the server refused the connection",
+        ErrorCode::ConnectionTimeout => "the server did not take the connection in time",
+        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the server ended the connection",
+        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => "the server did not answer in time",
+        ErrorCode::TlsCertificateError => "the server's certificate is not to be trusted",
+        ErrorCode::HttpRequestDenied => "it is not allowed",
+        ErrorCode::HttpResponseBodySize(_) => "the answer is too large",
+        ErrorCode::InternalError(Some(said)) => return said.clone(),
+        other => return other.to_string(),
+    };
+    words.to_owned()
 }

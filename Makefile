@@ -22,7 +22,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,7 +30,7 @@ help: ## Show this list
 run: build guests ## Serve the examples over HTTP and hold a conversation with them (PORT=8080, ARGS=--once: end after it)
 	@$(PYTHON) guest-examples/conversation.py $(if $(PORT),--port $(PORT)) $(ARGS)
 
-test: build guests fixtures clients test-host test-guests test-e2e ## Build and run every test
+test: build guests-all fixtures clients test-host test-guests test-e2e ## Build and run every test
 
 build: ## Build the toolcell binary (target/release/toolcell; its line tables are in toolcell.debug beside it)
 	$(CARGO) build --release --locked -p toolcell
@@ -38,6 +38,9 @@ build: ## Build the toolcell binary (target/release/toolcell; its line tables ar
 
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh
+
+guests-all: guests ## Build those as well that take minutes to compile (mail, with its TLS)
+	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh -p mail
 
 languages: build ## Build the examples in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had)
 	guest-examples/languages.sh $(ARGS)

@@ -11,12 +11,16 @@ Without a folder: every one here whose component was built. A call has a tool, i
     structured   members that the structured content has, with these values
     media        {"type": …, "begins": …}: a piece of content of that type whose bytes begin so, in base64
 
-Ends with 1 where an answer is another. Needs Python 3.9 and nothing else.
+An example that needs a service has no calls.json. Its package.json has a script `check` in its place, which brings
+the service along, on loopback.
+
+Ends with 1 where an answer is another. Needs Python 3.9, and Node where an example has such a script.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # A component of another language is compiled at its first call, which takes as long as this on one slow core.
 CALL_SECONDS = 300
+# A script of an example: the same once, and its tests.
+SCRIPT_SECONDS = 1200
 
 
 def call(toolcell, manifest, one):
@@ -67,8 +73,35 @@ def differences(one, result):
 
 def examples():
     """The examples in other languages that are built: each has NAME/NAME.wasm."""
-    folders = sorted(path.parent for path in (ROOT / "guest-examples").glob("*/calls.json"))
+    here = ROOT / "guest-examples"
+    folders = sorted(path for path in here.iterdir() if (path / "calls.json").exists() or has_script(path))
     return [folder for folder in folders if (folder / f"{folder.name}.wasm").exists()]
+
+
+def has_script(folder):
+    """Whether the package of this folder checks itself."""
+    package = folder / "package.json"
+    return package.exists() and "check" in json.loads(package.read_text(encoding="utf-8")).get("scripts", {})
+
+
+def run_script(toolcell, folder):
+    """How many tests of the folder's own script passed, and how many did not. What failed is printed."""
+    command = ["npm", "run", "--silent", "check"]
+    environment = {**os.environ, "TOOLCELL_BIN": str(toolcell)}
+    try:
+        run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SCRIPT_SECONDS, check=False)
+    except FileNotFoundError:
+        print(f"failed {folder.name}: there is no npm", flush=True)
+        return 0, 1
+    results = re.findall(r"^(not ok|ok) \d+ - (.*)$", run.stdout, re.MULTILINE)
+    for result, name in results:
+        print(f"{'failed' if result != 'ok' else 'ok':7}{folder.name}: {name}", flush=True)
+    passed = sum(result == "ok" for result, _ in results)
+    failed = len(results) - passed
+    if run.returncode or not passed:
+        print(run.stdout + run.stderr, flush=True)
+        failed = max(failed, 1)
+    return passed, failed
 
 
 def read_calls(folder):
@@ -99,7 +132,10 @@ def main():
         return 1
     passed = failed = 0
     for folder in given.folders or examples():
-        well, badly = check(given.toolcell.absolute(), folder / "toolcell.toml", read_calls(folder))
+        if has_script(folder):
+            well, badly = run_script(given.toolcell.absolute(), folder)
+        else:
+            well, badly = check(given.toolcell.absolute(), folder / "toolcell.toml", read_calls(folder))
         passed, failed = passed + well, failed + badly
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0

@@ -23,6 +23,7 @@ mod coverage;
 mod dev;
 mod edit;
 mod eras;
+mod examples;
 mod fairness;
 mod grants;
 mod hostile;

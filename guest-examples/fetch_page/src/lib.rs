@@ -3,7 +3,6 @@
 //!
 //! Holds the tool's definition and the way to its answer; must hold no HTTP and no HTML.
 
-#[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "tests have pages without fetching them"))]
 mod fetch;
 mod html;
 mod page;

@@ -40,6 +40,7 @@
 pub mod bindings;
 mod content;
 mod definition;
+pub mod http;
 mod outcome;
 mod progress;
 

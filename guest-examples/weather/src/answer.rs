@@ -1,23 +1,7 @@
 //! The answers, in the shape that the output schemas promise. Holds no matching of names.
 
-use crate::climate::{CITIES, City};
-use crate::units::{Depth, Units};
+use climate::{CITIES, City, Depth, Units, month_name};
 use serde::Serialize;
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 /// The answer of `weather_normals`.
 #[derive(Serialize)]
@@ -155,10 +139,6 @@ fn months(city: &City, units: Units) -> impl Iterator<Item = Month> {
         low: units.temperature(*low),
         precipitation: units.depth(u32::from(*rain)),
     })
-}
-
-fn month_name(month: usize) -> &'static str {
-    MONTHS.get(month.wrapping_sub(1)).copied().unwrap_or("")
 }
 
 /// The month whose value no other beats; of equals the first.

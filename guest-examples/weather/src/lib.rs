@@ -1,12 +1,9 @@
-//! `weather`: what the weather is usually like, from a table carried inside the component.
+//! `weather`: what the weather is usually like, from the table of `climate`, carried inside the component.
 //! The lesson: structured results with an output schema, and errors that say what would have been right.
 //!
 //! Holds the tools' definitions and the way to their answers; must hold no data and no matching of names.
 
 mod answer;
-mod climate;
-mod place;
-mod units;
 
 use serde::Deserialize;
 use toolkit::{CallResult, Failure, Guest, Tool};
@@ -23,7 +20,7 @@ struct NormalsArguments {
     city: String,
     month: Option<usize>,
     #[serde(default)]
-    units: units::Units,
+    units: climate::Units,
 }
 
 #[derive(Deserialize)]
@@ -33,7 +30,7 @@ struct FindArguments {
     max_high: Option<i32>,
     max_precipitation: Option<f64>,
     #[serde(default)]
-    units: units::Units,
+    units: climate::Units,
     limit: Option<usize>,
 }
 
@@ -84,7 +81,7 @@ impl Guest for Weather {
 }
 
 fn normals(arguments: &NormalsArguments) -> Result<CallResult, Failure> {
-    let city = place::find(&arguments.city).map_err(|unknown| Failure::invalid(unknown.to_string()))?;
+    let city = climate::find(&arguments.city).map_err(|unknown| Failure::invalid(unknown.to_string()))?;
     CallResult::structured(&answer::Normals::of(city, arguments.month, arguments.units))
 }
 
@@ -108,7 +105,7 @@ fn find(arguments: &FindArguments) -> Result<CallResult, Failure> {
 
 fn cities(arguments: &CitiesArguments) -> Result<CallResult, Failure> {
     let listed =
-        place::of_country(arguments.country.as_deref()).map_err(|unknown| Failure::invalid(unknown.to_string()))?;
+        climate::of_country(arguments.country.as_deref()).map_err(|unknown| Failure::invalid(unknown.to_string()))?;
     CallResult::structured(&answer::Cities::of(&listed))
 }
 

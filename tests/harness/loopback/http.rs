@@ -46,12 +46,31 @@ pub struct HttpServer {
     state: Arc<State>,
 }
 
+/// An answer that a test writes itself.
+#[derive(Clone, Debug)]
+pub enum Scripted {
+    /// A status, a content type and a body.
+    Whole(u16, &'static str, String),
+    /// The answer that this target would get.
+    As(&'static str),
+}
+
+/// Answers by request, of a server that stands for a service.
+type Script = dyn Fn(&Seen) -> Scripted + Send + Sync;
+
 /// The state that the threads of a server share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
+    script: Option<Box<Script>>,
     seen: Mutex<Vec<Seen>>,
     connections: AtomicUsize,
     is_over: AtomicBool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("State").field("seen", &self.seen).field("connections", &self.connections).finish()
+    }
 }
 
 /// One received request.
@@ -128,11 +147,25 @@ impl HttpServer {
         Self::listening(SocketAddr::from(([127, 0, 0, 1], 0)), Some(identity.server(&[b"http/1.1"])))
     }
 
+    /// A server on 127.0.0.1 that answers as this says.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    #[must_use]
+    pub fn scripted(script: impl Fn(&Seen) -> Scripted + Send + Sync + 'static) -> Self {
+        let state = State { script: Some(Box::new(script)), ..State::default() };
+        Self::sharing(SocketAddr::from(([127, 0, 0, 1], 0)), None, state)
+    }
+
     fn listening(address: SocketAddr, tls: Option<Arc<ServerConfig>>) -> Self {
+        Self::sharing(address, tls, State::default())
+    }
+
+    fn sharing(address: SocketAddr, tls: Option<Arc<ServerConfig>>, state: State) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let state = Arc::new(State::default());
+        let state = Arc::new(state);
         let shared = Arc::clone(&state);
         std::thread::spawn(move || accept(&listener, tls.as_ref(), &shared));
         Self { address, scheme, state }
@@ -223,7 +256,16 @@ fn serve(connection: Box<dyn Connection>, state: &State) -> Result<()> {
     let mut connection = BufReader::new(connection);
     while let Some(seen) = read_request(&mut connection)? {
         state.seen.lock().unwrap().push(seen.clone());
-        answer(&seen, connection.get_mut())?;
+        match state.script.as_ref().map(|script| script(&seen)) {
+            None => answer(&seen, connection.get_mut())?,
+            Some(Scripted::As(target)) => {
+                let head = format!("{} {target} HTTP/1.1", seen.method());
+                answer(&Seen { head, body: seen.body }, connection.get_mut())?;
+            }
+            Some(Scripted::Whole(status, kind, body)) => {
+                whole(connection.get_mut(), &format!("{status} Status"), &[("Content-Type", kind)], body.as_bytes())?;
+            }
+        }
         connection.get_mut().flush()?;
     }
     Ok(())

@@ -12,7 +12,7 @@ mod tls;
 
 pub use collector::{Collector, Manner, Span};
 pub use echo::{TcpEcho, UdpEcho};
-pub use http::{HttpServer, Seen};
+pub use http::{HttpServer, Scripted, Seen};
 pub use http2::Http2Server;
 pub use issuer::{Algorithm, Issuer, SigningKey, seconds_from_now};
 pub use names::{NameServer, Named};

@@ -18,6 +18,7 @@ const MM_PER_INCH: f64 = 25.4;
 
 impl Units {
     /// A temperature, rounded to a whole degree.
+    #[must_use]
     pub fn temperature(self, celsius: i8) -> i32 {
         let celsius = i32::from(celsius);
         match self {
@@ -28,6 +29,7 @@ impl Units {
     }
 
     /// A depth of water: whole millimetres, or tenths of an inch.
+    #[must_use]
     pub fn depth(self, mm: u32) -> Depth {
         match self {
             Self::Metric => Depth(f64::from(mm)),

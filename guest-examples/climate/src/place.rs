@@ -1,6 +1,6 @@
 //! Finding a city by what a person or a model calls it. Holds no weather.
 
-use crate::climate::{CITIES, City};
+use crate::city::{CITIES, City};
 use std::fmt;
 
 /// Other names of countries, and countries within countries, as people write them after a city's name.
@@ -68,6 +68,14 @@ pub fn find(text: &str) -> Result<&'static City, Unknown> {
         problem: format!("the only {} with a known climate is in {}", city.name, city.country),
         suggestions: Vec::new(),
     })
+}
+
+/// The city that has exactly this name, or this other name, and lies in this country. Accents and capitals do not
+/// matter; nothing is guessed.
+#[must_use]
+pub fn known_as(name: &str, country: &str) -> Option<&'static City> {
+    let (name, country) = (fold(name), country_named(&fold(country)));
+    CITIES.iter().find(|city| fold(city.country) == country && names(city).any(|known| fold(known) == name))
 }
 
 /// All cities, or those of one country.
@@ -231,6 +239,21 @@ mod tests {
             ),
         ] {
             assert_eq!(find(text).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn nothing_is_guessed_of_what_is_known_as() {
+        for (name, country, city) in [
+            ("Lisboa", "Portugal", Some("Lisbon")),
+            ("SAO PAULO", "brazil", Some("São Paulo")),
+            ("London", "UK", Some("London")),
+            ("London", "Canada", None),
+            ("Amsterdma", "Netherlands", None),
+            ("Sydney", "Zimbabwe", None),
+            ("Lisbon", "", None),
+        ] {
+            assert_eq!(known_as(name, country).map(|city| city.name), city, "{name}, {country}");
         }
     }
 

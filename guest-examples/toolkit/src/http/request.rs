@@ -1,0 +1,108 @@
+//! One request, by WASI's own calls. Holds no reading of URLs.
+
+use bindings::wasi::http::outgoing_handler::handle;
+use bindings::wasi::http::types::{ErrorCode, Fields, IncomingBody, IncomingResponse, OutgoingRequest, Scheme};
+use bindings::wasi::io::streams::StreamError;
+
+use super::{Answer, Target};
+use crate::Failure;
+
+#[allow(missing_docs, unsafe_code, rust_2018_idioms, clippy::all)]
+mod bindings {
+    wit_bindgen::generate!({
+        inline: r"
+            package example:toolkit;
+            world http-client {
+                import wasi:http/outgoing-handler@0.2.12;
+            }
+        ",
+        path: "../../wit",
+        world: "example:toolkit/http-client",
+        generate_all,
+    });
+}
+
+/// The most that one read takes, in bytes.
+const BLOCK_BYTES: u64 = 64 * 1024;
+
+/// A body that was not read yet, and where it comes from, for messages.
+#[derive(Debug)]
+pub struct Body {
+    url: String,
+    body: IncomingBody,
+}
+
+pub fn get(target: Target<'_>, fields: &[(&str, &str)]) -> Result<Answer, Failure> {
+    let url = format!("{}://{}{}", target.scheme, target.authority, target.path);
+    let wrong = |part: &str| Failure::invalid(format!("{url:?} has no proper {part}"));
+    let fields: Vec<_> = fields.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec())).collect();
+    let request = OutgoingRequest::new(Fields::from_list(&fields).map_err(|_| wrong("fields"))?);
+    let scheme = if target.scheme == "https" { Scheme::Https } else { Scheme::Http };
+    request.set_scheme(Some(&scheme)).map_err(|()| wrong("scheme"))?;
+    request.set_authority(Some(target.authority)).map_err(|()| wrong("host"))?;
+    request.set_path_with_query(Some(target.path)).map_err(|()| wrong("path"))?;
+    let future = handle(request, None).map_err(|error| failed(&url, &error))?;
+    future.subscribe().block();
+    match future.get() {
+        Some(Ok(Ok(response))) => came(url, &response),
+        Some(Ok(Err(error))) => Err(failed(&url, &error)),
+        _ => Err(Failure::Failed(format!("{url} was never answered"))),
+    }
+}
+
+fn came(url: String, response: &IncomingResponse) -> Result<Answer, Failure> {
+    let fields = response.headers().entries();
+    let fields = fields.into_iter().map(|(name, value)| (name, String::from_utf8_lossy(&value).into_owned())).collect();
+    match response.consume() {
+        Ok(body) => Ok(Answer { status: response.status(), fields, body: Body { url, body } }),
+        Err(()) => Err(failed(&url, &ErrorCode::InternalError(None))),
+    }
+}
+
+impl Body {
+    pub fn read(self, bytes_max: usize) -> Result<Vec<u8>, Failure> {
+        let Self { url, body } = self;
+        let held = blocks(&body, bytes_max).map_err(|error| failed(&url, &error))?;
+        drop(IncomingBody::finish(body));
+        Ok(held)
+    }
+}
+
+fn blocks(body: &IncomingBody, bytes_max: usize) -> Result<Vec<u8>, ErrorCode> {
+    let stream = body.stream().map_err(|()| ErrorCode::InternalError(None))?;
+    let mut held = Vec::new();
+    while held.len() < bytes_max {
+        match stream.blocking_read(BLOCK_BYTES) {
+            Ok(block) => held.extend(block),
+            Err(StreamError::Closed) => break,
+            Err(StreamError::LastOperationFailed(error)) => {
+                let code = bindings::wasi::http::types::http_error_code(&error);
+                return Err(code.unwrap_or_else(|| ErrorCode::InternalError(Some(error.to_debug_string()))));
+            }
+        }
+    }
+    held.truncate(bytes_max);
+    Ok(held)
+}
+
+fn failed(url: &str, error: &ErrorCode) -> Failure {
+    Failure::Failed(format!("{url} cannot be fetched: {}", in_words(error)))
+}
+
+/// What happened, for those that happen to people; the code's own name for the others.
+fn in_words(error: &ErrorCode) -> String {
+    let words = match error {
+        ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no server of this name",
+        ErrorCode::DnsTimeout => "nobody told the server's address in time",
+        ErrorCode::ConnectionRefused => "the server refused the connection",
+        ErrorCode::ConnectionTimeout => "the server did not take the connection in time",
+        ErrorCode::ConnectionTerminated | ErrorCode::HttpResponseIncomplete => "the server ended the connection",
+        ErrorCode::ConnectionReadTimeout | ErrorCode::HttpResponseTimeout => "the server did not answer in time",
+        ErrorCode::TlsCertificateError => "the server's certificate is not to be trusted",
+        ErrorCode::HttpRequestDenied => "it is not allowed",
+        ErrorCode::HttpResponseBodySize(_) => "the answer is too large",
+        ErrorCode::InternalError(Some(said)) => return said.clone(),
+        other => return other.to_string(),
+    };
+    words.to_owned()
+}

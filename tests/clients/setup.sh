@@ -3,7 +3,8 @@
 #
 #   setup.sh python      prints the path of a Python that has the SDK
 #   setup.sh node        prints the path of a Node the clients run on, and on a second line its node_modules
-#   setup.sh             installs both
+#   setup.sh oidc        prints the path of a Node, and on a second line a folder with the authorization server's packages
+#   setup.sh             installs all
 #
 # The digest of its lock names each installation. It is made under another name and moved into place when it is
 # whole: a second run takes no time and no network, and two runs at once do no harm. The cache is
@@ -83,9 +84,26 @@ node_clients() {
     echo "$target/node_modules"
 }
 
+oidc_server() {
+    target="$cache/oidc-$(digest "$here/oidc/package-lock.json")"
+    node=$(command -v node) || fail "there is no node" "install Node 20.19 or newer"
+    if [ ! -d "$target" ]; then
+        command -v npm >/dev/null || fail "there is no npm" "install Node 20.19 or newer, with npm"
+        say "installing the authorization server into $target (4 MB)"
+        begin oidc
+        cp "$here/oidc/package.json" "$here/oidc/package-lock.json" "$here/oidc/.npmrc" "$unfinished/"
+        (cd "$unfinished" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error) >&2 ||
+            fail "npm could not install oidc/package-lock.json" "what it said is above; the registry must be reachable once"
+        finish "$target"
+    fi
+    echo "$node"
+    echo "$target"
+}
+
 case "${1:-all}" in
 python) python_clients ;;
 node) node_clients ;;
-all) python_clients && node_clients ;;
-*) fail "what is '$1'?" "setup.sh [python|node]" ;;
+oidc) oidc_server ;;
+all) python_clients && node_clients && oidc_server ;;
+*) fail "what is '$1'?" "setup.sh [python|node|oidc]" ;;
 esac

@@ -42,9 +42,12 @@ fn main() -> std::process::ExitCode {
         Command::ClientConfig(args) => commands::client_config::run(&args),
         Command::Grant(args) => commands::grant::run(&args),
         Command::Revoke(args) => commands::grant::revoke(&args),
+        Command::Secret(args) => commands::secret::run(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
     };
+    // New tokens of a login that are under way would be lost.
+    toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()
 }

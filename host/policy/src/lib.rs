@@ -56,10 +56,11 @@ pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,
 };
 pub use manifest::{
-    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ComponentPolicy, DESCRIPTIONS_MAX,
-    Description, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, InstancePolicy, IssuerLimit, IssuerLimits,
-    IssuerPolicy, ListenAddress, Manifest, MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server,
-    SourceRef, TlsFiles, ToolArguments, ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate,
+    Approval, ApprovalPolicy, AuditArguments, AuditPolicy, CallerRule, Callers, ClientAuth, ComponentPolicy,
+    DESCRIPTIONS_MAX, Description, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, InstancePolicy, IssuerLimit,
+    IssuerLimits, IssuerPolicy, ListenAddress, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
+    MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server, SourceRef, TlsFiles, ToolArguments,
+    ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

@@ -8,6 +8,7 @@ use crate::diagnostic::{Diagnostic, Severity, Source};
 use crate::limits::{LIMITS, LOAD};
 use crate::manifest::audit::AUDIT;
 use crate::manifest::http::HTTP;
+use crate::manifest::login::{self, LOGIN, LOGINS_MAX};
 use crate::manifest::server::SERVER;
 use crate::manifest::telemetry::{METRICS, TRACES};
 use crate::manifest::{AuditPolicy, HttpPolicy, Manifest, MetricsPolicy, Server, TracesPolicy};
@@ -51,6 +52,10 @@ table! {
         "traces": Table(&TRACES), {};
         /// Limits of components that set none.
         "defaults": Table(&DEFAULTS), {};
+        /// Authorization servers at which a person logs in, by name, for secrets with
+        /// `from = "oauth:NAME"`.
+        "oauth": Named(&Table(&LOGIN)),
+            {"propertyNames": {"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}, "maxProperties": LOGINS_MAX};
         /// The record of calls, denials and loads.
         "audit": Table(&AUDIT), {};
         /// Who may see and call which tools; everybody all of them without this table. `default` is
@@ -65,6 +70,7 @@ table! {
     }
     other names {
         "component" => "components", "tools" => "components", "limits" => "defaults.limits", "caller" => "callers",
+        "logins" => "oauth", "login" => "oauth",
     }
 }
 
@@ -124,11 +130,14 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
         defaults.limits = limits::read(&section, &defaults.limits, problems);
         defaults.load = limits::read_load(&section, &defaults.load, problems);
     }
+    defaults.logins = login::read_all(root, problems);
     let audit = AuditPolicy::read(table("audit", problems).as_ref(), problems);
     let components = component::read_all(root, &defaults, problems);
     let callers = callers::read(root, http.as_ref(), &components, problems);
+    login::check_used(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
-    Manifest { server, http, metrics, traces, audit, callers, defaults: defaults.limits, components }
+    let component::Defaults { limits: defaults, logins, .. } = defaults;
+    Manifest { server, http, metrics, traces, logins, audit, callers, defaults, components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -177,7 +177,7 @@ mod tests {
                 assert!(table.names().any(|name| name == first), "{} {meant}", table.name);
             }
         }
-        assert_eq!(tables().len(), 23);
+        assert_eq!(tables().len(), 25);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
     type Lines = &'static [(&'static str, &'static str)];
 
     /// A header for each kind of table, and keys without which some of its keys are not read.
-    const PLACES: [(&str, &str, Lines); 23] = [
+    const PLACES: [(&str, &str, Lines); 25] = [
         ("", "", &[]),
         ("Server", "[server]", &[]),
         ("Http", "[http]", &[]),
@@ -234,6 +234,8 @@ mod tests {
         ("Defaults", "[defaults]", &[]),
         ("Limits", "[defaults.limits]", &[]),
         ("Load", "[defaults.load]", &[]),
+        ("Login", "[oauth.o]", &[("issuer", "'https://i.example'"), ("client_id", "'c'")]),
+        ("ClientSecret", "[oauth.o.client_secret]", &[]),
         ("Audit", "[audit]", &[]),
         ("Caller", "[callers.c]", &[]),
         ("Component", "[components.a]", &[]),

@@ -51,6 +51,10 @@ fn meaning(manifest: &Manifest) -> String {
     if let Some(oauth) = manifest.http().and_then(|http| http.oauth()) {
         writeln!(text, "{oauth:?}").unwrap();
     }
+    for login in manifest.logins() {
+        let own = (login.client_secret(), login.client_auth(), login.redirect(), login.limits());
+        writeln!(text, "login {}: {} {own:?}", login.name(), login.canonical()).unwrap();
+    }
     if manifest.callers().tells_apart() {
         writeln!(text, "callers: {}", manifest.callers().canonical()).unwrap();
     }

@@ -55,7 +55,9 @@ pub use load::survey::{COMPONENT_BYTES_MAX, Excess, LoadBound};
 pub use run::call::{CallInput, CallReport, InstanceSource, SpentInstance};
 pub use run::reuse::ReusedInstance;
 pub use run::warm::{Spawn, StartCodeNotice, WarmBudget, WarmInstances, WarmSetup, WarmTool};
-pub use secrets::{Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue};
+pub use secrets::{
+    HeldSecret, LiveSecret, NoValue, Redactor, SECRET_BYTES_MAX, SECRET_BYTES_SAFE, SecretValue, ValueInTime,
+};
 pub use shape::ShapeName;
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};

@@ -19,6 +19,7 @@ pub mod http;
 mod http_client;
 pub mod lock;
 mod log;
+pub mod login;
 pub mod machine;
 mod metrics;
 mod observation;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
-use toolcell_policy::Denial;
+use toolcell_policy::{Denial, Reason};
 use toolcell_sandbox::Redactor;
 
 /// Most different attempts of one observation: guests choose what they ask for.
@@ -34,6 +34,10 @@ impl Observation {
 
     /// Writes a denial of a component, if it is new.
     pub fn note(&self, component: &str, denial: &Denial, redactor: &Redactor) {
+        // A rule allows it already.
+        if *denial.reason() == Reason::NoLogin {
+            return;
+        }
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new =
             log.attempts.len() < ATTEMPTS_MAX && log.attempts.insert((component.to_owned(), denial.asked().to_owned()));

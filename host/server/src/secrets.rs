@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use toolcell_policy::SecretSource;
-use toolcell_sandbox::{SECRET_BYTES_MAX, SecretValue};
+use toolcell_sandbox::{HeldSecret, SECRET_BYTES_MAX, SecretValue};
 use zeroize::Zeroizing;
 
-use crate::blocking_files;
 use crate::file::{open, plain};
+use crate::{blocking_files, login};
 
 /// Time for a keyring: somebody may have to type its password.
 const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
@@ -18,11 +18,26 @@ const KEYRING_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Mode bits that let others than the owner read or change a file.
 const OTHERS_MODE: u32 = 0o077;
 
+/// A problem as a sentence without a full stop, and advice.
+pub type Fault = (String, String);
+
+/// Makes one secret of a tool ready: reads it, or readies the login that gives its values. `state`
+/// is the folder of states.
+///
+/// # Errors
+/// See [`read`].
+pub fn hold(source: &SecretSource, folder: &Path, state: &Path) -> Result<HeldSecret, Fault> {
+    match source {
+        SecretSource::Login(policy) => Ok(HeldSecret::Live(login::live(policy, folder, state))),
+        _ => read(source, folder).map(HeldSecret::Fixed),
+    }
+}
+
 /// Reads one secret; relative paths start from `folder`.
 ///
 /// # Errors
 /// The problem as a sentence without a full stop, and advice. Neither has any part of the value.
-pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, (String, String)> {
+pub fn read(source: &SecretSource, folder: &Path) -> Result<SecretValue, Fault> {
     let (value, shown) = text(source, folder)?;
     SecretValue::new(value)
         .map_err(|problem| (format!("{shown} {problem}"), "a secret is one line of 1 byte to 32 KiB".to_owned()))
@@ -38,6 +53,10 @@ pub fn text(source: &SecretSource, folder: &Path) -> Result<(Zeroizing<String>, 
         SecretSource::File(path) => (file(&folder.join(path), path)?, path.clone()),
         SecretSource::Keyring { service, account } => {
             (keyring(service, account)?, format!("the keyring's {service}/{account}"))
+        }
+        SecretSource::Login(policy) => {
+            let message = format!("the token of the login {:?} changes", policy.name());
+            return Err((message, "name a variable, a file or an entry of the keyring".to_owned()));
         }
     })
 }

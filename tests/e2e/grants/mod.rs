@@ -10,6 +10,7 @@ mod exfiltration;
 mod files;
 mod http;
 mod http_limits;
+mod logins;
 mod names;
 mod narrowing;
 mod path_tricks;

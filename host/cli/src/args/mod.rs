@@ -4,6 +4,8 @@ mod clients;
 mod edit;
 mod log;
 mod records;
+mod secret_login;
+mod secrets;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +25,8 @@ pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
+pub use secret_login::{SecretLoginArgs, SecretLogoutArgs};
+pub use secrets::{SecretArgs, SecretCommand};
 
 /// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
@@ -97,6 +101,8 @@ pub enum Command {
     Grant(GrantArgs),
     /// Let a component do less: take rights out of the manifest, in place
     Revoke(RevokeArgs),
+    /// Log in where the manifest's secrets are from, and out
+    Secret(SecretArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in a language of your choice

@@ -21,6 +21,8 @@ pub mod new;
 pub mod policy;
 pub mod reload;
 mod sample;
+pub mod secret;
+mod secret_login;
 pub mod serve;
 pub mod status;
 pub mod token;

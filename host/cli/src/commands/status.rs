@@ -76,6 +76,9 @@ fn page(status: &Value) -> String {
         let differences = held["differences"].as_array().into_iter().flatten();
         differences.for_each(|difference| text.push_str(&format!("    {}\n", line(difference))));
     }
+    for login in status["logins"].as_array().into_iter().flatten() {
+        text.push_str(&format!("  login {}: {}\n", line(&login["name"]), line(&login["state"])));
+    }
     for attempt in status.pointer("/reloads/last").and_then(Value::as_array).into_iter().flatten() {
         let what = if attempt["replaced"] == true { "replaced" } else { "refused" };
         let (time, summary) = (line(&attempt["time"]), line(&attempt["summary"]));

@@ -6,7 +6,8 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret};
+use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret, SecretSource};
+use crate::manifest::{LoginLimit, LoginPolicy};
 
 /// The grants; null where there are none.
 pub(super) fn form(grants: &Grants) -> Value {
@@ -92,11 +93,40 @@ fn network(network: &Network) -> Value {
 
 fn secret(secret: &Secret) -> Value {
     let from = secret.source().to_string();
-    match secret.delivery() {
+    let mut shown = match secret.delivery() {
         Delivery::Header { name, template, target } => {
             json!({ "from": from, "header": name, "value": template.to_string(), "for": target.to_string() })
         }
         Delivery::Query { name, target } => json!({ "from": from, "query": name, "for": target.to_string() }),
         Delivery::Expose => json!({ "from": from, "expose": true }),
+    };
+    if let (SecretSource::Login(login), Some(parts)) = (secret.source(), shown.as_object_mut()) {
+        let mut shown = login.canonical();
+        if let Some(shown) = shown.as_object_mut() {
+            // These change no login that was made, and are read when its tools are.
+            shown.extend(login.client_secret().map(|from| ("client_secret".to_owned(), json!(from.to_string()))));
+            shown.insert("early".to_owned(), json!(login.limits().get(LoginLimit::Early)));
+        }
+        parts.insert("login".to_owned(), shown);
+    }
+    shown
+}
+
+impl LoginPolicy {
+    /// The server that gives the tokens, and what they are for. A login that differs in it is
+    /// another one.
+    #[must_use]
+    pub fn canonical(&self) -> Value {
+        let parts = [
+            ("issuer", json!(self.issuer())),
+            ("authorize", json!(self.authorize())),
+            ("token", json!(self.token())),
+            ("device", json!(self.device())),
+            ("client_id", json!(self.client_id())),
+            ("scopes", json!(self.scopes())),
+            ("resource", json!(self.resource())),
+            ("audience", json!(self.audience())),
+        ];
+        sorted(parts.into_iter().filter(|(_, value)| !is_empty(value)))
     }
 }

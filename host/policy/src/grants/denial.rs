@@ -96,6 +96,8 @@ pub enum Reason {
     NeverListens,
     /// The request is not well formed.
     Malformed(AskError),
+    /// A rule allows it, and it would carry the token of a login that gives none now.
+    NoLogin,
 }
 
 accessors! {
@@ -202,6 +204,9 @@ impl fmt::Display for Denial {
             }
             Reason::NeverListens => write!(formatter, "tools never bind or listen"),
             Reason::Malformed(error) => write!(formatter, "{error}"),
+            Reason::NoLogin => {
+                write!(formatter, "the login whose token it needs gives none now; the host's log says why")
+            }
         }
     }
 }

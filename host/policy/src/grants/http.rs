@@ -476,6 +476,12 @@ impl HttpPermit {
         self.ask.port()
     }
 
+    /// The denial of this request where the login whose token it would carry gives none.
+    #[must_use]
+    pub fn without_login(&self) -> Denial {
+        Denial::new(Capability::Http, self.ask.describe(), Reason::NoLogin, &self.subject)
+    }
+
     /// Decides on an address of the request's host: the permit names the address with the request's
     /// port.
     ///

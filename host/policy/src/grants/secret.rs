@@ -1,9 +1,11 @@
 //! Secrets: where they come from and which requests carry them. Must not hold: a secret's value.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::http::{HttpAsk, HttpRule};
 use crate::diagnostic::Span;
+use crate::manifest::LoginPolicy;
 use crate::settings::accessors;
 
 accessors! {
@@ -22,7 +24,7 @@ accessors! {
 }
 
 /// The source of its value.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
     /// `env:NAME`: a variable of the host.
     Env(String),
@@ -35,6 +37,8 @@ pub enum SecretSource {
         /// The account.
         account: String,
     },
+    /// `oauth:NAME`: the access token of a login, which the host refreshes.
+    Login(Arc<LoginPolicy>),
 }
 
 /// The way it is used.
@@ -112,6 +116,7 @@ impl fmt::Display for SecretSource {
             Self::Env(name) => write!(formatter, "env:{name}"),
             Self::File(path) => write!(formatter, "file:{path}"),
             Self::Keyring { service, account } => write!(formatter, "keyring:{service}/{account}"),
+            Self::Login(login) => write!(formatter, "oauth:{}", login.name()),
         }
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod callers;
 pub(crate) mod hints;
 pub(crate) mod http;
 pub(crate) mod instance;
+pub(crate) mod login;
 pub(crate) mod oauth;
 pub(crate) mod resources;
 pub(crate) mod server;
@@ -28,6 +29,7 @@ pub use callers::{CallerRule, Callers, Rights, ToolName, ToolPattern};
 pub use hints::Hints;
 pub use http::{HttpLimit, HttpLimits, HttpPolicy, ListenAddress, TlsFiles};
 pub use instance::InstancePolicy;
+pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
 pub use resources::{RESOURCES_MAX, ResourceRule, ToolArguments, UriTemplate};
 pub use server::Server;
@@ -46,6 +48,8 @@ accessors! {
         pub(crate) metrics: Option<MetricsPolicy> => Option<&MetricsPolicy>,
         /// The section `[traces]`, if the manifest has one.
         pub(crate) traces: Option<TracesPolicy> => Option<&TracesPolicy>,
+        /// The sections `[oauth.NAME]`, in the order of the file.
+        pub(crate) logins: Vec<Arc<LoginPolicy>> => &[Arc<LoginPolicy>],
         /// The section `[audit]`.
         pub(crate) audit: AuditPolicy => &AuditPolicy,
         /// Who may see and call which tools.
@@ -153,6 +157,12 @@ impl Manifest {
         let mut tools =
             self.components.iter().flat_map(|component| component.tools.iter().map(move |tool| (component, tool)));
         tools.find(|(component, tool)| named(component, tool)).map(|(_, tool)| Arc::clone(&tool.grants))
+    }
+
+    /// The login of a name.
+    #[must_use]
+    pub fn login(&self, name: &str) -> Option<&Arc<LoginPolicy>> {
+        self.logins.iter().find(|login| login.name() == name)
     }
 
     /// The component of a name.

@@ -219,7 +219,7 @@ fn address(entry: &Entry<'_>, problems: &mut Problems) -> Option<String> {
     )
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -15,6 +15,7 @@ use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::Grants;
 use crate::grants::KEYVALUE;
 use crate::limits::{LIMITS, LOAD, Limits, LoadLimits};
+use crate::manifest::LoginPolicy;
 use crate::manifest::approval::REMEMBER;
 use crate::manifest::instance::{INSTANCE_IDLE, INSTANCE_LIFETIME, PREWARM};
 use crate::manifest::resources::RESOURCE;
@@ -178,11 +179,12 @@ table! {
     }
 }
 
-/// The limits of components that set none.
+/// The limits of components that set none, and the logins that their secrets may name.
 #[derive(Default)]
 pub(crate) struct Defaults {
     pub(crate) limits: Limits,
     pub(crate) load: LoadLimits,
+    pub(crate) logins: Vec<Arc<LoginPolicy>>,
 }
 
 /// The part of its component that a tool inherits.
@@ -231,7 +233,7 @@ fn read(entry: &Entry<'_>, defaults: &Defaults, problems: &mut Problems) -> Opti
     let limits = limits::read(&section, &defaults.limits, problems);
     let load = limits::read_load(&section, &defaults.load, problems);
     let (instance, prewarm) = instance::read(&section, problems);
-    let grants = grants::read(entry.key, &section, problems);
+    let grants = grants::read(entry.key, &section, &defaults.logins, problems);
     let approval = approval::read(&section, Approval::default(), problems);
     let resources = resources::read(&section, problems);
     let prefixed = prefix.as_ref().map(|(prefix, _)| prefix.as_str());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Entry, Problems, Section, files, network, secrets};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::grants::{Delivery, EnvSource, EnvVar, GrantSpans, Grants, KeyValue};
+use crate::manifest::LoginPolicy;
 use crate::quantity::show_bytes;
 use crate::table::{Definition, Shape, table};
 
@@ -38,7 +39,12 @@ pub(super) static ENV_VAR: Definition = Definition {
 };
 
 /// The grants of a component. What is wrong is noted and left out.
-pub(crate) fn read(component: &str, section: &Section<'_>, problems: &mut Problems) -> Arc<Grants> {
+pub(crate) fn read(
+    component: &str,
+    section: &Section<'_>,
+    logins: &[Arc<LoginPolicy>],
+    problems: &mut Problems,
+) -> Arc<Grants> {
     let mut grants = Grants::sealed(component, None);
     grants.places = places(section);
     grants.args = section.get("args").and_then(|entry| args(&entry, problems)).unwrap_or_default();
@@ -53,7 +59,7 @@ pub(crate) fn read(component: &str, section: &Section<'_>, problems: &mut Proble
         grants.network = network::read(&entry, &grants.subject, problems);
     }
     if let Some(entry) = section.get("secrets") {
-        grants.secrets = secrets::read(&entry, &grants.network, problems);
+        grants.secrets = secrets::read(&entry, &grants.network, logins, problems);
     }
     refuse_second_names(&grants, problems);
     Arc::new(grants)

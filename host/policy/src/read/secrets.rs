@@ -1,9 +1,13 @@
 //! Reads `secrets` tables. Must not hold: a secret's value.
 
+use std::sync::Arc;
+
 use super::network::rule_problem;
 use super::{Entry, Problems, Section, grants, paths};
 use crate::diagnostic::Diagnostic;
 use crate::grants::{Delivery, HttpRule, Network, Scheme, Secret, SecretSource, SecretTemplate, is_token};
+use crate::manifest::LoginPolicy;
+use crate::names::did_you_mean;
 use crate::table::table;
 
 /// The most secrets of a component: responses are searched for each of them.
@@ -33,8 +37,9 @@ table! {
     /// A secret: the host adds it to matching requests (`header` or `query`, with `for`), or the
     /// guest gets it (`expose`).
     pub(crate) SECRET "Secret" {
-        /// The source of its value: `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`.
-        "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+)$", "examples": ["env:API_KEY"]};
+        /// The source of its value: `env:NAME`, `file:PATH`, `keyring:SERVICE/ACCOUNT`, or
+        /// `oauth:NAME` for the access token of a login.
+        "from" required: Text, {"pattern": "^(env:.+|file:.+|keyring:.+/.+|oauth:.+)$", "examples": ["env:API_KEY"]};
         /// The header that holds it.
         "header": Text, {"examples": ["Authorization"]};
         /// The name of the query's part that holds it, in place of `header`.
@@ -53,11 +58,16 @@ table! {
 }
 
 /// The secrets. What is wrong is noted and left out.
-pub(crate) fn read(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Vec<Secret> {
+pub(crate) fn read(
+    entry: &Entry<'_>,
+    network: &Network,
+    logins: &[Arc<LoginPolicy>],
+    problems: &mut Problems,
+) -> Vec<Secret> {
     let entries = entry.entries(SECRETS_MAX, "grants::too_many", "entries", problems);
     let mut secrets: Vec<Secret> = Vec::new();
     for entry in entries {
-        let Some(secret) = secret(&entry, network, problems) else { continue };
+        let Some(secret) = secret(&entry, network, logins, problems) else { continue };
         if let Some(other) = secrets.iter().find(|other| same_place(other, &secret)) {
             let message =
                 format!("{:?} goes to the same place of the same requests as {:?}", secret.name(), other.name());
@@ -78,7 +88,12 @@ fn same_place(one: &Secret, other: &Secret) -> bool {
     }
 }
 
-fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Option<Secret> {
+fn secret(
+    entry: &Entry<'_>,
+    network: &Network,
+    logins: &[Arc<LoginPolicy>],
+    problems: &mut Problems,
+) -> Option<Secret> {
     if let Some(wrong) = grants::name_problem(entry.key) {
         let message = format!("the name {:?} {wrong}", entry.key);
         problems.add(entry.key_error("grants::name", message));
@@ -98,18 +113,44 @@ fn secret(entry: &Entry<'_>, network: &Network, problems: &mut Problems) -> Opti
         ));
     }
     let section = entry.table(&SECRET, problems)?;
-    let source = source(entry, &section, problems);
+    let source = source(entry, &section, logins, problems);
     let delivery = delivery(entry, &section, network, problems);
+    if let (Some(SecretSource::Login(login)), Some(Delivery::Expose)) = (&source, &delivery) {
+        let message = format!("{:?} would give the guest the token of the login {:?}", entry.key, login.name());
+        let problem = Diagnostic::error("grants::secret", message).at(entry.key_span.clone());
+        let hint = "tokens of a login stay with the host: remove expose, and say which requests carry it with for";
+        return problems.refuse(problem.hint(hint));
+    }
     Some(Secret { name: entry.key.to_owned(), source: source?, delivery: delivery?, span: entry.key_span.clone() })
 }
 
-fn source(secret: &Entry<'_>, section: &Section<'_>, problems: &mut Problems) -> Option<SecretSource> {
-    let forms = "write \"env:NAME\", \"file:PATH\" or \"keyring:SERVICE/ACCOUNT\"";
+fn source(
+    secret: &Entry<'_>,
+    section: &Section<'_>,
+    logins: &[Arc<LoginPolicy>],
+    problems: &mut Problems,
+) -> Option<SecretSource> {
+    let forms = "write \"env:NAME\", \"file:PATH\", \"keyring:SERVICE/ACCOUNT\" or \"oauth:NAME\"";
     let Some(from) = section.get("from") else {
         let message = format!("the secret {:?} does not say where its value is from", secret.key);
         return problems.refuse(secret.key_error("manifest::missing", message).hint(forms));
     };
-    named(&from, forms, problems)
+    match from.as_str().and_then(|text| text.strip_prefix("oauth:")) {
+        Some(name) => login(&from, name, logins, problems),
+        None => named(&from, forms, problems),
+    }
+}
+
+/// The login of this name.
+fn login(from: &Entry<'_>, name: &str, logins: &[Arc<LoginPolicy>], problems: &mut Problems) -> Option<SecretSource> {
+    if let Some(login) = logins.iter().find(|login| login.name() == name) {
+        return Some(SecretSource::Login(Arc::clone(login)));
+    }
+    let problem = from.error("grants::source", format!("there is no login {name:?}"));
+    problems.refuse(match did_you_mean(name, logins.iter().map(|login| login.name())) {
+        Some(known) => problem.hint(format!("did you mean \"oauth:{known}\"?")),
+        None => problem.hint("name its authorization server in [oauth.NAME], with issuer and client_id"),
+    })
 }
 
 /// The place of a secret that a key names.

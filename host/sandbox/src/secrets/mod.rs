@@ -7,6 +7,7 @@ mod entities;
 mod escapes;
 mod forms;
 mod lanes;
+mod live;
 mod patterns;
 mod redact;
 mod scan;
@@ -18,6 +19,7 @@ use std::fmt;
 use toolcell_policy::{Delivery, Secret};
 use zeroize::Zeroizing;
 
+pub use live::{HeldSecret, LiveSecret, NoValue, ValueInTime};
 pub use redact::Redactor;
 
 pub(crate) use forms::percent_query;
@@ -73,35 +75,43 @@ impl fmt::Debug for SecretValue {
 /// The secrets of one tool, with their values.
 #[derive(Default)]
 pub(crate) struct Secrets {
-    held: Vec<(Secret, SecretValue)>,
+    held: Vec<(Secret, HeldSecret)>,
     all: Redactor,
     injected: Redactor,
 }
 
 impl Secrets {
-    pub(crate) fn new(held: Vec<(Secret, SecretValue)>) -> Self {
+    pub(crate) fn new(held: Vec<(Secret, HeldSecret)>) -> Self {
         let is_exposed = |secret: &Secret| matches!(secret.delivery(), Delivery::Expose);
-        let values = || held.iter().map(|(secret, value)| (secret, value.reveal().as_bytes()));
-        let all = Redactor::new(values().map(|(secret, value)| (secret.name(), value)));
-        let injected = values().filter(|(secret, _)| !is_exposed(secret));
-        let injected = Redactor::new(injected.map(|(secret, value)| (secret.name(), value)));
+        let all = Redactor::of(held.iter().map(|(secret, value)| (secret.name(), value)));
+        let injected = held.iter().filter(|(secret, _)| !is_exposed(secret));
+        let injected = Redactor::of(injected.map(|(secret, value)| (secret.name(), value)));
         Self { held, all, injected }
     }
 
     /// Each with its value.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Secret, &SecretValue)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Secret, &HeldSecret)> {
         self.held.iter().map(|(secret, value)| (secret, value))
     }
 
     /// Those that the guest gets, by name.
     pub(crate) fn exposed(&self) -> impl Iterator<Item = (&str, &str)> {
         let exposed = self.iter().filter(|(secret, _)| matches!(secret.delivery(), Delivery::Expose));
-        exposed.map(|(secret, value)| (secret.name(), value.reveal()))
+        exposed.filter_map(|(secret, value)| Some((secret.name(), value.fixed()?.reveal())))
     }
 
     /// Those that cannot be told from other text wherever they appear.
     pub(crate) fn short(&self) -> impl Iterator<Item = &Secret> {
-        self.iter().filter(|(_, value)| value.is_short()).map(|(secret, _)| secret)
+        let is_short = |value: &HeldSecret| value.fixed().is_some_and(SecretValue::is_short);
+        self.iter().filter(move |(_, value)| is_short(value)).map(|(secret, _)| secret)
+    }
+
+    /// Those that have no value now, with the reason.
+    pub(crate) fn lacking(&self) -> impl Iterator<Item = (&Secret, String)> {
+        self.iter().filter_map(|(secret, held)| match held {
+            HeldSecret::Fixed(_) => None,
+            HeldSecret::Live(live) => Some((secret, live.lack()?)),
+        })
     }
 
     /// Finds every value.

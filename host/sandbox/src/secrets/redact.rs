@@ -2,11 +2,12 @@
 //! sources of values, their requests, or reading a text.
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use zeroize::Zeroizing;
 
 use super::forms::forms;
+use super::live::HeldSecret;
 use super::patterns::Patterns;
 use super::scan::{Match, Scanner, Unit};
 
@@ -28,7 +29,23 @@ const HELD_BYTES: usize = 4 << 10;
 /// `scan.rs`). It is a net below the boundary: a guest never holds the value. A server that sends
 /// the value back in some other form is not seen through.
 #[derive(Clone, Default)]
-pub struct Redactor(Option<Arc<Sought>>);
+pub struct Redactor(Values);
+
+/// The values that a redactor looks for.
+#[derive(Clone, Default)]
+enum Values {
+    #[default]
+    None,
+    Fixed(Arc<Sought>),
+    Changing(Arc<Changing>),
+}
+
+/// Values some of which change. The patterns are made anew when one has.
+struct Changing {
+    held: Vec<(String, HeldSecret)>,
+    /// Patterns, and the version of the values that they are for.
+    made: Mutex<Option<(u64, Option<Arc<Sought>>)>>,
+}
 
 /// The values that are looked for.
 struct Sought {
@@ -39,7 +56,7 @@ struct Sought {
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(if self.0.is_some() { "Redactor(..)" } else { "Redactor(nothing)" })
+        formatter.write_str(if matches!(self.0, Values::None) { "Redactor(nothing)" } else { "Redactor(..)" })
     }
 }
 
@@ -53,13 +70,44 @@ impl Redactor {
             let lower = |form: Zeroizing<Vec<u8>>| Zeroizing::new(form.to_ascii_lowercase());
             sought.names.add(&mark, forms(value).into_iter().map(lower));
         }
-        Self((sought.values.len() > 0).then(|| Arc::new(sought)))
+        if sought.values.len() > 0 { Self(Values::Fixed(Arc::new(sought))) } else { Self::default() }
+    }
+
+    /// Looks for the values of these secrets, each with its secret's name; for those that change,
+    /// of what they are when it is asked.
+    pub(crate) fn of<'a>(secrets: impl Iterator<Item = (&'a str, &'a HeldSecret)>) -> Self {
+        let held: Vec<_> = secrets.map(|(name, held)| (name.to_owned(), held.clone())).collect();
+        if held.iter().all(|(_, held)| held.fixed().is_some()) {
+            return known(&held);
+        }
+        Self(Values::Changing(Arc::new(Changing { held, made: Mutex::default() })))
+    }
+
+    /// The patterns of now.
+    fn sought(&self) -> Option<Arc<Sought>> {
+        match &self.0 {
+            Values::None => None,
+            Values::Fixed(sought) => Some(Arc::clone(sought)),
+            Values::Changing(changing) => changing.now(),
+        }
+    }
+
+    /// One that looks for the values of now, whatever becomes of them.
+    pub(crate) fn now(&self) -> Self {
+        match &self.0 {
+            Values::Changing(changing) => changing.now().map_or_else(Self::default, |now| Self(Values::Fixed(now))),
+            _ => self.clone(),
+        }
     }
 
     /// True if there is nothing to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        match &self.0 {
+            Values::None => true,
+            Values::Fixed(_) => false,
+            Values::Changing(changing) => changing.now().is_none(),
+        }
     }
 
     /// The text without secret values; itself where it holds none.
@@ -85,7 +133,7 @@ impl Redactor {
 
     /// True if the name of a header field, without capitals, has a value in it.
     pub(crate) fn is_in_name(&self, name: &str) -> bool {
-        let Some(sought) = self.0.as_deref() else { return false };
+        let Some(sought) = self.sought() else { return false };
         let (mut scanner, mut found) = (Scanner::new(0), Vec::new());
         for (byte, from) in name.bytes().zip(0..) {
             scanner.push(&sought.names, Unit { byte: byte.to_ascii_lowercase(), from, to: from + 1 }, &mut found);
@@ -96,7 +144,7 @@ impl Redactor {
     /// For a text that comes in pieces.
     pub(crate) fn stream(&self) -> RedactedStream {
         RedactedStream {
-            redactor: self.clone(),
+            sought: self.sought(),
             scanner: Scanner::new(0),
             waiting: Zeroizing::default(),
             passed: 0,
@@ -105,6 +153,26 @@ impl Redactor {
             replaced: false,
         }
     }
+}
+
+impl Changing {
+    /// The values of now. They may be newer than the version that stands beside them, which costs
+    /// another look, and never older.
+    fn now(&self) -> Option<Arc<Sought>> {
+        let version = self.held.iter().map(|(_, held)| held.version()).fold(0, u64::wrapping_add);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some((of, sought)) if *of == version => sought.clone(),
+            _ => made.insert((version, known(&self.held).sought())).1.clone(),
+        }
+    }
+}
+
+/// Looks for all values that these secrets have now.
+fn known(held: &[(String, HeldSecret)]) -> Redactor {
+    let values: Vec<_> =
+        held.iter().flat_map(|(name, held)| held.known().into_iter().map(move |it| (name, it))).collect();
+    Redactor::new(values.iter().map(|(name, value)| (name.as_str(), value.reveal().as_bytes())))
 }
 
 /// The value in Latin-1, where that is another text.
@@ -117,7 +185,7 @@ fn latin(value: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
 /// Redacts a text that comes in pieces, values across their borders included. It keeps back only
 /// text that may be the beginning of a value.
 pub(crate) struct RedactedStream {
-    redactor: Redactor,
+    sought: Option<Arc<Sought>>,
     scanner: Scanner,
     /// Bytes that were read and are not passed on yet.
     waiting: Zeroizing<Vec<u8>>,
@@ -133,7 +201,7 @@ pub(crate) struct RedactedStream {
 impl RedactedStream {
     /// Takes the next piece, and returns the text that can be passed on now.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        let Some(sought) = self.redactor.0.clone() else { return piece.to_vec() };
+        let Some(sought) = self.sought.clone() else { return piece.to_vec() };
         let mut clean = Vec::with_capacity(self.waiting.len() + piece.len());
         let held_max = sought.values.longest_bytes() * HELD_PER_BYTE + HELD_BYTES;
         // No more is taken at once than may be kept back, so that this is looked at in time.
@@ -154,7 +222,7 @@ impl RedactedStream {
 
     /// Ends the text, and returns the rest.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
-        let Some(sought) = self.redactor.0.clone() else { return Vec::new() };
+        let Some(sought) = self.sought.clone() else { return Vec::new() };
         let (mut found, mut clean) = (Vec::new(), Vec::new());
         self.scanner.finish(&sought.values, &mut found);
         self.scanner.clear();
@@ -218,6 +286,7 @@ impl RedactedStream {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use super::super::{LiveSecret, NoValue, SecretValue, ValueInTime};
     use super::*;
 
     const KEY: &str = "s3cr3t/Key+with \"odd\" bytes&é";
@@ -299,5 +368,46 @@ mod tests {
     #[test]
     fn a_redactor_does_not_show_what_it_looks_for() {
         assert_eq!(format!("{:?}", redactor()), "Redactor(..)");
+    }
+
+    /// A secret that has had these values, by the number of its changes.
+    struct Token(Mutex<(u64, Vec<SecretValue>)>);
+
+    impl LiveSecret for Token {
+        fn value(&self) -> ValueInTime<'_> {
+            Box::pin(std::future::ready(Err(NoValue)))
+        }
+
+        fn version(&self) -> u64 {
+            self.0.lock().unwrap().0
+        }
+
+        fn known(&self) -> Vec<SecretValue> {
+            self.0.lock().unwrap().1.clone()
+        }
+
+        fn lack(&self) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_values_of_a_secret_that_changes_are_found_old_and_new() {
+        let value = |text: &str| SecretValue::new(Zeroizing::new(text.to_owned())).unwrap();
+        let token = Arc::new(Token(Mutex::new((0, Vec::new()))));
+        let live = HeldSecret::Live(Arc::clone(&token) as Arc<dyn LiveSecret>);
+        let fixed = HeldSecret::Fixed(value("fixed-value"));
+        let alone = Redactor::of([("TOKEN", &live)].into_iter());
+        assert!(alone.is_empty());
+        let both = Redactor::of([("TOKEN", &live), ("FIXED", &fixed)].into_iter());
+        let text = "first-token second-token fixed-value";
+        assert_eq!(both.text(text), "first-token second-token [redacted:FIXED]");
+        *token.0.lock().unwrap() = (1, vec![value("first-token")]);
+        assert_eq!(both.text(text), "[redacted:TOKEN] second-token [redacted:FIXED]");
+        assert!(!alone.is_empty() && alone.is_in_name("x-first-token"));
+        let first = both.now();
+        *token.0.lock().unwrap() = (2, vec![value("second-token"), value("first-token")]);
+        assert_eq!(both.text(text), "[redacted:TOKEN] [redacted:TOKEN] [redacted:FIXED]");
+        assert_eq!(first.text(text), "[redacted:TOKEN] second-token [redacted:FIXED]");
     }
 }

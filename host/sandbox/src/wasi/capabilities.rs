@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use toolcell_policy::{EnvSource, Grants, Mount, Secret, SecretSource};
 
-use crate::secrets::{Redactor, SECRET_BYTES_SAFE, SecretValue, Secrets};
+use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, Secrets};
 use crate::wasi::config::ConfigValues;
 use crate::wasi::files::{Identity, Prepared, Surroundings};
 use crate::wasi::grant_problem::{GrantNote, GrantProblem};
@@ -25,7 +25,7 @@ pub struct GrantSources<'a> {
     /// A variable of the host's environment, for values that the manifest takes `from` it.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The value of a secret, or its fault and a hint on how to fix it.
-    pub secret: &'a dyn Fn(&SecretSource) -> Result<SecretValue, SecretProblem>,
+    pub secret: &'a dyn Fn(&SecretSource) -> Result<HeldSecret, SecretProblem>,
     /// The folder of state that tools keep; made when first needed.
     pub state_folder: &'a Path,
     /// Name servers; empty: the system's.
@@ -62,7 +62,13 @@ impl Capabilities {
             problems.extend(found);
             Arc::default()
         });
-        let notes = files.notes().iter().cloned().chain(secrets.short().map(short)).collect();
+        let notes = files
+            .notes()
+            .iter()
+            .cloned()
+            .chain(secrets.short().map(short))
+            .chain(secrets.lacking().map(lacking))
+            .collect();
         let resolver = Resolver::new(setting.name_servers);
         let http = HttpClient::prepare(grants, setting.folder, resolver, Arc::clone(&secrets));
         match http {
@@ -177,6 +183,10 @@ fn short(secret: &Secret) -> GrantNote {
         secret.name()
     );
     GrantNote { span: secret.span(), message }
+}
+
+fn lacking((secret, reason): (&Secret, String)) -> GrantNote {
+    GrantNote { span: secret.span(), message: format!("the secret {:?}: {reason}", secret.name()) }
 }
 
 /// The values for a tool with these grants. An exposed secret goes by its name, which no setting

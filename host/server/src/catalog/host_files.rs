@@ -23,7 +23,7 @@ use toolcell_sandbox::Identity;
 use super::side_files::{self, absolute};
 use super::{CallTarget, LoadedComponent};
 use crate::open::CodeCacheOptions;
-use crate::{blocking_files, control, lock, machine};
+use crate::{blocking_files, control, lock, login, machine};
 
 /// Most links on the path of a file, as in Linux.
 const LINKS_MAX: usize = 40;
@@ -122,8 +122,13 @@ impl HostFiles {
             path: folder.join(path),
             unread: unread.then_some(None),
         });
+        let logins = (!manifest.logins().is_empty()).then(|| HostFile {
+            what: "the folder of logins".to_owned(),
+            path: login::folder(&folder.join(manifest.server().state())),
+            unread: Some(None),
+        });
         let components = manifest.components().iter().flat_map(|component| named_by_component(component, folder));
-        own.chain(named).chain(components).collect::<Vec<_>>().into_iter()
+        own.chain(named).chain(logins).chain(components).collect::<Vec<_>>().into_iter()
     }
 }
 

@@ -35,11 +35,12 @@ impl<'a> ToolCapabilities<'a> {
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
         let GrantContext { folder, server } = self.context;
+        let state = folder.join(server.state());
         let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
-            secret: &|source| secrets::read(source, folder),
-            state_folder: &folder.join(server.state()),
+            secret: &|source| secrets::hold(source, folder, &state),
+            state_folder: &state,
             name_servers: server.dns(),
         };
         // Tools that inherit a grant have the same problem.

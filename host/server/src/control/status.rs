@@ -12,6 +12,7 @@ use toolcell_sandbox::SLOT_RESETS;
 use crate::catalog::Catalog;
 use crate::dev::LastBuild;
 use crate::log::OperatorLog;
+use crate::login;
 use crate::reload::{Current, Journal, ReloadAttempt};
 
 /// State that the status comes from.
@@ -69,6 +70,7 @@ impl StatusSources {
                 "component": held.component, "differences": held.differences, "digest": held.digest,
             })).collect::<Vec<_>>(),
             "lock_differs": self.journal.differing(),
+            "logins": login::in_use(),
             "dev": self.build.as_ref().map(LastBuild::to_json),
         })
     }

@@ -3,6 +3,7 @@
 
 mod authenticator;
 mod certificate;
+pub(crate) mod metadata;
 mod oauth;
 mod open;
 mod tokens;

@@ -35,6 +35,7 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
             (result.into_result(), captured)
         }
     };
+    toolcell_server::login::problems().iter().for_each(|problem| terminal::warning(problem));
     let printed = printed::end(&captured);
     if args.json && !printed.is_empty() {
         result.meta.insert(printed::KEY.to_owned(), printed.clone().into());

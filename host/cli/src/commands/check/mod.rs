@@ -3,7 +3,8 @@ mod capabilities;
 mod components;
 
 use serde_json::json;
-use toolcell_server::{ManifestFile, OpenOptions, Opened};
+use toolcell_mcp::sanitize;
+use toolcell_server::{ManifestFile, OpenOptions, Opened, login};
 
 use crate::args::CheckArgs;
 use crate::exit::Exit;
@@ -34,9 +35,18 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
+            terminal::print(&logins(&login::in_use()))?;
         }
     }
     Ok(if opened.ready.is_some() { Exit::Done } else { Exit::AtFault })
+}
+
+/// One line for each login that tools use; nothing where there is none.
+fn logins(states: &[serde_json::Value]) -> String {
+    let text = |value: &serde_json::Value| sanitize::line(value.as_str().unwrap_or_default()).into_owned();
+    let line = |login: &serde_json::Value| format!("login {}: {}\n", text(&login["name"]), text(&login["state"]));
+    let lines: String = states.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 fn sum_up(opened: &Opened) -> String {
@@ -64,5 +74,5 @@ fn report(opened: &Opened) -> serde_json::Value {
         .map(|tool| tool.definition().name.clone())
         .collect();
     let capabilities = opened.ready.as_ref().map(|ready| capabilities::to_json(&ready.catalog, &source));
-    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities})
+    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities, "logins": login::in_use()})
 }

@@ -16,6 +16,7 @@ use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
 use super::connect::Connector;
 use super::connections::{Connection, ConnectionLease, IdleConnections, Sender, Server};
 use super::incoming::{self, BodyTerms, Incoming};
+use super::inject::NotInjected;
 use super::outgoing::{Outgoing, Sent};
 use super::{fault, fields, framing};
 use crate::caller::Requested;
@@ -108,7 +109,7 @@ impl Exchange {
         let net = &self.connector.net;
         let limits = *net.limits();
         let (parts, body) = request.into_parts();
-        let head = self.head(parts.method, parts.headers)?;
+        let head = self.head(parts.method, parts.headers).await?;
         let body = Outgoing::new(body, declared_bytes(&head.fields), limits.headers, limits.header_bytes);
         let connected_by = Instant::now() + self.waits.connect;
         let turn = timeout_at(connected_by, net.turn()).await.map_err(|_| Error::ConnectionLimitReached)?;
@@ -118,9 +119,14 @@ impl Exchange {
     }
 
     /// The request's head, with the secrets that go with it.
-    fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
+    async fn head(&self, method: Method, mut fields: HeaderMap) -> Result<Head, Error> {
         let mut target = self.permit.ask().target();
-        let confidential = self.connector.client.injector().inject(self.permit.ask(), &mut fields, &mut target)?;
+        let injector = self.connector.client.injector();
+        let injected = injector.inject(self.permit.ask(), &mut fields, &mut target).await;
+        if injected == Err(NotInjected::NoValue) {
+            self.connector.denials.add(self.permit.without_login());
+        }
+        let confidential = injected?;
         Ok(Head { method, target, fields, confidential })
     }
 
@@ -207,7 +213,7 @@ impl Exchange {
         let net = &self.connector.net;
         let (mut parts, body) = response.into_parts();
         let lease = ConnectionLease { idle: Arc::clone(&self.idle), server: self.server(), link, sent };
-        let redactor = self.connector.client.injector().redactor().clone();
+        let redactor = self.connector.client.injector().redactor();
         let checked = check(&parts, net).and_then(|()| coding(&parts.headers, head, &redactor));
         if let Err(error) = checked {
             lease.close();

@@ -10,30 +10,61 @@ use toolcell_policy::{Delivery, HttpAsk, SecretTemplate};
 use wasmtime_wasi_http::Error;
 use zeroize::Zeroizing;
 
-use crate::secrets::{Redactor, SecretValue, Secrets, percent_query};
+use crate::secrets::{HeldSecret, NoValue, Redactor, SecretValue, Secrets, percent_query};
 
 /// Adds secrets to requests.
 pub(super) struct Injector(Arc<Secrets>);
+
+/// Reason why a request goes without its secret, and therefore not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotInjected {
+    /// The secret has no value now.
+    NoValue,
+    /// No header may have its characters.
+    Unfit,
+}
+
+impl From<NotInjected> for Error {
+    fn from(not_injected: NotInjected) -> Self {
+        match not_injected {
+            NotInjected::NoValue => Self::HttpRequestDenied,
+            NotInjected::Unfit => Self::ConfigurationError,
+        }
+    }
+}
 
 impl Injector {
     pub(super) const fn new(secrets: Arc<Secrets>) -> Self {
         Self(secrets)
     }
 
-    /// Replaces added values in everything that a server may send back.
-    pub(super) fn redactor(&self) -> &Redactor {
-        self.0.injected()
+    /// Replaces the values that were added until now in everything that a server may send back.
+    pub(super) fn redactor(&self) -> Redactor {
+        self.0.injected().now()
     }
 
     /// Adds each secret that is for this request, in place of the guest's own field. Returns true
     /// if there was any.
-    pub(super) fn inject(&self, ask: &HttpAsk, fields: &mut HeaderMap, target: &mut String) -> Result<bool, Error> {
+    pub(super) async fn inject(
+        &self,
+        ask: &HttpAsk,
+        fields: &mut HeaderMap,
+        target: &mut String,
+    ) -> Result<bool, NotInjected> {
         let mut any = false;
-        for (secret, value) in self.0.iter().filter(|(secret, _)| secret.matches(ask)) {
+        for (secret, held) in self.0.iter().filter(|(secret, _)| secret.matches(ask)) {
+            let current;
+            let value = match held {
+                HeldSecret::Fixed(value) => value,
+                HeldSecret::Live(live) => {
+                    current = live.value().await.map_err(|NoValue| NotInjected::NoValue)?;
+                    &current
+                }
+            };
             match secret.delivery() {
                 Delivery::Header { name, template, .. } => {
-                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Error::ConfigurationError)?;
-                    fields.insert(name, header_value(template, value).ok_or(Error::ConfigurationError)?);
+                    let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| NotInjected::Unfit)?;
+                    fields.insert(name, header_value(template, value).ok_or(NotInjected::Unfit)?);
                 }
                 Delivery::Query { name, .. } => *target = with_query(target, name, value),
                 Delivery::Expose => continue,

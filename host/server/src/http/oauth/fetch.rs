@@ -7,16 +7,13 @@ use hyper::body::Bytes;
 use serde::Deserialize;
 use url::Url;
 
+use crate::http::metadata::{is_safe, metadata_of};
 use crate::http_client::{Bounds, HostHttpClient};
 
 /// Bounds of one answer, which callers wait for. Key sets with certificates have about twenty
 /// kilobytes.
 const BOUNDS: Bounds =
     Bounds { connect: Duration::from_secs(3), whole: Duration::from_secs(5), body_bytes: 256 * 1024 };
-
-/// Path of the metadata of authorization servers (RFC 8414 section 3), and of OpenID providers.
-const METADATA: &str = "/.well-known/oauth-authorization-server";
-const OPENID: &str = "/.well-known/openid-configuration";
 
 /// Fetches documents of issuers. Cheap to clone.
 #[derive(Clone)]
@@ -68,58 +65,5 @@ impl Fetcher {
             return Ok(metadata.jwks_uri);
         }
         Err(last)
-    }
-}
-
-/// Possible addresses of an issuer's metadata: between host and path, or after the path.
-fn metadata_of(issuer: &str) -> Vec<String> {
-    let Ok(url) = Url::parse(issuer) else { return Vec::new() };
-    let path = url.path().trim_end_matches('/').to_owned();
-    let at = |path: String| {
-        let mut url = url.clone();
-        url.set_path(&path);
-        url.to_string()
-    };
-    vec![at(format!("{METADATA}{path}")), at(format!("{path}{OPENID}"))]
-}
-
-/// True if nobody on the network can change the answer.
-fn is_safe(url: &Url) -> bool {
-    let loopback = match url.host_str().unwrap_or_default() {
-        "localhost" => true,
-        host => host.trim_matches(['[', ']']).parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback()),
-    };
-    url.scheme() == "https" || (url.scheme() == "http" && loopback)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metadata_lie_between_host_and_path_or_behind_it() {
-        let at = |issuer: &str| metadata_of(issuer);
-        let host = "https://login.example.com";
-        assert_eq!(at(host), [format!("{host}{METADATA}"), format!("{host}{OPENID}")]);
-        assert_eq!(at("https://login.example.com/"), at(host));
-        assert_eq!(
-            at("https://login.example.com/tenant"),
-            [format!("{host}{METADATA}/tenant"), format!("{host}/tenant{OPENID}")]
-        );
-    }
-
-    #[test]
-    fn only_https_and_loopback_are_fetched_from() {
-        for (address, safe) in [
-            ("https://login.example.com/keys", true),
-            ("http://127.0.0.1:9/keys", true),
-            ("http://localhost/keys", true),
-            ("http://[::1]:9/keys", true),
-            ("http://login.example.com/keys", false),
-            ("http://127.0.0.1.example.com/keys", false),
-            ("file:///etc/passwd", false),
-        ] {
-            assert_eq!(is_safe(&Url::parse(address).unwrap()), safe, "{address}");
-        }
     }
 }

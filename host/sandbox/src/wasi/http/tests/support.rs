@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::caller::NoCaller;
 use crate::caller::denials::Denials;
-use crate::secrets::{SecretValue, Secrets};
+use crate::secrets::{HeldSecret, SecretValue, Secrets};
 use crate::wasi::http::exchange::Worker;
 use crate::wasi::http::{HttpClient, HttpHooks};
 use crate::wasi::net::{NetGuard, NetLimits, Resolver};
@@ -87,7 +87,7 @@ impl Granted {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ca.pem"), &self.ca_pem).unwrap();
         let value = |name: &str| self.secrets.iter().find(|(of, _)| *of == name).unwrap().1;
-        let value = |name: &str| SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap();
+        let value = |name: &str| HeldSecret::Fixed(SecretValue::new(Zeroizing::new(value(name).to_owned())).unwrap());
         let secrets = grants.secrets().iter().map(|secret| (secret.clone(), value(secret.name()))).collect();
         let secrets = Arc::new(Secrets::new(secrets));
         let client = HttpClient::prepare(&grants, folder.path(), Resolver::new(&self.name_servers), secrets);

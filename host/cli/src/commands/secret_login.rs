@@ -1,0 +1,135 @@
+//! `toolcell secret login` and `secret logout`: a person agrees at an authorization server, and the
+//! host keeps the tokens. Must not hold: the flows.
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolcell_audit::timestamp;
+use toolcell_policy::LoginPolicy;
+use toolcell_policy::names::did_you_mean;
+use toolcell_server::ManifestFile;
+use toolcell_server::login::{self, LoginError, Made, NewLogin, SendRequest};
+
+use crate::args::{ManifestArg, SecretLoginArgs, SecretLogoutArgs};
+use crate::exit::Exit;
+use crate::terminal;
+
+/// A login of the manifest, and the folders that belong to it.
+struct Named {
+    policy: Arc<LoginPolicy>,
+    folder: PathBuf,
+    state: PathBuf,
+}
+
+/// Logs in.
+pub fn run(args: &SecretLoginArgs) -> anyhow::Result<Exit> {
+    let Some(named) = named_or_say(&args.name, &args.manifest) else { return Ok(Exit::AtFault) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(log_in(&named, args.device)) {
+        Ok(made) => {
+            if !made.scopes_missing.is_empty() {
+                terminal::warning(&format!("the server did not give these scopes: {}", made.scopes_missing.join(" ")));
+            }
+            terminal::print(&format!("{}\n", told(&args.name, &made)))?;
+            Ok(Exit::Done)
+        }
+        Err(error) => Ok(say(&error)),
+    }
+}
+
+/// Forgets a login.
+pub fn log_out(args: &SecretLogoutArgs) -> anyhow::Result<Exit> {
+    let Some(Named { policy, folder, state }) = named_or_say(&args.name, &args.manifest) else {
+        return Ok(Exit::AtFault);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        let client = login::client(&policy)?;
+        login::log_out(&policy, &folder, &state, &client).await
+    });
+    match done {
+        Ok((true, failed)) => {
+            if let Some(error) = failed {
+                terminal::warning(&format!("the server did not take the tokens back: {error}"));
+            }
+            terminal::print(&format!("the login {} is forgotten\n", args.name))?;
+            Ok(Exit::Done)
+        }
+        Ok((false, _)) => {
+            terminal::error(&format!("nobody is logged in to {}", args.name), None);
+            Ok(Exit::AtFault)
+        }
+        Err(error) => Ok(say(&error)),
+    }
+}
+
+async fn log_in(named: &Named, device: bool) -> Result<Made, LoginError> {
+    let client = login::client(&named.policy)?;
+    let begun = NewLogin::begin(&named.policy, &named.folder, &named.state, client).await?;
+    if device { by_device(begun).await } else { by_browser(begun).await }
+}
+
+async fn by_browser<S: SendRequest>(begun: NewLogin<'_, S>) -> Result<Made, LoginError> {
+    let login = begun.by_browser().await?;
+    terminal::say("open this address in a browser of this machine, and agree there:\n");
+    show(login.address())?;
+    login.finish().await
+}
+
+async fn by_device<S: SendRequest>(begun: NewLogin<'_, S>) -> Result<Made, LoginError> {
+    let login = begun.by_device().await?;
+    let prompt = login.prompt();
+    terminal::say("open this address in any browser, and type this code there:\n");
+    show(&format!("{}\n{}", prompt.address, prompt.code))?;
+    if let Some(whole) = &prompt.whole {
+        terminal::say(&format!("or open this address, which has the code in it: {whole}\n"));
+    }
+    login.finish().await
+}
+
+fn show(text: &str) -> Result<(), LoginError> {
+    terminal::print(&format!("{text}\n")).map_err(|error| LoginError::Store(format!("stdout: {error}")))
+}
+
+fn told(name: &str, made: &Made) -> String {
+    let then = match (made.until, made.refreshes) {
+        (None, _) => "the token has no end that is known".to_owned(),
+        (Some(until), true) => format!("the token ends {} and is refreshed", timestamp(until)),
+        (Some(until), false) => {
+            format!("the token ends {}, and the server gives no means to refresh it", timestamp(until))
+        }
+    };
+    format!("logged in to {name}; {then}")
+}
+
+fn say(error: &LoginError) -> Exit {
+    terminal::error(&error.to_string(), error.hint().as_deref());
+    Exit::AtFault
+}
+
+/// The manifest's login of this name.
+fn named_or_say(name: &str, manifest: &ManifestArg) -> Option<Named> {
+    let path = &manifest.manifest;
+    let parsed = ManifestFile::read(path).and_then(|file| {
+        let wrong = |_| format!("{} has problems; `toolcell check` shows them", path.display());
+        toolcell_policy::parse(&file.source()).map_err(wrong)
+    });
+    let manifest = match parsed {
+        Ok(parsed) => parsed.manifest,
+        Err(problem) => {
+            terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
+            return None;
+        }
+    };
+    let Some(policy) = manifest.login(name) else {
+        let known = manifest.logins().iter().map(|login| login.name());
+        let hint = match did_you_mean(name, known) {
+            Some(known) => format!("did you mean {known}?"),
+            None => format!("add [oauth.{name}] with issuer and client_id"),
+        };
+        terminal::error(&format!("the manifest has no login {name:?}"), Some(&hint));
+        return None;
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let state = folder.join(manifest.server().state());
+    Some(Named { policy: Arc::clone(policy), folder: folder.to_owned(), state })
+}

@@ -1,0 +1,65 @@
+//! Secrets whose value changes with time, such as the access tokens of a login. Must not hold:
+//! where values are from, or when they change.
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::SecretValue;
+
+/// There is no value, and the operator has been told why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoValue;
+
+/// A value that is being got.
+pub type ValueInTime<'a> = Pin<Box<dyn Future<Output = Result<SecretValue, NoValue>> + Send + 'a>>;
+
+/// A secret whose value changes with time. It is asked anew for each request that carries it.
+pub trait LiveSecret: Send + Sync {
+    /// The value for a request that goes out now. A dropped future ends nothing that others wait
+    /// for.
+    fn value(&self) -> ValueInTime<'_>;
+
+    /// A number that grows with each change of [`LiveSecret::known`].
+    fn version(&self) -> u64;
+
+    /// The values that were given, the newest and those before it: all that a server may still send
+    /// back.
+    fn known(&self) -> Vec<SecretValue>;
+
+    /// The reason why there is no value now, in one sentence without a full stop. Asked at load.
+    fn lack(&self) -> Option<String>;
+}
+
+/// A secret's value, or the way to get it.
+#[derive(Clone)]
+pub enum HeldSecret {
+    /// It was read at load.
+    Fixed(SecretValue),
+    /// It changes.
+    Live(Arc<dyn LiveSecret>),
+}
+
+impl HeldSecret {
+    /// The value that was read at load.
+    pub(crate) const fn fixed(&self) -> Option<&SecretValue> {
+        match self {
+            Self::Fixed(value) => Some(value),
+            Self::Live(_) => None,
+        }
+    }
+
+    /// All values that may be met.
+    pub(crate) fn known(&self) -> Vec<SecretValue> {
+        match self {
+            Self::Fixed(value) => vec![value.clone()],
+            Self::Live(live) => live.known(),
+        }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        match self {
+            Self::Fixed(_) => 0,
+            Self::Live(live) => live.version(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! A login as a secret that changes: its access token at the moment of a request. Must not hold:
+//! the flows, or the use of a record.
+//!
+//! A token that holds is given at once. Otherwise one thread for each login looks at the store and
+//! asks the server, and all requests wait for it. It belongs to no call: a call that ends would
+//! lose the new refresh token.
+use std::collections::VecDeque;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::watch;
+use toolcell_policy::LoginPolicy;
+use toolcell_sandbox::{LiveSecret, NoValue, SecretValue, ValueInTime};
+
+use super::client::client;
+use super::error::LoginError;
+use super::refresh::{NotRenewed, Plan, Renewed, renew};
+use super::state::state;
+use super::store;
+
+/// Access tokens that are looked for in what servers send back: the newest, and those before it
+/// that a slow answer may still hold.
+const KNOWN_MAX: usize = 4;
+
+/// Time between two looks at the file of a login whose token holds: a person who logs in anew, or
+/// out, is noticed within it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Time after a refresh that failed before the next one: a server that is down is not pressed.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Time at the end of a process for a refresh to end: as much as its request may take, and its
+/// file.
+pub const FINISHED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Stack of the thread that refreshes: TLS, and no guest.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Logins of this process. Those of one file share one, so that they share its refresh.
+static LOGINS: Mutex<Vec<Weak<Login>>> = Mutex::new(Vec::new());
+
+/// Refreshes that run.
+static REFRESHES: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
+
+/// One login, as the requests of this process use it.
+struct Login {
+    policy: Arc<LoginPolicy>,
+    /// The manifest's folder.
+    folder: PathBuf,
+    /// The folder of states.
+    state: PathBuf,
+    path: PathBuf,
+    known: Mutex<Known>,
+    version: AtomicU64,
+    flight: Mutex<Option<Flight>>,
+}
+
+/// The result that requests wait for.
+type Flight = watch::Receiver<Option<Result<SecretValue, NoValue>>>;
+
+#[derive(Default)]
+struct Known {
+    /// The last look at the file, and what was found.
+    last: Option<Found>,
+    looked: Option<Instant>,
+    /// No refresh before this time.
+    retry_at: Option<Instant>,
+    /// The newest first.
+    values: VecDeque<SecretValue>,
+    /// The problem that the operator was told.
+    said: Option<String>,
+}
+
+/// The use of a file, as it looked then.
+struct Found {
+    stamp: Option<Stamp>,
+    token: Option<Token>,
+}
+
+struct Token {
+    value: SecretValue,
+    renew_at: Option<SystemTime>,
+    until: Option<SystemTime>,
+}
+
+/// The look of a file: device, inode, length, and the times of its content and of its attributes.
+type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
+
+/// The login as a secret. Relative paths start from `folder`.
+#[must_use]
+pub fn live(policy: &Arc<LoginPolicy>, folder: &Path, state: &Path) -> Arc<dyn LiveSecret> {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let (folder, state) = (absolute(folder), absolute(state));
+    let path = store::path(&state, policy.name());
+    let mut logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    logins.retain(|login| login.strong_count() > 0);
+    let is_it = |login: &Arc<Login>| login.path == path && login.folder == folder && login.policy == *policy;
+    if let Some(login) = logins.iter().filter_map(Weak::upgrade).find(is_it) {
+        return Arc::new(Shared(login));
+    }
+    let login = Arc::new(Login {
+        policy: Arc::clone(policy),
+        folder,
+        state,
+        path,
+        known: Mutex::default(),
+        version: AtomicU64::new(0),
+        flight: Mutex::default(),
+    });
+    logins.push(Arc::downgrade(&login));
+    Arc::new(Shared(login))
+}
+
+/// The logins that this process uses, with their states, as JSON.
+#[must_use]
+pub fn in_use() -> Vec<serde_json::Value> {
+    let logins: Vec<Arc<Login>> =
+        LOGINS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    logins.iter().map(|login| state(&login.policy, &login.state).to_json(&login.policy)).collect()
+}
+
+/// The problems that logins of this process have now, each in one sentence without a full stop: for
+/// commands that keep no log.
+#[must_use]
+pub fn problems() -> Vec<String> {
+    let logins = LOGINS.lock().unwrap_or_else(PoisonError::into_inner);
+    let said =
+        |login: Arc<Login>| Some(format!("the login {:?}: {}", login.policy.name(), login.known().said.clone()?));
+    logins.iter().filter_map(Weak::upgrade).filter_map(said).collect()
+}
+
+/// Waits until no refresh runs, or this long: a process that ended meanwhile would lose the tokens
+/// that are under way.
+pub fn finish(within: Duration) {
+    let (running, ended) = &REFRESHES;
+    let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(ended.wait_timeout_while(running, within, |running| *running > 0));
+}
+
+/// Counts a refresh while it runs.
+struct Running;
+
+impl Running {
+    fn begin() -> Self {
+        *REFRESHES.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        Self
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let (running, ended) = &REFRESHES;
+        *running.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ended.notify_all();
+    }
+}
+
+/// A login that other tools have too.
+struct Shared(Arc<Login>);
+
+impl LiveSecret for Shared {
+    fn value(&self) -> ValueInTime<'_> {
+        Box::pin(async move {
+            if let Some(value) = self.0.at_once() {
+                return value;
+            }
+            let mut flight = self.0.flight();
+            // An error: the thread ended without a word.
+            let landed = flight.wait_for(Option::is_some).await.map_err(|_| NoValue)?;
+            landed.clone().unwrap_or(Err(NoValue))
+        })
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version.load(Ordering::Acquire)
+    }
+
+    fn known(&self) -> Vec<SecretValue> {
+        self.0.known().values.iter().cloned().collect()
+    }
+
+    fn lack(&self) -> Option<String> {
+        let state = state(&self.0.policy, &self.0.state);
+        (!state.is_logged_in()).then(|| format!("{state}; run: toolcell secret login {}", self.0.policy.name()))
+    }
+}
+
+impl Login {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The token, or that there is none, where that is known without waiting.
+    fn at_once(&self) -> Option<Result<SecretValue, NoValue>> {
+        let mut known = self.known();
+        let is_due = known.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+        let has_token = known.last.as_ref().is_some_and(|last| last.token.is_some());
+        if is_due || !has_token {
+            known.looked = Some(Instant::now());
+            let stamp = stamp(&self.path);
+            if known.last.as_ref().is_some_and(|last| last.stamp != stamp) {
+                (known.last, known.retry_at) = (None, None);
+            }
+        }
+        let waits = known.retry_at.is_some_and(|at| Instant::now() < at);
+        let Some(token) = &known.last.as_ref()?.token else {
+            // Without a time to try again, only a change of the file helps.
+            return (waits || known.retry_at.is_none()).then_some(Err(NoValue));
+        };
+        let now = SystemTime::now();
+        let before = |time: Option<SystemTime>| time.is_none_or(|time| now < time);
+        if before(token.renew_at) || (waits && before(token.until)) {
+            return Some(Ok(token.value.clone()));
+        }
+        waits.then_some(Err(NoValue))
+    }
+
+    /// The refresh that runs, or one that begins now.
+    fn flight(self: &Arc<Self>) -> Flight {
+        let mut flight = self.flight.lock().unwrap_or_else(PoisonError::into_inner);
+        // One whose sender is gone has ended without a word.
+        if let Some(running) = flight.as_ref().filter(|running| running.has_changed().is_ok()) {
+            return running.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        let this = Arc::clone(self);
+        let running = Running::begin();
+        let thread = std::thread::Builder::new().name("toolcell-login".to_owned()).stack_size(STACK_BYTES);
+        let spawned = thread.spawn(move || {
+            let value = this.renew();
+            *this.flight.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            sender.send_replace(Some(value));
+            drop(running);
+        });
+        if let Err(error) = spawned {
+            self.say(&mut self.known(), &format!("no thread starts: {error}"));
+        }
+        *flight = Some(receiver.clone());
+        receiver
+    }
+
+    /// Looks at the store, and refreshes the token where that is due.
+    fn renew(&self) -> Result<SecretValue, NoValue> {
+        // Before it is read: a file that changes meanwhile looks otherwise the next time.
+        let before = stamp(&self.path);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let renewed = match runtime {
+            Ok(runtime) => runtime.block_on(renew(&self.policy, &self.folder, &self.state, || client(&self.policy))),
+            Err(error) => Err(NotRenewed::Failed(LoginError::Store(error.to_string()))),
+        };
+        let mut known = self.known();
+        match renewed {
+            Ok(Renewed { record, is_new, failed }) => {
+                if is_new {
+                    tracing::info!("the login {:?} was refreshed", self.policy.name());
+                }
+                let Some(value) = record.value() else { return Err(NoValue) };
+                // After a refresh the file is this process's own, or a newer one.
+                let stamp = stamp(&self.path);
+                let token = Token {
+                    value: value.clone(),
+                    renew_at: if record.refreshes() {
+                        record.renew_at(self.policy.limits().early())
+                    } else {
+                        record.until()
+                    },
+                    until: record.until(),
+                };
+                known.last = Some(Found { stamp, token: Some(token) });
+                known.retry_at = failed.is_some().then(|| Instant::now() + RETRY_AFTER);
+                match (failed, record.ended()) {
+                    (Some(error), _) => self.say(&mut known, &format!("the token is not refreshed: {error}")),
+                    (None, Some(reason)) => {
+                        let problem = format!("the present token is the last: {reason}; {}", self.advice());
+                        self.say(&mut known, &problem);
+                    }
+                    (None, None) if known.said.take().is_some() => {
+                        tracing::info!("the login {:?} gives tokens again", self.policy.name());
+                    }
+                    (None, None) => {}
+                }
+                self.learn(&mut known, &value);
+                Ok(value)
+            }
+            Err(NotRenewed::Nothing(plan)) => {
+                // What was written here, as that the login has ended, is no change.
+                let found = if matches!(plan, Plan::Ended(_)) { stamp(&self.path) } else { before };
+                known.last = Some(Found { stamp: found, token: None });
+                known.retry_at = None;
+                let problem = match plan {
+                    Plan::Other => "it was made for another server, client or scope than the manifest's".to_owned(),
+                    Plan::Ended(reason) => format!("it has ended: {reason}"),
+                    _ => "nobody is logged in".to_owned(),
+                };
+                self.say(&mut known, &format!("{problem}; {}", self.advice()));
+                Err(NoValue)
+            }
+            Err(NotRenewed::Failed(error)) => {
+                known.retry_at = Some(Instant::now() + RETRY_AFTER);
+                known.last = Some(Found { stamp: before, token: None });
+                self.say(&mut known, &format!("there is no token: {error}"));
+                Err(NoValue)
+            }
+        }
+    }
+
+    fn advice(&self) -> String {
+        format!("run: toolcell secret login {}", self.policy.name())
+    }
+
+    /// From now on the value is looked for.
+    fn learn(&self, known: &mut Known, value: &SecretValue) {
+        if known.values.front() == Some(value) {
+            return;
+        }
+        known.values.retain(|known| known != value);
+        known.values.push_front(value.clone());
+        known.values.truncate(KNOWN_MAX);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Tells the operator, once for each problem.
+    fn say(&self, known: &mut Known, problem: &str) {
+        if known.said.as_deref() != Some(problem) {
+            tracing::warn!("the login {:?}: {problem}", self.policy.name());
+            known.said = Some(problem.to_owned());
+        }
+    }
+}
+
+/// The look of a file now; `None` where there is none.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((
+        found.dev(),
+        found.ino(),
+        found.len(),
+        (found.mtime(), found.mtime_nsec()),
+        (found.ctime(), found.ctime_nsec()),
+    ))
+}

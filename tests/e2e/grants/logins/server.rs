@@ -1,0 +1,75 @@
+//! The authorization server of the tests: `oidc-provider`, which is certified, on the loopback, as
+//! `tests/clients/oidc/server.mjs` sets it up. Must not hold: the browser.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::browser::Browser;
+
+/// The server, until it is dropped.
+pub(super) struct AuthorizationServer {
+    child: Child,
+    issuer: String,
+}
+
+impl AuthorizationServer {
+    /// Installs it where it is not, and starts it.
+    pub(super) fn start() -> Self {
+        let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
+        let installed = Command::new("sh").arg(format!("{clients}/setup.sh")).arg("oidc").output().unwrap();
+        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        let paths = String::from_utf8(installed.stdout).unwrap();
+        let (node, folder) = paths.trim().split_once('\n').unwrap();
+        let mut child = Command::new(node)
+            .arg(format!("{clients}/oidc/server.mjs"))
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut issuer = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut issuer).unwrap();
+        assert!(issuer.starts_with("http://127.0.0.1:"), "{issuer:?}");
+        Self { child, issuer: issuer.trim().to_owned() }
+    }
+
+    /// Its name.
+    pub(super) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Host and port.
+    pub(super) fn authority(&self) -> &str {
+        self.issuer.strip_prefix("http://").unwrap()
+    }
+
+    /// Sets one of the things that `server.mjs` lets tests set.
+    pub(super) fn set(&self, what: &str, number: u32) {
+        let page = Browser::default().post(&format!("{}/test/{what}?{number}", self.issuer), "");
+        assert_eq!(page.status, 200, "{what}");
+    }
+
+    /// The statuses of refreshes so far.
+    pub(super) fn refreshes(&self) -> Vec<u64> {
+        let page = Browser::default().get(&format!("{}/test/tokens", self.issuer));
+        let requests: Vec<Value> = serde_json::from_str(&page.body).unwrap();
+        let refreshes = requests.iter().filter(|request| request["grant"] == "refresh_token");
+        refreshes.map(|request| request["status"].as_u64().unwrap()).collect()
+    }
+
+    /// Takes a token back, as a person does on a page of their account.
+    pub(super) fn revoke(&self, token: &str) {
+        let form = format!("client_id=desk&token={token}");
+        assert_eq!(Browser::default().post(&format!("{}/token/revocation", self.issuer), &form).status, 200);
+    }
+}
+
+impl Drop for AuthorizationServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

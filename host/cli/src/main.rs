@@ -44,7 +44,9 @@ fn main() -> std::process::ExitCode {
         Command::Revoke(args) => commands::grant::revoke(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
+        Command::Bundle(args) => commands::bundle::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
     };
     done.unwrap_or_else(|error| Exit::host_failed(&error)).into()
 }

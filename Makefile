@@ -22,7 +22,7 @@ fixtures := --locked --manifest-path tests/fixtures/Cargo.toml --workspace --tar
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs ci clean
+.PHONY: help run build guests guests-all languages gallery gallery-measure fixtures clients test test-host test-guests test-e2e conformance bench soak soak-smoke fuzz fuzz-smoke lint docs dist dist-check install uninstall ci clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -107,6 +107,18 @@ docs: build ## Build the crates' documentation and the pages as a book (target/b
 	$(PYTHON) .ci/check-docs.py
 	$(PYTHON) .ci/check-snippets.py
 	$(PYTHON) .ci/book.py
+
+dist: ## Build every package (target/packages): tarball, .deb, wheel, npm, image (ARGS="--target aarch64-unknown-linux-gnu")
+	@$(PYTHON) host/deploy/dist.py $(ARGS)
+
+dist-check: build guests ## Install every package in a clean folder or root, and serve the examples from it (ARGS=--twice: compare bytes)
+	@$(PYTHON) host/deploy/check.py $(ARGS)
+
+install: build ## Install the binary, its manual pages, completions and licences (PREFIX=/usr/local)
+	@$(PYTHON) host/deploy/install.py "$(or $(PREFIX),/usr/local)"
+
+uninstall: ## Remove what make install has installed there (PREFIX=/usr/local)
+	@$(PYTHON) host/deploy/install.py "$(or $(PREFIX),/usr/local)" --uninstall
 
 ci: ## All that continuous integration runs
 	.ci/run

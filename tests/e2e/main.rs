@@ -14,6 +14,7 @@ mod audit;
 mod bombs;
 mod bounded;
 mod budgets;
+mod bundle;
 mod calibrate;
 mod cli;
 mod client_config;

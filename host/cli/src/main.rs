@@ -45,7 +45,9 @@ fn main() -> std::process::ExitCode {
         Command::Secret(args) => commands::secret::run(&args),
         Command::Policy(args) => commands::policy::run(&args),
         Command::New(args) => commands::new::run(&args),
+        Command::Bundle(args) => commands::bundle::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::Man(args) => commands::man::run(&args),
     };
     // New tokens of a login that are under way would be lost.
     toolcell_server::login::finish(toolcell_server::login::FINISHED_WITHIN);

@@ -1,5 +1,6 @@
 //! The command line. The commands themselves are in `commands`, one file each.
 mod authors;
+mod bundle;
 mod clients;
 mod edit;
 mod log;
@@ -18,6 +19,7 @@ use toolcell_server::lock::SeenDigest;
 use toolcell_server::reload::Watch;
 
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
+pub use bundle::{BundleArgs, ManArgs};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
 pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
@@ -107,8 +109,13 @@ pub enum Command {
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in a language of your choice
     New(NewArgs),
+    /// Make one file of a manifest, its components and this program, for desktop clients
+    Bundle(BundleArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write a manual page of each command
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 /// The manifest's path.

@@ -1,0 +1,109 @@
+//! `toolcell bundle`: one file that a desktop client installs with a click. It is a zip of this
+//! program, a manifest and its components, with a `manifest.json` that says how to start them
+//! (MCPB, manifest version 0.3).
+mod contents;
+mod description;
+mod zip;
+
+use std::path::{Path, PathBuf};
+
+use toolcell_mcp::Catalog as _;
+use toolcell_server::file::{read_bounded, write_whole};
+use toolcell_server::{OpenOptions, lock};
+
+use crate::args::BundleArgs;
+use crate::exit::Exit;
+use crate::manifest::open_with_or_say;
+use crate::terminal;
+use contents::Contents;
+use zip::{ENTRIES_MAX, Kind, TooLarge, Zip};
+
+/// Description of the bundle, for the client.
+const DESCRIPTION: &str = "manifest.json";
+
+/// Program in the bundle.
+const PROGRAM: &str = "server/toolcell";
+
+/// Most bytes of a program. Ours has 40 MB without its symbols, and 120 MB with them.
+const PROGRAM_BYTES_MAX: u64 = 256 << 20;
+
+/// First bytes of a program of Linux.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Reason why there can be no bundle.
+struct Problem {
+    message: String,
+    hint: &'static str,
+}
+
+impl Problem {
+    fn new(message: impl Into<String>, hint: &'static str) -> Self {
+        Self { message: message.into(), hint }
+    }
+}
+
+impl From<TooLarge> for Problem {
+    fn from(_: TooLarge) -> Self {
+        let message = format!("the bundle would be too large: {ENTRIES_MAX} files and 4 GiB are allowed");
+        Self::new(message, "mount a smaller folder, or one by its absolute path, which stays outside")
+    }
+}
+
+/// Writes the bundle.
+pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
+    let path = &args.manifest.manifest;
+    // With a lock, only the components that it pins are bundled, and nothing else will be served.
+    let locked = lock::path_beside(path).exists();
+    let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
+    let Some((file, ready)) = open_with_or_say(path, options)? else { return Ok(Exit::AtFault) };
+    let bundled = Contents::of(&file, &ready.manifest).and_then(|contents| {
+        let program = program(args.program.as_deref())?;
+        let description = description::of(args, &ready, &contents, locked);
+        let bytes = packed(&description, &program, &contents)?;
+        Ok((contents, bytes))
+    });
+    let (contents, bytes) = match bundled {
+        Ok(bundled) => bundled,
+        Err(problem) => {
+            terminal::error(&problem.message, Some(problem.hint));
+            return Ok(Exit::AtFault);
+        }
+    };
+    contents.notes().iter().for_each(|note| terminal::say(&format!("note: {note}\n")));
+    let output =
+        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.mcpb", ready.manifest.server().name())));
+    if let Err(error) = write_whole(&output, &bytes) {
+        terminal::error(&format!("{} cannot be written: {error}", output.display()), Some("name a file with --output"));
+        return Ok(Exit::HostFailed);
+    }
+    let (tools, size) = (ready.catalog.tools().tools().len(), bytes.len() as f64 / 1e6);
+    terminal::print(&format!("{}: {}, {size:.1} MB\n", output.display(), counted(tools, "tool")))?;
+    Ok(Exit::Done)
+}
+
+/// The program to put into the bundle.
+fn program(named: Option<&Path>) -> Result<Vec<u8>, Problem> {
+    let hint = "name a toolcell program of Linux with --program";
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()
+            .map_err(|error| Problem::new(format!("this program's path is not known: {error}"), hint))?,
+    };
+    let cannot = |problem: String| Problem::new(format!("{} {problem}", path.display()), hint);
+    let bytes = read_bounded(&path, PROGRAM_BYTES_MAX).map_err(cannot)?;
+    if bytes.starts_with(ELF) { Ok(bytes) } else { Err(cannot("is no program of Linux".to_owned())) }
+}
+
+fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<u8>, Problem> {
+    let mut zip = Zip::default();
+    zip.add(DESCRIPTION, description.as_bytes(), Kind::File)?;
+    zip.add(PROGRAM, program, Kind::Program)?;
+    for (name, bytes) in contents.files() {
+        zip.add(name, bytes, Kind::File)?;
+    }
+    Ok(zip.finish()?)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}

@@ -39,9 +39,10 @@ build: ## Build the toolcell binary (target/release/toolcell; its line tables ar
 guests: ## Build the example components (guest-examples/components)
 	CARGO_TARGET_DIR="$(target)/guests" guest-examples/build.sh
 
-languages: build ## Build the examples in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had)
-	guest-examples/languages.sh $(ARGS)
+languages: build ## Build the examples and new projects in other languages and try what they answer (ARGS=--all: fail where a compiler cannot be had; --all-examples: every new project)
+	guest-examples/languages.sh $(filter-out --all-examples,$(ARGS))
 	@$(PYTHON) guest-examples/check.py
+	@$(PYTHON) guest-examples/starts.py $(ARGS)
 
 gallery: build ## Get programs that others published, build them, and try what they answer as tools (uses package registries)
 	@$(PYTHON) guest-examples/gallery/gallery.py check

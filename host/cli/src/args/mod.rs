@@ -57,7 +57,7 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Be an MCP server with the manifest's tools, on stdio or over HTTP
+    /// Be an MCP server with its tools, on stdio or over HTTP
     Serve(ServeArgs),
     /// Serve, and build a component's project whenever it changes
     Dev(DevArgs),
@@ -101,7 +101,7 @@ pub enum Command {
     Revoke(RevokeArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
-    /// Write a project that builds a tool, in a language of your choice
+    /// Write a project that builds a tool, in one of six languages
     New(NewArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),

@@ -104,8 +104,8 @@ pub struct AuditShowArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell audit tail                              the last records
-  toolcell audit tail -f --denials                 what tools are denied, as it happens
+  toolcell audit tail                 the last records
+  toolcell audit tail -f --denials    what tools are denied, as it happens
   toolcell audit tail -n 0 -f --json | jq 'select(.event == \"call.finished\")'")]
 pub struct AuditTailArgs {
     /// The audit
@@ -174,7 +174,7 @@ pub struct ExplainArgs {
 The file holds one table for each expectation:
 
   [[expect]]
-  tool = \"weather/now\"                    # as `toolcell list` shows it, or COMPONENT/TOOL
+  tool = \"weather/now\"    # as `toolcell list` shows it, or COMPONENT/TOOL
   ask = \"GET https://api.example.com/v1/now\"
   allowed = true
 

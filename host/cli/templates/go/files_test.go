@@ -15,7 +15,10 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	if err := run(folder, []string{"read", "tea"}, nil, &out); err != nil || out.String() != "größe" {
 		t.Fatalf("%q, %v", out.String(), err)
 	}
-	for _, arguments := range [][]string{{"read", "milk"}, {"read", "../tea"}, {"eat", "tea"}, {}} {
+	refused := [][]string{
+		{"read", "milk"}, {"read", "../tea"}, {"eat", "tea"}, {},
+	}
+	for _, arguments := range refused {
 		if err := run(folder, arguments, nil, &out); err == nil {
 			t.Errorf("%q is accepted", arguments)
 		}

@@ -7,6 +7,9 @@ use toolcell_server::catalog::Catalog;
 
 use crate::terminal::yellow;
 
+/// Most tools that are shown; the rest is counted. `--json` has them all.
+const SHOWN_MAX: usize = 40;
+
 /// Deepest part of a schema that is looked at. JSON of definitions is no deeper.
 const DEPTH_MAX: usize = 128;
 
@@ -44,10 +47,13 @@ pub fn of_all(catalog: &Catalog) -> Vec<Advice> {
 
 /// A warning with a line for each tool.
 pub fn shown(advice: &[Advice], style: Style) -> String {
-    let width = advice.iter().map(|one| one.tool.len()).max().unwrap_or_default();
+    let width = advice.iter().take(SHOWN_MAX).map(|one| one.tool.len()).max().unwrap_or_default();
     let mut text = format!("{}: clients make less of these tools than they could\n", yellow("warning", style));
-    for Advice { tool, problems, .. } in advice {
+    for Advice { tool, problems, .. } in advice.iter().take(SHOWN_MAX) {
         text.push_str(&format!("  {tool:<width$}  {}\n", problems.join("; ")));
+    }
+    if advice.len() > SHOWN_MAX {
+        text.push_str(&format!("  and {} more\n", advice.len() - SHOWN_MAX));
     }
     text + "  hint: a component says it, or [components.NAME.tools.TOOL] does: description, title, read_only, destructive\n"
 }
@@ -201,6 +207,17 @@ mod tests {
         ] {
             assert_eq!(told(schema.clone()), Vec::<String>::new(), "{schema}");
         }
+    }
+
+    #[test]
+    fn the_rest_of_many_is_counted() {
+        let one = |number| Advice {
+            tool: format!("t{number}"),
+            component: "c".to_owned(),
+            problems: told(json!({"type": ["object"]})),
+        };
+        let text = shown(&(0..SHOWN_MAX + 2).map(one).collect::<Vec<_>>(), Style::Plain);
+        assert!(text.contains("  t39  ") && !text.contains("t40") && text.contains("  and 2 more\n"), "{text}");
     }
 
     #[test]

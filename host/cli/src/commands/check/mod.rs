@@ -40,7 +40,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
         }
         if !advice.is_empty() {
-            terminal::say(&format!("\n{}", advice::shown(&advice, terminal::stderr_style())));
+            terminal::print(&format!("\n{}", advice::shown(&advice, terminal::stdout_style())))?;
         }
     }
     let is_clean = opened.problems.is_empty() && advice.is_empty();

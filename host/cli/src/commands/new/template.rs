@@ -236,7 +236,7 @@ mod tests {
             let mut paths: Vec<_> = written.iter().map(|(path, _)| *path).collect();
             for (path, text) in &written {
                 assert!(!text.contains("{{"), "{about:?} {path}: {text}");
-                assert!(text.ends_with('\n'), "{about:?} {path}");
+                assert!(text.ends_with('\n') || path.starts_with("wit/deps/"), "{about:?} {path}");
             }
             paths.sort_unstable();
             paths.dedup();

@@ -110,8 +110,8 @@ fn check_names_tools_that_say_little_and_fails_for_that_only_where_it_is_strict(
 
 #[test]
 fn a_tool_called_again_and_again_is_warned_of_once() {
-    let twice = "[components.good.network]\nhttp = [\"GET https://a.example\", \"GET https://a.example\"]\n";
-    let folder = Folder::with_manifest(&format!("{}{twice}", manifest_of(&["good"])));
+    let twice = "[components.reach_http.network]\nhttp = [\"GET https://a.example\", \"GET https://a.example\"]\n";
+    let folder = Folder::with_manifest(&format!("{}{twice}", manifest_of(&["good", "reach_http"])));
     let state = folder.path().join("state").to_string_lossy().into_owned();
     let call = || {
         let call = ["call", "add", r#"{"a":1,"b":2}"#];

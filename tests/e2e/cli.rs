@@ -93,6 +93,41 @@ fn check_gives_its_problems_as_json() {
 }
 
 #[test]
+fn check_names_tools_that_say_little_and_fails_for_that_only_where_it_is_strict() {
+    let said = "[components.good.tools]\nadd = { title = \"Add\", read_only = true }\n";
+    let folder = Folder::with_manifest(&format!("{}{said}", manifest_of(&["good"])));
+    let shown = run(&folder, &["check"]);
+    let (_, advice) = shown.succeeded().split_once("\nwarning: clients make less of these tools").unwrap();
+    assert!(advice.contains("  echo             no title, no hints\n") && !advice.contains("  add "), "{advice}");
+    let told = run(&folder, &["check", "--json"]).json();
+    assert_eq!((&told["ok"], &told["problems"]), (&json!(true), &json!([])));
+    assert_eq!(told["advice"][0], json!({"tool": "echo", "component": "good", "problems": ["no title, no hints"]}));
+    assert_eq!(run(&folder, &["check", "--strict"]).code(), 1);
+    let nothing = Folder::with_manifest("version = 1\n");
+    assert_eq!(run(&nothing, &["check"]).code(), 0);
+    assert_eq!(run(&nothing, &["check", "--strict"]).code(), 1, "a manifest without components is warned of");
+}
+
+#[test]
+fn a_tool_called_again_and_again_is_warned_of_once() {
+    let twice = "[components.reach_http.network]\nhttp = [\"GET https://a.example\", \"GET https://a.example\"]\n";
+    let folder = Folder::with_manifest(&format!("{}{twice}", manifest_of(&["good", "reach_http"])));
+    let state = folder.path().join("state").to_string_lossy().into_owned();
+    let call = || {
+        let call = ["call", "add", r#"{"a":1,"b":2}"#];
+        Command::in_folder(&folder, &call).with_variable("XDG_STATE_HOME", &state).run()
+    };
+    let first = call();
+    assert!(first.succeeded().contains('3') && first.stderr.contains("rule is there twice"), "{first:?}");
+    let again = call();
+    assert!(again.succeeded().contains('3') && again.stderr.is_empty(), "{again:?}");
+    assert!(run(&folder, &["check"]).stderr.contains("rule is there twice"));
+    let manifest = folder.read("toolcell.toml").replace("a.example", "b.example");
+    folder.write("toolcell.toml", manifest);
+    assert!(call().stderr.contains("b.example"), "another warning is shown");
+}
+
+#[test]
 fn list_shows_every_tool() {
     let folder = good_and_bad();
     let finished = run(&folder, &["list"]);

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use toolcell_tests::toolchain::{self, Toolchain};
 use toolcell_tests::{Command, Finished, Folder};
 
-/// Every pair of language and shape that has a template.
-const TEMPLATES: [(&str, &str); 9] = [
+/// Every pair of language and shape that has the example `words`.
+const TEMPLATES: [(&str, &str); 10] = [
     ("rust", "typed"),
     ("rust", "contract"),
     ("rust", "program"),
+    ("typescript", "typed"),
     ("js", "typed"),
     ("js", "contract"),
     ("python", "typed"),
@@ -43,6 +44,17 @@ fn project(folder: &Folder, language: &str, shape: &str) -> PathBuf {
     assert!(written.succeeded().contains("toolcell call count_words"), "{written:?}");
     folder.path().join("0-tool_box")
 }
+
+/// Every example, with the languages that have it.
+const EXAMPLES: [(&str, &[&str]); 7] = [
+    ("words", &["rust", "python", "typescript", "js", "go", "c"]),
+    ("fetch", &["rust", "python", "typescript", "js"]),
+    ("files", &["rust", "python", "typescript", "js", "go", "c"]),
+    ("image", &["rust", "python", "typescript", "js", "go", "c"]),
+    ("secret", &["rust", "python", "typescript", "js"]),
+    ("state", &["rust", "python", "typescript", "js"]),
+    ("ask", &["rust", "python", "typescript", "js"]),
+];
 
 /// Builds and tests a project of each of these shapes, and checks its tool's answer.
 fn project_answers(language: &str, shape: &str) {
@@ -186,23 +198,53 @@ fn a_name_that_no_component_can_have_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn a_pair_without_a_template_is_refused_with_those_that_there_are() {
-    for (language, shape) in [
-        ("c", "typed"),
-        ("c", "contract"),
-        ("go", "typed"),
-        ("go", "contract"),
-        ("js", "program"),
-        ("python", "program"),
+fn an_example_that_a_language_lacks_is_refused_with_the_languages_that_have_it() {
+    for (example, languages) in EXAMPLES {
+        for language in ["rust", "python", "typescript", "js", "go", "c"] {
+            let folder = empty();
+            let written = new(&folder, &["tool", "--lang", language, "--example", example]);
+            if languages.contains(&language) {
+                assert_eq!(written.code(), 0, "{language} {example}: {written:?}");
+                continue;
+            }
+            let said = written.failed_with(2);
+            assert!(said.contains(&format!("there is no example {example} in {language}\n")), "{said}");
+            assert!(said.contains(&format!("it is there in {}", languages.join(", "))), "{said}");
+            assert!(!folder.path().join("tool").exists());
+        }
+    }
+}
+
+#[test]
+fn a_shape_that_an_example_lacks_is_refused_with_those_that_it_has() {
+    for (language, example, shape, has) in [
+        ("c", "words", "typed", "program"),
+        ("js", "words", "program", "typed, contract"),
+        ("rust", "ask", "typed", "contract"),
+        ("rust", "fetch", "program", "typed"),
     ] {
         let folder = empty();
-        let refused = new(&folder, &["tool", "--lang", language, "--shape", shape]);
+        let refused = new(&folder, &["tool", "--lang", language, "--example", example, "--shape", shape]);
         let said = refused.failed_with(2);
-        assert!(said.contains(&format!("there is no template for {language} in the shape {shape}")), "{said}");
-        for (language, shape) in TEMPLATES {
-            assert!(said.contains(&format!("{language} {shape}")), "{said}");
-        }
+        assert!(said.contains(&format!("there is no example {example} in {language} of the shape {shape}")), "{said}");
+        assert!(said.contains(&format!("it is there as {has}")), "{said}");
         assert!(!folder.path().join("tool").exists());
+    }
+}
+
+/// The script that builds projects of every language and tries them; here those whose compiler is
+/// that of the examples. It has the others with `make languages`.
+#[test]
+fn every_example_in_rust_builds_passes_its_tests_and_answers() {
+    let script = repository().join("guest-examples/starts.py");
+    let mut command = std::process::Command::new("python3");
+    let ended = command.arg(script).arg("--toolcell").arg(toolcell_tests::toolcell()).arg("rust");
+    let ended = ended.output().unwrap();
+    let said = [&ended.stdout[..], &ended.stderr[..]].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(ended.status.success(), "{said}");
+    for (example, _) in EXAMPLES {
+        assert!(said.contains(&format!("ok     rust {example}, ")), "{said}");
     }
 }
 

@@ -179,6 +179,18 @@ fn an_annotated_component_works_as_before_and_is_annotated_once() {
 }
 
 #[test]
+fn annotate_leaves_out_what_wasi_says_of_itself() {
+    let folder = Folder::with_manifest(&manifest(""));
+    folder.write("wit/drawings.wit", WIT);
+    let arguments = ["annotate", "components/drawings.wasm", "--wit", "wit"];
+    let alone = Command::in_folder(&folder, &arguments).run().succeeded().to_owned();
+    let wasi = "/// Streams.\npackage wasi:io@0.2.12;\ninterface streams {\n    /// Reads.\n    read: func();\n}\n";
+    folder.write("wit/deps/io.wit", wasi);
+    assert_eq!(Command::in_folder(&folder, &arguments).run().succeeded(), alone);
+    assert!(alone.contains("10 descriptions"), "{alone}");
+}
+
+#[test]
 fn annotate_says_what_is_wrong() {
     let folder = Folder::with_manifest(&manifest_of(&["drawings", "core_module"]));
     folder.write("silent.wit", "package a:b;\ninterface c { go: func(); }\n");

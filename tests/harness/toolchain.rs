@@ -45,7 +45,10 @@ impl Toolchain {
                 toolchain.arguments.push(format!("COMPONENTIZE={packages}/bin/componentize-py"));
                 toolchain.variables.push(("PYTHONPATH", packages));
             }
-            "c" => toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy/requirements.txt")?)),
+            "c" => {
+                toolchain.variables.push(("PYTHONPATH", packages(&examples, "html_tidy/requirements.txt")?));
+                toolchain.arguments.push("CC=python3 -m ziglang cc -target wasm32-wasi".to_owned());
+            }
             "go" => {
                 if Command::new("go").arg("version").output().is_err() {
                     said_by(Command::new(examples.join("template/build.sh")))?; // makes its Go executable

@@ -12,14 +12,17 @@ mod lock_text;
 mod logging;
 mod manifest;
 mod terminal;
+mod warned;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use args::{Args, Command};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
-    let args = Args::parse();
+    let mut command = args::wrapped(Args::command());
+    let args =
+        Args::from_arg_matches(&command.get_matches_mut()).unwrap_or_else(|error| error.format(&mut command).exit());
     let done = match args.command {
         Command::Serve(args) => commands::serve::run(&args),
         Command::Dev(args) => commands::dev::run(args),

@@ -4,20 +4,39 @@ use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Mutex;
 
-use toolcell_policy::{Diagnostic, Severity, render_all};
+use toolcell_policy::{Diagnostic, Severity, Style, render_all};
 use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
 use crate::args::CodeCacheArgs;
 use crate::lock_text::{differences, lock_at_fault};
 use crate::terminal::{self, Progress};
+use crate::warned;
 
 /// Reads a manifest and loads its components, or prints the problems. Records nothing.
 pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     open_with_or_say(path, OpenOptions { code: code.options(), ..OpenOptions::default() })
 }
 
+/// [`open_or_say`] for commands that run again and again: the same warnings are shown once a day.
+pub fn open_again_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_showing(path, OpenOptions { code: code.options(), ..OpenOptions::default() }, |opened| {
+        let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
+        if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
+            show_problems(opened);
+        }
+    })
+}
+
 /// [`open_or_say`] with other options.
 pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_showing(path, options, show_problems)
+}
+
+fn open_showing(
+    path: &Path,
+    options: OpenOptions<'_>,
+    show: impl Fn(&Opened),
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let file = match ManifestFile::read(path) {
         Ok(file) => file,
         Err(problem) => {
@@ -26,7 +45,7 @@ pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result
         }
     };
     let opened = open(file, options)?;
-    show_problems(&opened);
+    show(&opened);
     if let Some(refusal) = &opened.refusal {
         say_refusal(refusal);
         return Ok(None);

@@ -61,6 +61,29 @@ fn paint(text: &str, code: &str, style: Style) -> String {
     }
 }
 
+/// Columns of a list for people, at most.
+const LIST_COLUMNS_MAX: usize = 100;
+
+/// Names after a label, with commas between; further lines begin below the first name.
+pub fn listed(label: &str, names: &[String]) -> String {
+    let indent = label.chars().count();
+    let (mut text, mut column) = (label.to_owned(), indent);
+    for (at, name) in names.iter().enumerate() {
+        let comma = if at + 1 < names.len() { "," } else { "" };
+        let width = name.chars().count() + comma.len();
+        if column > indent && column + 1 + width > LIST_COLUMNS_MAX {
+            text.push_str(&format!("\n{:indent$}", ""));
+            column = indent;
+        } else if column > indent {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(&format!("{name}{comma}"));
+        column += width;
+    }
+    format!("{}\n", text.trim_end())
+}
+
 /// True if stderr must be JSON.
 static SPEAKS_JSON: AtomicBool = AtomicBool::new(false);
 
@@ -199,7 +222,18 @@ fn bar(done: usize, total: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::bar;
+    use super::{LIST_COLUMNS_MAX, bar, listed};
+
+    #[test]
+    fn a_long_list_goes_on_below_its_first_name() {
+        assert_eq!(listed("tools: ", &["a".to_owned(), "b".to_owned()]), "tools: a, b\n");
+        assert_eq!(listed("tools: ", &[]), "tools:\n");
+        let names: Vec<String> = (0..40).map(|number| format!("tool_{number}")).collect();
+        let text = listed("tools: ", &names);
+        assert!(text.lines().count() > 3 && text.lines().all(|line| line.len() <= LIST_COLUMNS_MAX), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("       tool_")), "{text}");
+        assert_eq!(text.split_whitespace().count(), 41);
+    }
 
     #[test]
     fn a_bar_fills_from_the_left() {

@@ -37,18 +37,23 @@ pub struct AnnotateArgs {
 #[command(after_help = "\
 Examples:
   toolcell new word_count --lang rust
-  toolcell new thumbnails --lang c --path tools/thumbnails
-  toolcell new word_count --lang python --shape contract
+  toolcell new tickets --lang python --example secret
+  toolcell new thumbnails --lang c --example image --path tools/thumbnails
 
-Shapes: typed, functions over WIT values (rust, js, python); contract, all that MCP's tools can answer (rust, js, python);
-program, a command-line program (rust, c, go).")]
+Not every language has every example: a program in Go or C has no HTTP, state and questions.
+
+Shapes: typed, functions over WIT values; contract, all that MCP's tools can answer; program, a
+command-line program.")]
 pub struct NewArgs {
     /// The component's name: 1 to 64 of a-z 0-9 _ -
     pub name: String,
     /// The language of its source
     #[arg(long, value_name = "LANGUAGE")]
     pub lang: Language,
-    /// What kind of component it is [default: typed for rust, js and python; program for c and go]
+    /// What its tools do, to begin with
+    #[arg(long, value_name = "EXAMPLE", default_value = "words")]
+    pub example: Example,
+    /// What kind of component it is [default: what suits the example]
     #[arg(long, value_name = "SHAPE")]
     pub shape: Option<Shape>,
     /// Write it into this folder, which is not there yet or empty [default: NAME]
@@ -61,14 +66,37 @@ pub struct NewArgs {
 pub enum Language {
     /// Rust, with cargo
     Rust,
-    /// C, with make
-    C,
-    /// JavaScript, with npm
-    Js,
     /// Python, with componentize-py
     Python,
+    /// TypeScript, with npm
+    #[value(alias = "ts")]
+    Typescript,
+    /// JavaScript, with npm
+    #[value(alias = "javascript")]
+    Js,
     /// Go, with its own tools
     Go,
+    /// C, with make
+    C,
+}
+
+/// What the tools of a new project do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Example {
+    /// Count the words of a text
+    Words,
+    /// Ask an HTTP API for JSON
+    Fetch,
+    /// Read and write files of a folder
+    Files,
+    /// Answer with a picture
+    Image,
+    /// Ask an HTTP API with a token that only the host holds
+    Secret,
+    /// Keep state between calls
+    State,
+    /// Ask the person in the middle of a call
+    Ask,
 }
 
 /// What a component's tools are.

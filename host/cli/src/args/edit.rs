@@ -28,7 +28,7 @@ Examples:
   toolcell grant search \"tcp db.example.com:5432\" \"env UNITS = metric\" keyvalue
 
 Rights:
-  METHOD URL                  requests, such as \"GET https://api.example.com/v1/*\"
+  METHOD URL                  requests: \"GET https://api.example.com/v1/*\"
   read PATH = FOLDER          files, at this path of the guest
   write PATH = FOLDER         the same, to write as well
   tcp HOST:PORT, udp HOST:PORT
@@ -54,7 +54,7 @@ pub struct GrantArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell revoke weather \"GET https://api.example.com/v1/*\"      the rule, as the manifest has it
+  toolcell revoke weather \"GET https://api.example.com/v1/*\"    as it is there
   toolcell revoke notes \"write /notes\" \"env UNITS\" keyvalue
 
 Rights are named as for `toolcell grant`; folders and values need not be.")]

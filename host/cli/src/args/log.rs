@@ -19,8 +19,8 @@ pub struct LogArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell log-level           say what the processes that serve ./toolcell.toml write to stderr
-  toolcell log-level debug     have them write everything, until it is changed again or they end")]
+  toolcell log-level           say what they write to stderr
+  toolcell log-level debug     have them write everything, until they end")]
 pub struct LogLevelArgs {
     /// What they write from now on [default: as it is]
     pub level: Option<LogFilter>,

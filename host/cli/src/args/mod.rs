@@ -3,6 +3,7 @@ mod authors;
 mod bundle;
 mod clients;
 mod edit;
+mod help;
 mod log;
 mod records;
 mod secret_login;
@@ -18,10 +19,11 @@ use toolcell_server::http::HttpAddress;
 use toolcell_server::lock::SeenDigest;
 use toolcell_server::reload::Watch;
 
-pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
+pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
 pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
+pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
@@ -42,10 +44,10 @@ pub const MANIFEST: &str = "toolcell.toml";
 #[command(name = "toolcell", version, propagate_version = true, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
 Examples:
-  toolcell check                            look for problems in ./toolcell.toml and its components
-  toolcell list                             show the tools
-  toolcell call echo '{\"text\":\"hi\"}'        run one tool once
-  toolcell serve                            be an MCP server on stdin and stdout
+  toolcell check                        look for problems in ./toolcell.toml
+  toolcell list                         show the tools
+  toolcell call echo '{\"text\":\"hi\"}'    run one tool once
+  toolcell serve                        be an MCP server on stdin and stdout
 
 Exit codes:
   0  done
@@ -61,29 +63,29 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the manifest's tools to an MCP client on stdin and stdout, or to many over HTTP
+    /// Be an MCP server with its tools, on stdio or over HTTP
     Serve(ServeArgs),
-    /// Serve as `serve` does, and build a component's project whenever a file of it changes
+    /// Serve, and build a component's project whenever it changes
     Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
     Check(CheckArgs),
     /// Show the state of the processes that serve a manifest
     Status(AskArgs),
-    /// Make the processes that serve a manifest reload it now, and wait for the outcome
+    /// Make the processes that serve a manifest reload it now
     Reload(AskArgs),
-    /// Show or change the log level of the processes that serve a manifest
+    /// Show or change the log level of processes that serve
     LogLevel(LogLevelArgs),
-    /// Pin what the components are now, and what their tools say and may do, in toolcell.lock
+    /// Pin the components, and what their tools say and may do
     Lock(LockArgs),
     /// Show how the components differ from what is pinned
     Diff(DiffArgs),
-    /// Pin one component as it is now, and serve what was quarantined
+    /// Pin one component as it is now, and serve it
     Approve(ApproveArgs),
     /// Show the tools
     List(ListArgs),
     /// Run one tool once and show what it answers
     Call(CallArgs),
-    /// Run one tool over sample calls and propose limits for it
+    /// Run one tool over sample calls, and propose limits
     Calibrate(CalibrateArgs),
     /// Measure how fast one tool answers
     Bench(BenchArgs),
@@ -91,25 +93,25 @@ pub enum Command {
     Inspect(InspectArgs),
     /// Put the comments of WIT files into a component
     Annotate(AnnotateArgs),
-    /// Compile every component ahead, so that the next start does not have to
+    /// Compile every component ahead of the next start
     Compile(CompileArgs),
     /// Check or show what `serve` has recorded
     Audit(AuditArgs),
-    /// Make, list and revoke the tokens that callers over HTTP show
+    /// Make, list and revoke tokens of callers over HTTP
     Token(TokenArgs),
-    /// Print the entry for this server in an MCP client's configuration
+    /// Print the entry for an MCP client's configuration
     ClientConfig(ClientConfigArgs),
-    /// Let a component do more: add rights to the manifest, in place
+    /// Let a component do more: add rights to the manifest
     Grant(GrantArgs),
-    /// Let a component do less: take rights out of the manifest, in place
+    /// Let a component do less: take rights out of the manifest
     Revoke(RevokeArgs),
     /// Log in where the manifest's secrets are from, and out
     Secret(SecretArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
-    /// Write a project that builds a tool, in a language of your choice
+    /// Write a project that builds a tool, in one of six languages
     New(NewArgs),
-    /// Make one file of a manifest, its components and this program, for desktop clients
+    /// Pack a manifest, its components and this program for desktop clients
     Bundle(BundleArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -161,7 +163,8 @@ pub struct CompileArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 An MCP client starts this itself. In its configuration:
-  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\", \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
+  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\",
+    \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
 
 Only MCP frames are written to stdout. What tools print, and what the host has to say, goes to stderr.
 The server ends when its input ends, or on SIGTERM or SIGINT; calls that run then are finished first, for a while.")]
@@ -234,7 +237,7 @@ impl From<WatchArg> for Watch {
 #[command(after_help = "\
 Examples:
   toolcell dev --project guest -- cargo build --release --target wasm32-wasip2
-  toolcell dev --manifest tools/toolcell.toml --project tools/chart -- make chart.wasm
+  toolcell dev -m tools/toolcell.toml --project tools/chart -- make chart.wasm
 
 The command runs in the project's folder, without a shell, when this starts and whenever a file of the project changes; a
 build of older files is ended. It writes the file that the manifest names as `source`, whose change is then served.
@@ -317,6 +320,9 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// End with 1 where there are warnings, too
+    #[arg(long)]
+    pub strict: bool,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }
@@ -347,7 +353,7 @@ Examples:
   toolcell call weather_normals '{\"city\":\"Oslo\"}'
   toolcell call text_diff @arguments.json --usage
   toolcell call json_query - --json < arguments.json
-  toolcell call chart @numbers.json --save .      writes the picture into this folder")]
+  toolcell call chart @numbers.json --save .    writes the picture into a file")]
 pub struct CallArgs {
     /// The tool, as `toolcell list` shows it
     pub tool: String,

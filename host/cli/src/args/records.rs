@@ -16,9 +16,9 @@ pub const AUDIT: &str = "audit.jsonl";
 An audit is FILE and, once that was full, FILE.1, FILE.2 and so on, FILE.1 being the newest of them. All are read.
 
 Examples:
-  toolcell audit verify                            is ./audit.jsonl as it was written?
-  toolcell audit show --since 1h --outcome trap    which tools trapped in the last hour?
-  toolcell audit show --denials                    what did tools ask for that the manifest does not grant?
+  toolcell audit verify                            is it as it was written?
+  toolcell audit show --since 1h --outcome trap    traps of the last hour
+  toolcell audit show --denials                    what tools were denied
   toolcell audit tail -f                           calls as they end"
 )]
 pub struct AuditArgs {
@@ -46,7 +46,7 @@ command says where, and ends with 1. A server may go on writing meanwhile.
 
 A chain whose end is cut off is still whole. To see that too, keep the hash that this command prints, elsewhere, and
 give it back the next time:
-  toolcell audit verify --head 3f0c…               the record with this hash must be there")]
+  toolcell audit verify --head 3f0c…    the record with this hash must be there")]
 pub struct AuditVerifyArgs {
     /// The audit
     #[arg(value_name = "FILE", default_value = AUDIT)]
@@ -88,7 +88,7 @@ pub struct AuditFilterArgs {
 #[command(after_help = "\
 Examples:
   toolcell audit show --tool fetch_page --since 2026-01-12
-  toolcell audit show --denials                    each with the line of the manifest that would allow it
+  toolcell audit show --denials         each with the line that would allow it
   toolcell audit show --json --outcome out_of_fuel | jq .usage.fuel
 
 A call is one line, once it ended; with --json its start and its end are records of their own. Times are in UTC.")]
@@ -104,8 +104,8 @@ pub struct AuditShowArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell audit tail                              the last records
-  toolcell audit tail -f --denials                 what tools are denied, as it happens
+  toolcell audit tail                 the last records
+  toolcell audit tail -f --denials    what tools are denied, as it happens
   toolcell audit tail -n 0 -f --json | jq 'select(.event == \"call.finished\")'")]
 pub struct AuditTailArgs {
     /// The audit
@@ -174,7 +174,7 @@ pub struct ExplainArgs {
 The file holds one table for each expectation:
 
   [[expect]]
-  tool = \"weather/now\"                    # as `toolcell list` shows it, or COMPONENT/TOOL
+  tool = \"weather/now\"    # as `toolcell list` shows it, or COMPONENT/TOOL
   ask = \"GET https://api.example.com/v1/now\"
   allowed = true
 
@@ -196,9 +196,9 @@ pub struct PolicyTestArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell serve --observe tried.jsonl      then use the tools for a while; they are denied as ever
-  toolcell policy suggest tried.jsonl       prints tables for the manifest
-  toolcell policy suggest tried.jsonl --apply -m tools/toolcell.toml      merges them into it
+  toolcell serve --observe tried.jsonl           use the tools: they are denied
+  toolcell policy suggest tried.jsonl            prints tables for the manifest
+  toolcell policy suggest tried.jsonl --apply    merges them into it
 
 Read them before you add them: they allow what was tried, whoever made the tools try it.")]
 pub struct SuggestArgs {

@@ -14,6 +14,9 @@ use crate::terminal;
 /// The first eight bytes of a component.
 const COMPONENT_PREAMBLE: &[u8] = b"\0asm\x0d\0\x01\0";
 
+/// Packages whose comments stay out: what a component imports from its host.
+const HOSTS: [&str; 2] = ["wasi", "toolcell"];
+
 /// Writes the annotated component, and prints the number of its descriptions.
 pub fn run(args: &AnnotateArgs) -> anyhow::Result<Exit> {
     let output = args.output.as_ref().unwrap_or(&args.component);
@@ -39,7 +42,9 @@ fn annotated(args: &AnnotateArgs) -> Result<(Vec<u8>, usize), Problem> {
     if !component.starts_with(COMPONENT_PREAMBLE) {
         return Err((format!("{shown} is not a WebAssembly component"), Some("name a built component")));
     }
-    let texts = wit::read(&args.wit, &args.wit.display().to_string()).map_err(|problem| (problem, None))?;
+    // Models read of a component's own functions; what it imports is described elsewhere.
+    let texts =
+        wit::read(&args.wit, &args.wit.display().to_string()).map_err(|problem| (problem, None))?.without(&HOSTS);
     match texts.count() {
         0 => Err((
             format!("{} describes nothing", args.wit.display()),

@@ -79,11 +79,8 @@ fn page(status: &Value) -> String {
     for login in status["logins"].as_array().into_iter().flatten() {
         text.push_str(&format!("  login {}: {}\n", line(&login["name"]), line(&login["state"])));
     }
-    for attempt in status.pointer("/reloads/last").and_then(Value::as_array).into_iter().flatten() {
-        let what = if attempt["replaced"] == true { "replaced" } else { "refused" };
-        let (time, summary) = (line(&attempt["time"]), line(&attempt["summary"]));
-        text.push_str(&format!("  {time} {what} ({}): {summary}\n", line(&attempt["trigger"])));
-    }
+    let attempts = status.pointer("/reloads/last").and_then(Value::as_array);
+    text.push_str(&reloads(attempts.map(Vec::as_slice).unwrap_or_default()));
     if let Some(failed) = status["failed"].as_object() {
         let summary = failed.get("summary").map(line).unwrap_or_default();
         text.push_str(&format!("  {}: {summary}\n", terminal::bold("not reloaded", style)));
@@ -93,6 +90,24 @@ fn page(status: &Value) -> String {
     if let Some(state) = build_state(status) {
         text.push_str(&format!("  project: {}\n", sanitize::line(state)));
         text.push_str(&sanitize::text(status.pointer("/dev/output").and_then(Value::as_str).unwrap_or_default()));
+    }
+    text
+}
+
+/// Most reloads shown; `--json` has all that are kept.
+const RELOADS_SHOWN_MAX: usize = 8;
+
+/// The last reloads, a line each. Those with one outcome are one line, with the time of the last.
+fn reloads(attempts: &[Value]) -> String {
+    let outcome = |attempt: &Value| (attempt["replaced"].clone(), attempt["summary"].clone());
+    let alike: Vec<&[Value]> = attempts.chunk_by(|one, next| outcome(one) == outcome(next)).collect();
+    let mut text = String::new();
+    for attempts in alike.get(alike.len().saturating_sub(RELOADS_SHOWN_MAX)..).unwrap_or_default() {
+        let Some(last) = attempts.last() else { continue };
+        let what = if last["replaced"] == true { "replaced" } else { "refused" };
+        let times = if attempts.len() > 1 { format!(", {} times", attempts.len()) } else { String::new() };
+        let (time, trigger, summary) = (line(&last["time"]), line(&last["trigger"]), line(&last["summary"]));
+        text.push_str(&format!("  {time} {what} ({trigger}{times}): {summary}\n"));
     }
     text
 }
@@ -123,6 +138,17 @@ fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reloads_with_one_outcome_are_one_line() {
+        let attempt = |second: u32, replaced: bool, summary: &str| serde_json::json!({"time": format!("12:00:0{second}"), "trigger": "files", "replaced": replaced, "summary": summary});
+        let attempts = [attempt(1, true, "a: new code"), attempt(2, false, "wrong"), attempt(3, false, "wrong")];
+        let shown = "  12:00:01 replaced (files): a: new code\n  12:00:03 refused (files, 2 times): wrong\n";
+        assert_eq!(reloads(&attempts), shown);
+        let many: Vec<Value> = (0..20).map(|number| attempt(0, true, &format!("a{number}: new code"))).collect();
+        assert_eq!(reloads(&many).lines().count(), RELOADS_SHOWN_MAX);
+        assert!(reloads(&many).ends_with("a19: new code\n"));
+    }
 
     #[test]
     fn durations_are_as_coarse_as_people_want_them() {

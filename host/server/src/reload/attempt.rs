@@ -349,10 +349,14 @@ impl Reloader {
         let failed = match outcome {
             ReloadOutcome::Failed(failed) => {
                 self.record_failure(trigger, failed);
-                tracing::error!(
-                    "not reloaded: {summary}; generation {generation} serves on, {SERVES_ON}\n{}",
-                    failed.drawn
-                );
+                if self.setup.journal.failed().is_some_and(|before| before.problems == failed.problems) {
+                    tracing::error!("not reloaded, as before: {summary}; generation {generation} serves on");
+                } else {
+                    tracing::error!(
+                        "not reloaded: {summary}; generation {generation} serves on, {SERVES_ON}\n{}",
+                        failed.drawn
+                    );
+                }
                 Some(failed.clone())
             }
             _ => {

@@ -8,6 +8,9 @@ use crate::catalog::{Catalog, LoadedComponent};
 /// Most names shown of one kind; more are counted.
 const NAMES_SHOWN_MAX: usize = 8;
 
+/// Summary where components are as they were, and what they reach was opened and read again.
+const ANEW: &str = "files and variables looked at anew";
+
 /// Kind of change of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -49,7 +52,7 @@ impl Change {
             Self::Policy => "new policy",
             Self::CodeAndPolicy => "new code and policy",
             Self::Callers => "other callers",
-            Self::Capabilities => "what it reaches, looked at anew",
+            Self::Capabilities => "files and variables looked at anew",
         }
     }
 
@@ -105,10 +108,10 @@ impl Difference {
         old.len() == new.len() && old.iter().zip(new).all(|(old, new)| Arc::ptr_eq(old, new))
     }
 
-    /// The differences in one line.
+    /// The differences in one line. Capabilities that were only prepared anew are no news.
     pub fn summary(&self) -> String {
-        let components: Vec<String> =
-            self.components.iter().map(|(name, change)| format!("{name}: {}", change.words())).collect();
+        let changed = self.components.iter().filter(|(_, change)| *change != Change::Capabilities);
+        let components: Vec<String> = changed.map(|(name, change)| format!("{name}: {}", change.words())).collect();
         let mut parts = Vec::new();
         if !components.is_empty() {
             parts.push(listed(&components));
@@ -123,7 +126,11 @@ impl Difference {
                 parts.push(format!("{what}: {}", listed(names)));
             }
         }
-        if parts.is_empty() { "the order of components".to_owned() } else { parts.join("; ") }
+        if !parts.is_empty() {
+            return parts.join("; ");
+        }
+        let anew: Vec<String> = self.components.iter().map(|(name, _)| name.clone()).collect();
+        if anew.is_empty() { "the order of components".to_owned() } else { format!("{ANEW}: {}", listed(&anew)) }
     }
 }
 
@@ -160,5 +167,14 @@ mod tests {
             "echo: new code, chart: removed; rules for callers changed: c1; tools added: a1, a2, a3, a4, a5, a6, a7, a8 and 2 more; tools removed: r1"
         );
         assert_eq!(Difference::default().summary(), "the order of components");
+    }
+
+    #[test]
+    fn what_was_only_looked_at_anew_is_not_listed() {
+        let anew = |name: &str| (name.to_owned(), Change::Capabilities);
+        let mut difference = Difference { components: vec![anew("notes"), anew("fetch")], ..Difference::default() };
+        assert_eq!(difference.summary(), "files and variables looked at anew: notes, fetch");
+        difference.components.push(("echo".to_owned(), Change::Code));
+        assert_eq!(difference.summary(), "echo: new code");
     }
 }

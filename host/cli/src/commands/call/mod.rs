@@ -16,13 +16,13 @@ use toolcell_server::catalog::Catalog;
 use crate::args::CallArgs;
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::manifest::open_or_say;
+use crate::manifest::open_again_or_say;
 use crate::terminal;
 
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
@@ -66,7 +66,7 @@ fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
     if args.json {
         terminal::print(&format!("{}\n", Revision::V2026_07_28.result_json(result)))?;
     } else {
-        let text: String = result.content.iter().map(for_people).collect();
+        let text: String = result.content.iter().map(|content| for_people(content, args.save.is_some())).collect();
         if result.is_error {
             terminal::say(&text);
         } else {
@@ -88,7 +88,8 @@ fn show(args: &CallArgs, result: &CallResult) -> anyhow::Result<()> {
 }
 
 /// A piece of content, safe for a terminal: text without escapes, the rest described.
-fn for_people(content: &Content) -> String {
+fn for_people(content: &Content, is_saved: bool) -> String {
+    let described = |what: &str, mime_type: &str, bytes: usize| described(what, mime_type, bytes, is_saved);
     match &content.kind {
         ContentKind::Text(text) => format!("{}\n", sanitize::text(text)),
         ContentKind::Image { data, mime_type } => described("image", mime_type, data.len()),
@@ -107,8 +108,9 @@ fn for_people(content: &Content) -> String {
     }
 }
 
-fn described(what: &str, mime_type: &str, bytes: usize) -> String {
-    format!("[{what}, {}, {bytes} bytes; --save FOLDER writes it to a file]\n", sanitize::line(mime_type))
+fn described(what: &str, mime_type: &str, bytes: usize, is_saved: bool) -> String {
+    let hint = if is_saved { "" } else { "; --save FOLDER writes it to a file" };
+    format!("[{what}, {}, {bytes} bytes{hint}]\n", sanitize::line(mime_type))
 }
 
 /// Writes content other than text into files named by position and kind; names from a guest are not

@@ -6,7 +6,7 @@ use toolcell_mcp::Catalog as _;
 use toolcell_policy::{ReachRow, Source, Style};
 use toolcell_server::catalog::{Catalog, Offer};
 
-use crate::terminal::{bold, faint};
+use crate::terminal::{bold, faint, listed};
 
 /// Most rows of one tool that are shown; the rest is counted. `--json` has them all.
 const ROWS_MAX: usize = 40;
@@ -29,22 +29,39 @@ pub fn table(catalog: &Catalog, source: &Source<'_>, style: Style) -> String {
             blocks.push((vec![name], rows));
         }
     }
-    let mut text: String = blocks.iter().map(|(names, rows)| block(names, rows, source, style)).collect();
+    let columns = Columns::of(blocks.iter().flat_map(|(_, rows)| rows));
+    let mut text: String = blocks.iter().map(|(names, rows)| block(names, rows, columns, source, style)).collect();
     if !sealed.is_empty() {
-        text.push_str(&format!("\nreach nothing: {}\n", sealed.join(", ")));
+        text.push_str(&format!("\n{}", listed("reach nothing: ", &sealed)));
     }
-    let confirmed: Vec<&str> =
-        catalog.offers().filter(Offer::is_confirmed).map(|offer| offer.tool().definition().name.as_str()).collect();
+    let confirmed: Vec<String> =
+        catalog.offers().filter(Offer::is_confirmed).map(|offer| offer.tool().definition().name.clone()).collect();
     if !confirmed.is_empty() {
-        text.push_str(&format!("\na person approves each call: {}\n", confirmed.join(", ")));
+        text.push_str(&format!("\n{}", listed("a person approves each call: ", &confirmed)));
     }
     text
 }
 
-fn block(names: &[String], rows: &[ReachRow], source: &Source<'_>, style: Style) -> String {
-    let mut text = format!("\n{}\n", bold(&names.join(", "), style));
-    let kind_width = rows.iter().map(|row| row.capability().name().len()).max().unwrap_or(0);
-    let text_width = rows.iter().map(|row| row.text().chars().count()).max().unwrap_or(0).min(TEXT_WIDTH_MAX);
+/// Widths of the columns of every block.
+#[derive(Clone, Copy)]
+struct Columns {
+    kind: usize,
+    text: usize,
+}
+
+impl Columns {
+    fn of<'r>(rows: impl Iterator<Item = &'r ReachRow>) -> Self {
+        rows.fold(Self { kind: 0, text: 0 }, |widest, row| Self {
+            kind: widest.kind.max(row.capability().name().len()),
+            text: widest.text.max(row.text().chars().count()).min(TEXT_WIDTH_MAX),
+        })
+    }
+}
+
+fn block(names: &[String], rows: &[ReachRow], columns: Columns, source: &Source<'_>, style: Style) -> String {
+    let names = listed("", names).lines().map(|line| format!("{}\n", bold(line, style))).collect::<String>();
+    let mut text = format!("\n{names}");
+    let Columns { kind: kind_width, text: text_width } = columns;
     for row in rows.iter().take(ROWS_MAX) {
         let (kind, what) = (row.capability().name(), row.text());
         let place = row.span().map_or_else(String::new, |span| format!("line {}", source.position(span.start).line));

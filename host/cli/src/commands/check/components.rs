@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolcell_policy::Style;
 use toolcell_server::catalog::{Catalog, LoadedComponent};
 
-use crate::terminal::bold;
+use crate::terminal::{bold, listed};
 
 /// Most tools of one component named in the table; the rest is counted. `--json` has them all.
 const TOOLS_SHOWN_MAX: usize = 20;
@@ -17,12 +17,13 @@ pub fn table(catalog: &Catalog, style: Style) -> String {
     let shape_width = components.iter().map(|component| component.shape().as_str().len()).max().unwrap_or(0);
     let line = |component: &Arc<LoadedComponent>| {
         let tools = catalog.tools_of(component);
-        let mut shown = tools.iter().take(TOOLS_SHOWN_MAX).copied().collect::<Vec<_>>().join(", ");
+        let mut shown: Vec<String> = tools.iter().take(TOOLS_SHOWN_MAX).map(|&tool| tool.to_owned()).collect();
         if tools.len() > TOOLS_SHOWN_MAX {
-            shown.push_str(&format!(" and {} more", tools.len() - TOOLS_SHOWN_MAX));
+            shown.push(format!("and {} more", tools.len() - TOOLS_SHOWN_MAX));
         }
-        let name = bold(&format!("{:<width$}", component.name()), style);
-        format!("{name}  {:<shape_width$}  {shown}\n", component.shape().as_str())
+        let (name, shape) = (component.name(), component.shape().as_str());
+        let row = listed(&format!("{name:<width$}  {shape:<shape_width$}  "), &shown);
+        row.replacen(name, &bold(name, style), 1)
     };
     let lines: String = components.iter().map(line).collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }

@@ -1,10 +1,13 @@
 //! `toolcell check`: every problem of a manifest and its components at once.
+mod advice;
 mod capabilities;
 mod components;
 
 use serde_json::json;
 use toolcell_mcp::sanitize;
 use toolcell_server::{ManifestFile, OpenOptions, Opened, login};
+
+use advice::Advice;
 
 use crate::args::CheckArgs;
 use crate::exit::Exit;
@@ -26,8 +29,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         }
     };
     let opened = manifest::open(file, OpenOptions { code: args.code.options(), ..OpenOptions::default() })?;
+    let advice = opened.ready.as_ref().map(|ready| advice::of_all(&ready.catalog)).unwrap_or_default();
     if args.json {
-        terminal::print(&format!("{:#}\n", report(&opened)))?;
+        terminal::print(&format!("{:#}\n", report(&opened, &advice)))?;
     } else {
         manifest::show_problems(&opened);
         let separator = if opened.problems.is_empty() { "" } else { "\n" };
@@ -37,8 +41,13 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
             terminal::print(&logins(&login::in_use()))?;
         }
+        if !advice.is_empty() {
+            terminal::print(&format!("\n{}", advice::shown(&advice, terminal::stdout_style())))?;
+        }
     }
-    Ok(if opened.ready.is_some() { Exit::Done } else { Exit::AtFault })
+    let is_clean = opened.problems.is_empty() && advice.is_empty();
+    let passes = opened.ready.is_some() && (is_clean || !args.strict);
+    Ok(if passes { Exit::Done } else { Exit::AtFault })
 }
 
 /// One line for each login that tools use; nothing where there is none.
@@ -63,7 +72,7 @@ fn sum_up(opened: &Opened) -> String {
     }
 }
 
-fn report(opened: &Opened) -> serde_json::Value {
+fn report(opened: &Opened, advice: &[Advice]) -> serde_json::Value {
     let source = opened.file.source();
     let problems: Vec<_> = opened.problems.iter().map(|problem| problem.to_json(&source)).collect();
     let components = opened.ready.as_ref().map_or_else(|| json!([]), |ready| components::to_json(&ready.catalog));
@@ -74,5 +83,5 @@ fn report(opened: &Opened) -> serde_json::Value {
         .map(|tool| tool.definition().name.clone())
         .collect();
     let capabilities = opened.ready.as_ref().map(|ready| capabilities::to_json(&ready.catalog, &source));
-    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities, "logins": login::in_use()})
+    json!({"ok": opened.ready.is_some(), "problems": problems, "components": components, "tools": tools, "reach": capabilities, "logins": login::in_use(), "advice": advice::to_json(advice)})
 }

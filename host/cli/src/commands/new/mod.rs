@@ -3,6 +3,7 @@
 //!
 //! Must not hold: texts of the projects, which are in `templates/`; `new/template.rs` says which
 //! file goes where.
+mod starts;
 mod template;
 
 use std::io;
@@ -10,9 +11,10 @@ use std::path::{Path, PathBuf};
 
 use toolcell_policy::names;
 
-use crate::args::{Language, NewArgs, Shape};
+use crate::args::{Example, Language, NewArgs, Shape};
 use crate::exit::Exit;
 use crate::terminal;
+use starts::Base;
 use template::Template;
 
 /// Writes the project.
@@ -26,13 +28,12 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
             "a component's name is 1 to 64 of a-z 0-9 _ -, and begins with a letter or a digit, such as word_count";
         return refused(&format!("the name {:?} {problem}", args.name), forms);
     }
-    let shape = args.shape.unwrap_or_else(|| template::usual_shape(args.lang));
-    let Some(template) = template::find(args.lang, shape) else {
-        let message = format!("there is no template for {} in the shape {}", args.lang.label(), shape.label());
-        return refused(&message, &format!("there are: {}", offered()));
+    let Some(template) = template::find(args.example, args.lang, args.shape) else {
+        let (message, hint) = missing(args);
+        return refused(&message, &hint);
     };
     let folder = args.path.clone().unwrap_or_else(|| PathBuf::from(&args.name));
-    match write(&folder, template, &args.name) {
+    match write(&folder, &template, &args.name) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
             let message = format!("{} is there already and is not empty", folder.display());
@@ -43,15 +44,33 @@ pub fn run(args: &NewArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::HostFailed);
         }
     }
-    terminal::print(&next_steps(&folder, template, &args.name))?;
+    terminal::print(&next_steps(&folder, template, &args.name, args.example))?;
     Ok(Exit::Done)
 }
 
-/// Every pair of language and shape that has a template.
-fn offered() -> String {
-    let pairs =
-        template::ALL.iter().map(|template| format!("{} {}", template.language.label(), template.shape.label()));
-    pairs.collect::<Vec<_>>().join(", ")
+/// Why there is no such project, and which ones there are.
+fn missing(args: &NewArgs) -> (String, String) {
+    let (example, language) = (args.example, args.lang);
+    let shapes = template::shapes(example, language);
+    if let Some(shape) = args.shape.filter(|_| !shapes.is_empty()) {
+        let listed = shapes.into_iter().map(Shape::label).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("there is no example {} in {} of the shape {}", example.label(), language.label(), shape.label());
+        return (message, format!("it is there as {listed}"));
+    }
+    let listed: Vec<&str> = template::languages(example, None).into_iter().map(Language::label).collect();
+    let message = format!("there is no example {} in {}", example.label(), language.label());
+    (message, format!("it is there in {}{}", listed.join(", "), reason(language)))
+}
+
+/// Why a language has fewer examples.
+const fn reason(language: Language) -> &'static str {
+    match language {
+        Language::C | Language::Go => {
+            "; a program has arguments, files and variables, and no HTTP, state and questions"
+        }
+        _ => "",
+    }
 }
 
 fn write(folder: &Path, template: &Template, name: &str) -> io::Result<()> {
@@ -69,24 +88,30 @@ fn write(folder: &Path, template: &Template, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn next_steps(folder: &Path, template: &Template, name: &str) -> String {
-    let (language, shape) = (template.language.label(), template.shape.label());
-    let steps: String = template.build.lines().chain(template.test.lines()).map(|step| format!("  {step}\n")).collect();
+fn next_steps(folder: &Path, template: Template, name: &str, example: Example) -> String {
+    let Base { language, shape, needs, build, test, .. } = template.base;
+    let steps: String = build.lines().chain(test.lines()).map(|step| format!("  {step}\n")).collect();
     format!(
-        "{name}: a tool in {language} in the shape {shape}, in {folder}\n\n{needs}\n\n  cd {folder}\n{steps}  toolcell call count_words \
-         '{{\"text\":\"one two\\nthree\"}}'\n\nREADME.md says more.\n",
+        "{name}: {example} in {language}, a component of the shape {shape}, in {folder}\n\n{needs}\n\n  cd {folder}\n{steps}  {call}\n\nREADME.md says more.\n",
+        example = example.label(),
+        language = language.label(),
+        shape = shape.label(),
         folder = folder.display(),
-        needs = template.needs,
+        call = template::call(example),
     )
 }
 
 impl Language {
+    /// Every language.
+    const ALL: [Self; 6] = [Self::Rust, Self::Python, Self::Typescript, Self::Js, Self::Go, Self::C];
+
     /// Its name on the command line.
     const fn label(self) -> &'static str {
         match self {
             Self::Rust => "rust",
             Self::C => "c",
             Self::Js => "js",
+            Self::Typescript => "typescript",
             Self::Python => "python",
             Self::Go => "go",
         }
@@ -98,6 +123,7 @@ impl Language {
             Self::Rust => "Rust",
             Self::C => "C",
             Self::Js => "JavaScript",
+            Self::Typescript => "TypeScript",
             Self::Python => "Python",
             Self::Go => "Go",
         }
@@ -111,6 +137,25 @@ impl Shape {
             Self::Contract => "contract",
             Self::Typed => "typed",
             Self::Program => "program",
+        }
+    }
+}
+
+impl Example {
+    /// Every example.
+    #[cfg(test)]
+    const ALL: [Self; 7] = [Self::Words, Self::Fetch, Self::Files, Self::Image, Self::Secret, Self::State, Self::Ask];
+
+    /// Its name on the command line.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Fetch => "fetch",
+            Self::Files => "files",
+            Self::Image => "image",
+            Self::Secret => "secret",
+            Self::State => "state",
+            Self::Ask => "ask",
         }
     }
 }

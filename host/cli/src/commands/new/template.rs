@@ -1,303 +1,214 @@
-//! The projects of `toolcell new`: their files, paths and READMEs. The texts are in `templates/`
-//! and in `wit/`. Must not hold: writing.
+//! A project of `toolcell new` with its name filled in. Must not hold: the texts, which
+//! `starts.rs` names, and writing.
 
-use crate::args::{Language, Shape};
+use crate::args::{Example, Language, Shape};
+
+use super::starts::{BASES, Base, CONTRACT_WIT, FILES_WIT, File, HTTP_WIT, STARTS, STATE_WIT, Start, text};
 
 /// A project.
+#[derive(Clone, Copy)]
 pub struct Template {
-    /// Language of its source.
-    pub language: Language,
-    /// Shape of its component.
-    pub shape: Shape,
-    /// Programs to install first.
-    pub needs: &'static str,
-    /// Commands that build it, one a line.
-    pub build: &'static str,
-    /// The command that tests it.
-    pub test: &'static str,
-    /// World of `wit/` that its component has.
-    world: &'static str,
-    /// Lines of a table in the README: the files to read first.
-    files_told: &'static str,
-    /// Parts of its manifest, after the common one.
-    manifest: &'static [&'static str],
-    /// Path and text of every other file.
-    files: &'static [(&'static str, &'static str)],
+    pub base: &'static Base,
+    start: &'static Start,
 }
 
-/// The text of a file in `templates/`.
-macro_rules! text {
-    ($path:literal) => {
-        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/templates/", $path))
-    };
+/// The template of this example in this language; in this shape, if one is named.
+pub fn find(example: Example, language: Language, shape: Option<Shape>) -> Option<Template> {
+    let is_wanted = |start: &&Start| start.example == example && start.language == language;
+    let start = STARTS.iter().filter(is_wanted).find(|start| shape.is_none_or(|shape| start.shape == shape))?;
+    let base = BASES.iter().find(|base| base.language == language && base.shape == start.shape)?;
+    Some(Template { base, start })
 }
 
-/// A file of the contract's WIT.
-macro_rules! wit {
-    ($path:literal) => {
-        (concat!("wit/", $path), include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/", $path)))
-    };
+/// The languages that have this example, in this shape if one is named.
+pub fn languages(example: Example, shape: Option<Shape>) -> Vec<Language> {
+    Language::ALL.into_iter().filter(|language| find(example, *language, shape).is_some()).collect()
 }
 
-const SLOW: &str = text!("any/slow.toml");
-const PROGRAM: &str = text!("any/program.toml");
-const TYPED_WIT: (&str, &str) = ("wit/tool.wit", text!("typed/tool.wit"));
-const INPUT: (&str, &str) = ("schemas/input.json", text!("any/input.json"));
-const RUST_STACK: (&str, &str) = (".cargo/config.toml", text!("any/cargo-config.toml"));
-const OUTPUT: (&str, &str) = ("schemas/output.json", text!("any/output.json"));
-const RUST_COUNTS: (&str, &str) = ("src/counts.rs", text!("rust_typed/counts.rs"));
-const PYTHON_COUNTING: (&str, &str) = ("counting.py", text!("python_typed/counting.py"));
-const PYTHON_NEEDS: (&str, &str) = ("requirements.txt", text!("any/requirements.txt"));
-const JS_BUILD: (&str, &str) = ("build.mjs", text!("js_typed/build.mjs"));
-const JS_COUNTS: (&str, &str) = ("src/counts.js", text!("js_typed/counts.js"));
-const JS_TEST: (&str, &str) = ("test/counts.test.js", text!("js_typed/counts.test.js"));
-
-const NEEDS_RUST: &str =
-    "It needs Rust 1.85 or newer with the target wasm32-wasip2 (`rustup target add wasm32-wasip2`), and make.";
-const NEEDS_JS: &str = "It needs Node 20 or newer with npm.";
-const NEEDS_PYTHON: &str = "It needs Python 3.11 or newer with venv and pip, and make.";
-
-/// Every template; the first of a language is the one without a named shape.
-pub const ALL: [Template; 9] = [
-    Template {
-        language: Language::Rust,
-        shape: Shape::Typed,
-        needs: NEEDS_RUST,
-        build: "make",
-        test: "make test",
-        world: "tool",
-        files_told: "| `wit/tool.wit` | the tool's name, arguments, result and description |\n\
-            | `src/lib.rs`, `src/counts.rs` | the exports, and what they do |",
-        manifest: &[],
-        files: &[
-            TYPED_WIT,
-            RUST_COUNTS,
-            ("Cargo.toml", text!("rust_typed/cargo.toml")),
-            ("src/lib.rs", text!("rust_typed/lib.rs")),
-            ("Makefile", text!("rust_typed/makefile")),
-            RUST_STACK,
-        ],
-    },
-    Template {
-        language: Language::Rust,
-        shape: Shape::Contract,
-        needs: NEEDS_RUST,
-        build: "make",
-        test: "make test",
-        world: "tool-component",
-        files_told: "| `wit/` | the contract between a tool and its host |\n\
-            | `src/lib.rs`, `src/counts.rs` | the exports, and what they do |\n\
-            | `schemas/` | the tool's arguments and result |",
-        manifest: &[],
-        files: &[
-            wit!("tools.wit"),
-            wit!("types.wit"),
-            wit!("host.wit"),
-            wit!("asking.wit"),
-            INPUT,
-            OUTPUT,
-            RUST_COUNTS,
-            ("Cargo.toml", text!("rust_contract/cargo.toml")),
-            ("src/lib.rs", text!("rust_contract/lib.rs")),
-            ("Makefile", text!("rust_contract/makefile")),
-            RUST_STACK,
-        ],
-    },
-    Template {
-        language: Language::Rust,
-        shape: Shape::Program,
-        needs: NEEDS_RUST,
-        build: "make",
-        test: "make test",
-        world: "",
-        files_told: "| `src/main.rs`, `src/counts.rs` | the program, and what it does |",
-        manifest: &[PROGRAM],
-        files: &[
-            RUST_COUNTS,
-            ("Cargo.toml", text!("rust_program/cargo.toml")),
-            ("src/main.rs", text!("rust_program/main.rs")),
-            ("Makefile", text!("rust_program/makefile")),
-            RUST_STACK,
-        ],
-    },
-    Template {
-        language: Language::Js,
-        shape: Shape::Typed,
-        needs: NEEDS_JS,
-        build: "npm install --ignore-scripts\nnpm run build",
-        test: "npm test",
-        world: "tool",
-        files_told: "| `wit/tool.wit` | the tool's name, arguments, result and description |\n\
-            | `src/tool.js`, `src/counts.js` | the exports, and what they do |",
-        manifest: &[SLOW],
-        files: &[
-            TYPED_WIT,
-            JS_BUILD,
-            JS_COUNTS,
-            JS_TEST,
-            ("package.json", text!("js_typed/package.json")),
-            ("src/tool.js", text!("js_typed/tool.js")),
-        ],
-    },
-    Template {
-        language: Language::Js,
-        shape: Shape::Contract,
-        needs: NEEDS_JS,
-        build: "npm install --ignore-scripts\nnpm run build",
-        test: "npm test",
-        world: "tool-component",
-        files_told: "| `wit/` | the contract between a tool and its host |\n\
-            | `src/tool.js`, `src/counts.js` | the exports, and what they do |\n\
-            | `schemas/` | the tool's arguments and result |",
-        manifest: &[SLOW],
-        files: &[
-            wit!("tools.wit"),
-            wit!("types.wit"),
-            wit!("host.wit"),
-            wit!("asking.wit"),
-            INPUT,
-            OUTPUT,
-            JS_BUILD,
-            JS_COUNTS,
-            JS_TEST,
-            ("package.json", text!("js_contract/package.json")),
-            ("src/tool.js", text!("js_contract/tool.js")),
-        ],
-    },
-    Template {
-        language: Language::Python,
-        shape: Shape::Typed,
-        needs: NEEDS_PYTHON,
-        build: "make",
-        test: "make test",
-        world: "tool",
-        files_told: "| `wit/tool.wit` | the tool's name, arguments, result and description |\n\
-            | `component.py`, `counting.py` | the exports, and what they do |",
-        manifest: &[SLOW],
-        files: &[
-            TYPED_WIT,
-            PYTHON_NEEDS,
-            PYTHON_COUNTING,
-            ("component.py", text!("python_typed/component.py")),
-            ("test/test_component.py", text!("python_typed/test_component.py")),
-            ("Makefile", text!("python_typed/makefile")),
-        ],
-    },
-    Template {
-        language: Language::Python,
-        shape: Shape::Contract,
-        needs: NEEDS_PYTHON,
-        build: "make",
-        test: "make test",
-        world: "tool-component",
-        files_told: "| `wit/` | the contract between a tool and its host |\n\
-            | `component.py`, `counting.py` | the exports, and what they do |\n\
-            | `schemas/` | the tool's arguments and result |",
-        manifest: &[SLOW],
-        files: &[
-            wit!("tools.wit"),
-            wit!("types.wit"),
-            wit!("host.wit"),
-            wit!("asking.wit"),
-            INPUT,
-            OUTPUT,
-            PYTHON_NEEDS,
-            PYTHON_COUNTING,
-            ("component.py", text!("python_contract/component.py")),
-            ("test/test_component.py", text!("python_contract/test_component.py")),
-            ("Makefile", text!("python_contract/makefile")),
-        ],
-    },
-    Template {
-        language: Language::C,
-        shape: Shape::Program,
-        needs: "It needs a C compiler with a WASI C library, and make; `pip install ziglang` brings one.",
-        build: "make",
-        test: "make test",
-        world: "",
-        files_told: "| `src/main.c`, `src/counts.c` | the program, and what it does |",
-        manifest: &[PROGRAM],
-        files: &[
-            ("src/main.c", text!("c_program/main.c")),
-            ("src/counts.c", text!("c_program/counts.c")),
-            ("src/counts.h", text!("c_program/counts.h")),
-            ("test/counts_test.c", text!("c_program/counts_test.c")),
-            ("Makefile", text!("c_program/makefile")),
-        ],
-    },
-    Template {
-        language: Language::Go,
-        shape: Shape::Program,
-        needs: "It needs Go 1.21 or newer, and make.",
-        build: "make",
-        test: "make test",
-        world: "",
-        files_told: "| `main.go`, `counts.go` | the program, and what it does |",
-        manifest: &[PROGRAM],
-        files: &[
-            ("go.mod", text!("go_program/go.mod")),
-            ("main.go", text!("go_program/main.go")),
-            ("counts.go", text!("go_program/counts.go")),
-            ("counts_test.go", text!("go_program/counts_test.go")),
-            ("Makefile", text!("go_program/makefile")),
-        ],
-    },
-];
-
-/// The template of this language and shape, if there is one.
-pub fn find(language: Language, shape: Shape) -> Option<&'static Template> {
-    ALL.iter().find(|template| template.language == language && template.shape == shape)
+/// The shapes that this example has in this language.
+pub fn shapes(example: Example, language: Language) -> Vec<Shape> {
+    let own = STARTS.iter().filter(|start| start.example == example && start.language == language);
+    own.map(|start| start.shape).collect()
 }
 
-/// The shape of a language if none is named.
-pub fn usual_shape(language: Language) -> Shape {
-    match language {
-        Language::Rust | Language::Js | Language::Python => Shape::Typed,
-        Language::C | Language::Go => Shape::Program,
+/// Call of a tool of the example, as a command line.
+pub fn call(example: Example) -> &'static str {
+    match example {
+        Example::Words => r#"toolcell call count_words '{"text":"one two\nthree"}'"#,
+        Example::Fetch => r#"toolcell call get_todo '{"id":1}'"#,
+        Example::Files => r#"toolcell call write_note '{"name":"tea","text":"green"}'"#,
+        Example::Image => r#"toolcell call draw_bars '{"values":[10,60,30]}' --save ."#,
+        Example::Secret => "TOKEN=… toolcell call who_am_i",
+        Example::State => r#"toolcell call count '{"name":"coffee"}'"#,
+        Example::Ask => r#"toolcell call book_table '{"people":2}'"#,
+    }
+}
+
+fn tools(example: Example) -> &'static str {
+    match example {
+        Example::Words => "`count_words`",
+        Example::Fetch => "`get_todo`",
+        Example::Files => "`read_note` and `write_note`",
+        Example::Image => "`draw_bars`",
+        Example::Secret => "`who_am_i`",
+        Example::State => "`count`",
+        Example::Ask => "`book_table`",
+    }
+}
+
+/// Part of the manifest of an example: of functions over WIT values, and of a program.
+fn manifest(example: Example, shape: Shape) -> &'static str {
+    match (shape, example) {
+        (Shape::Typed, Example::Words) => text!("examples/words.toml"),
+        (Shape::Typed, Example::Fetch) => text!("examples/fetch.toml"),
+        (Shape::Typed, Example::Files) => text!("examples/files.toml"),
+        (Shape::Typed, Example::Secret) => text!("examples/secret.toml"),
+        (Shape::Typed, Example::State) => text!("examples/state.toml"),
+        (Shape::Program, Example::Words) => text!("examples/program_words.toml"),
+        (Shape::Program, Example::Files) => text!("examples/program_files.toml"),
+        (Shape::Program, Example::Image) => text!("examples/program_image.toml"),
+        // Tools of the contract say everything themselves, and these reach nothing.
+        _ => "",
     }
 }
 
 impl Template {
     /// Path and text of every file of a project with this name.
     pub fn written(&self, name: &str) -> Vec<(&'static str, String)> {
-        let manifest =
-            std::iter::once(text!("any/toolcell.toml")).chain(self.manifest.iter().copied()).collect::<String>();
-        let own = self.files.iter().map(|&(path, text)| (path, text.to_owned()));
+        let files = self.base.files.iter().chain(self.start.files).chain(self.schemas()).chain(self.wit());
+        let own = files.map(|&(path, text)| (path, text.to_owned()));
+        let slow = if self.carries_an_engine() { text!("examples/slow.toml") } else { "" };
+        let manifest = [text!("examples/base.toml"), slow, manifest(self.start.example, self.start.shape)].concat();
         let shared = [
-            (".gitignore", text!("any/gitignore").to_owned()),
-            ("README.md", text!("any/readme.md").to_owned()),
+            (".gitignore", text!("examples/gitignore").to_owned()),
+            ("README.md", text!("examples/readme.md").to_owned()),
             ("toolcell.toml", manifest),
         ];
         own.chain(shared).map(|(path, text)| (path, self.filled_in(&text, name))).collect()
     }
 
+    fn carries_an_engine(&self) -> bool {
+        matches!(self.base.language, Language::Python | Language::Js | Language::Typescript)
+    }
+
+    fn schemas(&self) -> &'static [File] {
+        match (self.start.shape, self.start.example) {
+            (Shape::Contract, Example::Words) => &[
+                ("schemas/input.json", text!("examples/words.json")),
+                ("schemas/output.json", text!("examples/words_output.json")),
+            ],
+            (Shape::Contract, Example::Image) => &[("schemas/input.json", text!("examples/image.json"))],
+            (Shape::Contract, Example::Ask) => &[("schemas/input.json", text!("examples/ask.json"))],
+            _ => &[],
+        }
+    }
+
+    fn wit(&self) -> impl Iterator<Item = &'static File> {
+        let tool: &[File] = match (self.start.shape, self.start.example) {
+            (Shape::Typed, Example::Words) => &[("wit/tool.wit", text!("examples/words.wit"))],
+            (Shape::Typed, Example::Fetch) => &[("wit/tool.wit", text!("examples/fetch.wit"))],
+            (Shape::Typed, Example::Files) => &[("wit/tool.wit", text!("examples/files.wit"))],
+            (Shape::Typed, Example::Secret) => &[("wit/tool.wit", text!("examples/secret.wit"))],
+            (Shape::Typed, Example::State) => &[("wit/tool.wit", text!("examples/state.wit"))],
+            (Shape::Contract, _) => CONTRACT_WIT,
+            _ => &[],
+        };
+        let imported: &[File] = match (self.start.shape, self.start.example, self.is_javascript()) {
+            // `fetch` is part of JavaScript's engine, files are part of the others' libraries.
+            (Shape::Typed, Example::Fetch | Example::Secret, false) => HTTP_WIT,
+            (Shape::Typed, Example::Files, true) => FILES_WIT,
+            (Shape::Typed, Example::State, _) => STATE_WIT,
+            _ => &[],
+        };
+        tool.iter().chain(imported)
+    }
+
+    fn is_javascript(&self) -> bool {
+        matches!(self.base.language, Language::Js | Language::Typescript)
+    }
+
     fn filled_in(&self, text: &str, name: &str) -> String {
         let package = package_name(name);
-        let about_shape = match self.shape {
-            Shape::Typed => {
-                "The functions of `wit/tool.wit` are the tools: their types become schemas, their comments descriptions."
-            }
-            Shape::Contract => {
-                "The tools are what `list-tools` returns; progress, logs, questions and all kinds of content are in `wit/`."
-            }
-            Shape::Program => {
-                "`toolcell.toml` says which tools the program is: what a model is told, and what a call's arguments become. No shell runs."
-            }
-        };
-        // The name is filled in last, since `needs` and the like have no slots.
+        let Base { language, shape, needs, build, test, finish, main, .. } = *self.base;
+        let example = self.start.example;
+        let (about_files, about_shape) = about(shape);
+        let files_told = format!("{about_files}| `{main}` | the exports, and what they do |");
+        let (http, files) = if self.is_javascript() { ("", IMPORT_FILES) } else { (IMPORT_HTTP, "") };
+        let (crates, wasm_crates) = crates(example, shape);
+        let world = if shape == Shape::Contract { "tool-component" } else { "tool" };
+        // The name is filled in last, since other values have its slot.
         [
-            ("{{language}}", self.language.name()),
-            ("{{needs}}", self.needs),
-            ("{{build}}", self.build),
-            ("{{test}}", self.test),
-            ("{{files}}", self.files_told),
+            ("{{language}}", language.name()),
+            ("{{needs}}", needs),
+            ("{{build}}", build),
+            ("{{test}}", test),
+            ("{{finish}}", finish),
+            ("{{call}}", call(example)),
+            ("{{tools}}", tools(example)),
+            ("{{files}}", if text.contains("export notes") { files } else { &files_told }),
+            ("{{http}}", http),
             ("{{shape}}", about_shape),
-            ("{{world}}", self.world),
+            ("{{world}}", world),
+            ("{{crates}}", crates),
+            ("{{wasm_crates}}", wasm_crates),
+            ("{{js}}", if language == Language::Js { "js" } else { "ts" }),
+            ("{{left_out}}", left_out(example)),
+            ("{{unit}}", unit(example)),
             ("{{crate}}", package.as_str()),
             ("{{name}}", name),
         ]
         .into_iter()
         .fold(text.to_owned(), |text, (slot, value)| text.replace(slot, value))
+    }
+}
+
+const IMPORT_HTTP: &str = "    import wasi:http/outgoing-handler@0.2.12;\n";
+const IMPORT_FILES: &str = "    import wasi:filesystem/preopens@0.2.12;\n    import wasi:filesystem/types@0.2.12;\n";
+
+/// Lines of the README's table, and a sentence, on a shape.
+const fn about(shape: Shape) -> (&'static str, &'static str) {
+    match shape {
+        Shape::Typed => (
+            "| `wit/tool.wit` | the tools: names, arguments, results and descriptions |\n",
+            "The functions of `wit/tool.wit` are the tools: their types become schemas, their comments descriptions.",
+        ),
+        Shape::Contract => (
+            "| `wit/` | the contract between a tool and its host |\n| `schemas/` | the tool's arguments and result |\n",
+            "The tools are what `list-tools` returns; progress, logs, questions and all kinds of content are in `wit/`.",
+        ),
+        Shape::Program => (
+            "",
+            "`toolcell.toml` says which tools the program is: what a model is told, and what a call's arguments become. No shell runs.",
+        ),
+    }
+}
+
+/// Crates of a Rust project: for tests too, and for the component alone.
+const fn crates(example: Example, shape: Shape) -> (&'static str, &'static str) {
+    const SERDE: &str = "serde = { version = \"1\", features = [\"derive\"] }\n";
+    const JSON: &str = "[dependencies]\nserde_json = \"1\"\n\n";
+    match (example, shape) {
+        (Example::Fetch | Example::Secret, _) => (JSON, ""),
+        (Example::Ask, _) => (JSON, SERDE),
+        (_, Shape::Contract) => ("", "serde = { version = \"1\", features = [\"derive\"] }\nserde_json = \"1\"\n"),
+        _ => ("", ""),
+    }
+}
+
+/// Parts of JavaScript's engine that an example does without.
+const fn left_out(example: Example) -> &'static str {
+    match example {
+        Example::Fetch | Example::Secret => r#""random", "fetch-event""#,
+        _ => r#""random", "clocks", "http", "fetch-event""#,
+    }
+}
+
+/// The source of a C project beside main.c.
+const fn unit(example: Example) -> &'static str {
+    match example {
+        Example::Files => "files",
+        Example::Image => "image",
+        _ => "counts",
     }
 }
 
@@ -308,28 +219,50 @@ fn package_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, find, usual_shape};
+    use super::*;
 
-    #[test]
-    fn every_language_has_its_usual_shape() {
-        for template in &ALL {
-            let usual = find(template.language, usual_shape(template.language));
-            assert!(usual.is_some(), "{:?}", template.language);
-        }
+    fn all() -> Vec<Template> {
+        let found = STARTS.iter().filter_map(|start| find(start.example, start.language, Some(start.shape)));
+        let found: Vec<Template> = found.collect();
+        assert_eq!(found.len(), STARTS.len(), "each start has its base");
+        found
     }
 
     #[test]
     fn no_slot_is_left_and_no_file_is_there_twice() {
-        for template in &ALL {
+        for template in all() {
+            let about = (template.start.language, template.start.shape, template.start.example);
             let written = template.written("0-my_tool");
             let mut paths: Vec<_> = written.iter().map(|(path, _)| *path).collect();
             for (path, text) in &written {
-                assert!(!text.contains("{{"), "{:?} {:?} {path}: {text}", template.language, template.shape);
-                assert!(text.ends_with('\n'), "{path}");
+                assert!(!text.contains("{{"), "{about:?} {path}: {text}");
+                assert!(text.ends_with('\n') || path.starts_with("wit/deps/"), "{about:?} {path}");
             }
             paths.sort_unstable();
             paths.dedup();
-            assert_eq!(paths.len(), written.len());
+            assert_eq!(paths.len(), written.len(), "{about:?}");
+        }
+    }
+
+    #[test]
+    fn every_example_has_a_test_of_its_own() {
+        for template in all() {
+            let written = template.written("tool");
+            let tests = |(path, text): &(&str, String)| path.contains("test") || text.contains("#[cfg(test)]");
+            assert!(written.iter().any(tests), "{:?} {:?}", template.start.language, template.start.example);
+        }
+    }
+
+    #[test]
+    fn the_page_says_which_examples_there_are() {
+        let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../guest-examples/docs/new.md"));
+        for example in Example::ALL {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{}` |", example.label())));
+            let cells: Vec<&str> = row.unwrap_or_default().split('|').map(str::trim).collect();
+            let said = cells.get(3).copied().unwrap_or_default();
+            let there: Vec<&str> = languages(example, None).into_iter().map(Language::name).collect();
+            let expected = if there.len() == Language::ALL.len() { "all".to_owned() } else { there.join(", ") };
+            assert_eq!(said, expected, "{}", example.label());
         }
     }
 }

@@ -43,6 +43,14 @@ impl WitTexts {
         self.interfaces.get(interface).or_else(|| self.interfaces.get(short))
     }
 
+    /// The texts but those of packages in these namespaces.
+    #[must_use]
+    pub fn without(mut self, namespaces: &[&str]) -> Self {
+        let is_kept = |name: &str| name.split_once(':').is_none_or(|(namespace, _)| !namespaces.contains(&namespace));
+        self.interfaces.retain(|name, _| is_kept(name));
+        self
+    }
+
     /// The number of described functions, types and parts of types.
     #[must_use]
     pub fn count(&self) -> usize {

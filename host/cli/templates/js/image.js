@@ -1,0 +1,33 @@
+// The component's exports: the contract of wit/tools.wit.
+
+import input from "../schemas/input.json";
+import { bars } from "./png.js";
+
+const DEFINITION = {
+  name: "draw_bars",
+  title: "Draw bars",
+  description: "Draws numbers from 0 to 100 as a picture of bars, from left to right.",
+  inputSchemaJson: JSON.stringify(input),
+  outputSchemaJson: undefined,
+  hints: { readOnly: true, destructive: false, idempotent: true, openWorld: false },
+  icons: [],
+  metaJson: undefined,
+};
+
+export const tools = {
+  listTools: () => [DEFINITION],
+
+  callTool(_name, argumentsJson) {
+    const data = bars(JSON.parse(argumentsJson).values);
+    const picture = { data, mimeType: "image/png", annotations: undefined, metaJson: undefined };
+    return {
+      content: [{ tag: "image", val: picture }],
+      structuredJson: undefined,
+      isError: false,
+      metaJson: undefined,
+    };
+  },
+};
+
+// This runs once, when the component is built. What the engine compiles here is over before any call.
+tools.callTool("draw_bars", '{"values":[1]}');

@@ -1,0 +1,18 @@
+// The component's exports: the functions of wit/tool.wit, with their names in camelCase.
+
+import { increment } from "wasi:keyvalue/atomics@0.2.0-draft";
+import { open } from "wasi:keyvalue/store@0.2.0-draft";
+
+import { checked } from "./names";
+
+export const counters = {
+  // What is thrown becomes the error of the `result`.
+  count(name: string): bigint {
+    const key = checked(name);
+    try {
+      return increment(open(""), key, 1n);
+    } catch (problem: any) {
+      throw `it is not counted: ${problem?.payload?.val ?? problem?.payload?.tag ?? problem}`;
+    }
+  },
+};

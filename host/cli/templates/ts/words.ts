@@ -1,0 +1,13 @@
+// The component's exports: the functions of wit/tool.wit, with their names in camelCase. What they do is in counts.ts.
+
+import type { Counts } from "local:tool/text";
+
+import { count } from "./counts";
+
+export const text = {
+  // `option` is `undefined` or the value; what is thrown becomes the error of a `result`.
+  countWords: (text: string, minLength: number | undefined): Counts => count(text, minLength ?? 1),
+};
+
+// This runs once, when the component is built. What the engine compiles here is over before any call.
+text.countWords("one two\nthree", 2);

@@ -92,7 +92,7 @@ fn staged(names: &NameServer, port: u16, ca: &str, changes: &[(&str, &str)]) -> 
     let (server, host) = (format!("[server]\ndns = [\"{}\"]", names.address()), format!("{HOST}:{port}"));
     let tables = format!(
         "[components.mail.filesystem]\n\"/tls\" = {{ path = \"tls\" }}\n\n\
-         [components.mail.network]\nprivate = [\"127.0.0.1:{port}\"]"
+         [components.mail.network]\nprivate = [\"127.0.0.1\"]"
     );
     let port = format!("\"{port}\"");
     let always = [

@@ -121,7 +121,7 @@ mod tests {
     fn a_message_whose_fate_is_not_known_is_said_to_be_so() {
         let address = Address::parse("a@example.com").unwrap();
         let from = From { name: String::new(), address: address.clone() };
-        let message = Message::new(&from, &[address.clone()], "Tea", "x").unwrap();
+        let message = Message::new(&from, std::slice::from_ref(&address), "Tea", "x").unwrap();
         let until_data = "250 ok\r\n250 ok\r\n354 go\r\n";
         for (says, said) in [
             (until_data.to_owned(), "the server ended the connection; the message may have been sent all the same"),
@@ -129,11 +129,11 @@ mod tests {
             ("250 ok\r\n450 busy\r\n".to_owned(), "the server refused the recipient a@example.com, for now: 450 busy"),
             ("553 no\r\n".to_owned(), "the server refused the sender a@example.com: 553 no"),
         ] {
-            let failure = deliver(&mut with(&says), &address, &[address.clone()], &message).unwrap_err();
+            let failure = deliver(&mut with(&says), &address, std::slice::from_ref(&address), &message).unwrap_err();
             assert_eq!(failure.message(), said);
         }
         let mut dialogue = with(&format!("{until_data}250 2.0.0 queued\r\n"));
-        assert_eq!(deliver(&mut dialogue, &address, &[address.clone()], &message).unwrap(), "2.0.0 queued");
+        assert_eq!(deliver(&mut dialogue, &address, std::slice::from_ref(&address), &message).unwrap(), "2.0.0 queued");
         let begin = "MAIL FROM:<a@example.com>\r\nRCPT TO:<a@example.com>\r\nDATA\r\nDate: ";
         assert!(heard(&dialogue).starts_with(begin) && heard(&dialogue).ends_with("\r\nx\r\n.\r\n"));
     }

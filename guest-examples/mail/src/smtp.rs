@@ -88,3 +88,53 @@ fn deliver<W: Wire>(
     })?;
     said.expect(&[250], "the message")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::dialogue::tests::{heard, with};
+    use super::*;
+    use crate::settings::From;
+
+    #[test]
+    fn the_login_is_the_way_that_the_server_offers() {
+        let login = Login { user: "me@a.example".to_owned(), password: "p\u{e4}ss word".to_owned() };
+        for (offer, says, said) in [
+            ("AUTH LOGIN PLAIN", "235 ok\r\n", "AUTH PLAIN AG1lQGEuZXhhbXBsZQBww6RzcyB3b3Jk\r\n"),
+            (
+                "AUTH LOGIN",
+                "334 VXNlcm5hbWU6\r\n334 UGFzc3dvcmQ6\r\n235 ok\r\n",
+                "AUTH LOGIN\r\nbWVAYS5leGFtcGxl\r\ncMOkc3Mgd29yZA==\r\n",
+            ),
+        ] {
+            let mut dialogue = with(says);
+            log_in(&mut dialogue, &["SIZE 1000".to_owned(), offer.to_owned()], &login).unwrap();
+            assert_eq!(heard(&dialogue), said);
+        }
+        let failure = log_in(&mut with(""), &["AUTH XOAUTH2".to_owned()], &login).unwrap_err();
+        assert_eq!(failure.message(), "the server offers no login by password (AUTH PLAIN or LOGIN)");
+        let failure = log_in(&mut with("535 5.7.8 no\r\n"), &["AUTH PLAIN".to_owned()], &login).unwrap_err();
+        assert_eq!(failure.message(), "the server refused the login: 535 5.7.8 no");
+    }
+
+    #[test]
+    fn a_message_whose_fate_is_not_known_is_said_to_be_so() {
+        let address = Address::parse("a@example.com").unwrap();
+        let from = From { name: String::new(), address: address.clone() };
+        let message = Message::new(&from, std::slice::from_ref(&address), "Tea", "x").unwrap();
+        let until_data = "250 ok\r\n250 ok\r\n354 go\r\n";
+        for (says, said) in [
+            (until_data.to_owned(), "the server ended the connection; the message may have been sent all the same"),
+            (format!("{until_data}554 spam\r\n"), "the server refused the message: 554 spam"),
+            ("250 ok\r\n450 busy\r\n".to_owned(), "the server refused the recipient a@example.com, for now: 450 busy"),
+            ("553 no\r\n".to_owned(), "the server refused the sender a@example.com: 553 no"),
+        ] {
+            let failure = deliver(&mut with(&says), &address, std::slice::from_ref(&address), &message).unwrap_err();
+            assert_eq!(failure.message(), said);
+        }
+        let mut dialogue = with(&format!("{until_data}250 2.0.0 queued\r\n"));
+        assert_eq!(deliver(&mut dialogue, &address, std::slice::from_ref(&address), &message).unwrap(), "2.0.0 queued");
+        let begin = "MAIL FROM:<a@example.com>\r\nRCPT TO:<a@example.com>\r\nDATA\r\nDate: ";
+        assert!(heard(&dialogue).starts_with(begin) && heard(&dialogue).ends_with("\r\nx\r\n.\r\n"));
+    }
+}

@@ -58,7 +58,8 @@ def certificate(name, key, issuer, issuer_key):
 
 def tls(given):
     authority_key, key = new_key(given.key), new_key(given.key)
-    authority = certificate("authority of a test", authority_key, None, authority_key)
+    # No two have the same name: a certificate of another one has an issuer that nobody knows.
+    authority = certificate(f"authority {x509.random_serial_number():x}", authority_key, None, authority_key)
     own = certificate(given.name, key, authority.subject, authority_key)
     with open(given.ca, "wb") as file:
         file.write(authority.public_bytes(serialization.Encoding.PEM))

@@ -90,14 +90,12 @@ fn names() -> NameServer {
 /// The example's manifest for a server at this port, with these further changes.
 fn staged(names: &NameServer, port: u16, ca: &str, changes: &[(&str, &str)]) -> Folder {
     let (server, host) = (format!("[server]\ndns = [\"{}\"]", names.address()), format!("{HOST}:{port}"));
-    let tables = format!(
-        "[components.mail.filesystem]\n\"/tls\" = {{ path = \"tls\" }}\n\n\
-         [components.mail.network]\nprivate = [\"127.0.0.1:{port}\"]"
-    );
+    let tables = "[components.mail.filesystem]\n\"/tls\" = { path = \"tls\" }\n\n\
+                  [components.mail.network]\nprivate = [\"127.0.0.1\"]";
     let port = format!("\"{port}\"");
     let always = [
         ("[server]", server.as_str()),
-        ("[components.mail.network]", &tables),
+        ("[components.mail.network]", tables),
         ("[components.mail.env]", "[components.mail.env]\nCA_FILE = \"/tls/ca.pem\""),
         ("smtp.example.com:587", &host),
         ("smtp.example.com", HOST),

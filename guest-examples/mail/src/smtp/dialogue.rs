@@ -153,12 +153,12 @@ fn broken(error: &io::Error) -> Failure {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// A server that has said everything before it is asked.
-    struct Said {
+    pub struct Said {
         says: io::Cursor<Vec<u8>>,
         heard: Vec<u8>,
     }
@@ -179,8 +179,13 @@ mod tests {
         }
     }
 
-    fn with(says: &str) -> Dialogue<Said> {
+    pub fn with(says: &str) -> Dialogue<Said> {
         Dialogue::new(Said { says: io::Cursor::new(says.as_bytes().to_vec()), heard: Vec::new() })
+    }
+
+    /// All that the server was told.
+    pub fn heard(dialogue: &Dialogue<Said>) -> String {
+        String::from_utf8(dialogue.wire.heard.clone()).unwrap()
     }
 
     #[test]

@@ -145,3 +145,62 @@ fn is_p384(key: &[u8], digest: &[u8], signature: &[u8]) -> bool {
 fn rsa_key(key: &[u8]) -> Option<RsaPublicKey> {
     RsaPublicKey::from_pkcs1_der(key).ok().filter(|key| key.size() >= RSA_BYTES_MIN)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use p256::ecdsa::signature::hazmat::PrehashSigner as _;
+    use rsa::BigUint;
+    use rsa::pkcs1::EncodeRsaPublicKey as _;
+
+    const MESSAGE: &[u8] = b"the text that was signed";
+
+    /// A public key, another one, and the signature of the first over the message.
+    fn signed(algorithm: &Algorithm) -> [Vec<u8>; 3] {
+        let digest = algorithm.hash.of(MESSAGE);
+        match algorithm.kind {
+            Kind::P256 => {
+                let [own, other] = [7, 9].map(|byte| p256::ecdsa::SigningKey::from_slice(&[byte; 32]).unwrap());
+                let signature: p256::ecdsa::Signature = own.sign_prehash(&digest).unwrap();
+                let [own, other] =
+                    [own, other].map(|key| key.verifying_key().to_encoded_point(false).as_bytes().to_vec());
+                [own, other, signature.to_der().as_bytes().to_vec()]
+            }
+            _ => {
+                let [own, other] = [7, 9].map(|byte| p384::ecdsa::SigningKey::from_slice(&[byte; 48]).unwrap());
+                let signature: p384::ecdsa::Signature = own.sign_prehash(&digest).unwrap();
+                let [own, other] =
+                    [own, other].map(|key| key.verifying_key().to_encoded_point(false).as_bytes().to_vec());
+                [own, other, signature.to_der().as_bytes().to_vec()]
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_holds_for_its_key_and_text_and_for_no_other() {
+        for algorithm in [&P256_SHA256, &P256_SHA384, &P384_SHA256, &P384_SHA384] {
+            let [own, other, signature] = signed(algorithm);
+            assert!(algorithm.verify_signature(&own, MESSAGE, &signature).is_ok(), "{algorithm:?}");
+            for (key, text, signature) in [
+                (&other, MESSAGE, &signature[..]),
+                (&own, &b"another text"[..], &signature),
+                (&own, MESSAGE, signature.split_last().unwrap().1),
+                (&own, MESSAGE, &[]),
+                (&Vec::new(), MESSAGE, &signature),
+            ] {
+                assert!(algorithm.verify_signature(key, text, signature).is_err(), "{algorithm:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn rsa_keys_have_a_length_that_holds() {
+        for (bits, is_taken) in [(1024_usize, false), (2040, false), (2048, true), (4096, true), (8192, false)] {
+            let modulus = (BigUint::from(1_u8) << (bits - 1)) + BigUint::from(1_u8);
+            let key = RsaPublicKey::new_with_max_size(modulus, BigUint::from(65_537_u32), 8192).unwrap();
+            assert_eq!(rsa_key(key.to_pkcs1_der().unwrap().as_bytes()).is_some(), is_taken, "{bits}");
+        }
+        assert!(PSS_SHA256.verify_signature(b"", MESSAGE, b"").is_err());
+    }
+}

@@ -187,11 +187,14 @@ async fn read_head(stream: &mut TcpStream) -> Option<Zeroizing<Vec<u8>>> {
     let mut head = Zeroizing::new(Vec::with_capacity(HEAD_BYTES_MAX));
     while head.len() < HEAD_BYTES_MAX {
         let left = (HEAD_BYTES_MAX - head.len()) as u64;
+        // The end may have begun in the piece before.
+        let from = head.len().saturating_sub(3);
         if (&mut *stream).take(left).read_buf(&mut *head).await.ok()? == 0 {
             return None;
         }
-        if let Some(end) = head.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-            head.truncate(end);
+        let new = head.get(from..).unwrap_or_default();
+        if let Some(end) = new.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
+            head.truncate(from + end);
             return Some(head);
         }
     }

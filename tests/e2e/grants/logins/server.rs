@@ -2,7 +2,7 @@
 //! `tests/clients/oidc/server.mjs` sets it up. Must not hold: the browser.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 
@@ -12,6 +12,8 @@ use super::browser::Browser;
 pub(super) struct AuthorizationServer {
     child: Child,
     issuer: String,
+    /// Open, since the server says more than its name.
+    _stdout: BufReader<ChildStdout>,
 }
 
 impl AuthorizationServer {
@@ -31,9 +33,10 @@ impl AuthorizationServer {
             .spawn()
             .unwrap();
         let mut issuer = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut issuer).unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut issuer).unwrap();
         assert!(issuer.starts_with("http://127.0.0.1:"), "{issuer:?}");
-        Self { child, issuer: issuer.trim().to_owned() }
+        Self { child, issuer: issuer.trim().to_owned(), _stdout: stdout }
     }
 
     /// Its name.

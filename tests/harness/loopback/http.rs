@@ -18,6 +18,7 @@
 //! | `/hop` | fields that are between two neighbours only |
 //! | `/switch` | 101: another protocol |
 //! | `/early` | 103, then 200 |
+//! | one that it [holds](HttpServer::holding) | those bytes |
 //! | `/say` | the bytes of the request's body, with the value of `Authorization` in the place of `{plain}`, `{json}`, `{html}`, `{percent}`, `{twice}`, `{digits}` |
 
 use std::io::{BufRead, BufReader, Read, Result, Write};
@@ -50,6 +51,7 @@ pub struct HttpServer {
 #[derive(Debug, Default)]
 struct State {
     seen: Mutex<Vec<Seen>>,
+    files: Mutex<Vec<(String, Vec<u8>)>>,
     connections: AtomicUsize,
     is_over: AtomicBool,
 }
@@ -162,6 +164,16 @@ impl HttpServer {
         format!("{}://{name}:{}{path}", self.scheme, self.port())
     }
 
+    /// Answers requests for this target with these bytes from now on, and gives the URL.
+    ///
+    /// # Panics
+    /// If a thread of the server panicked.
+    #[must_use]
+    pub fn holding(&self, target: &str, bytes: Vec<u8>) -> String {
+        self.state.files.lock().unwrap().push((target.to_owned(), bytes));
+        self.url(target)
+    }
+
     /// The requests received so far.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
@@ -223,7 +235,11 @@ fn serve(connection: Box<dyn Connection>, state: &State) -> Result<()> {
     let mut connection = BufReader::new(connection);
     while let Some(seen) = read_request(&mut connection)? {
         state.seen.lock().unwrap().push(seen.clone());
-        answer(&seen, connection.get_mut())?;
+        let held = state.files.lock().unwrap().iter().find(|(target, _)| target == seen.target()).cloned();
+        match held {
+            Some((_, bytes)) => whole(connection.get_mut(), "200 OK", &[], &bytes)?,
+            None => answer(&seen, connection.get_mut())?,
+        }
         connection.get_mut().flush()?;
     }
     Ok(())

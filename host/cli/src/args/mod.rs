@@ -1,9 +1,12 @@
 //! The command line. The commands themselves are in `commands`, one file each.
 mod authors;
 mod clients;
+mod components;
 mod edit;
 mod log;
 mod records;
+mod secrets;
+mod sketch;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,15 +20,21 @@ use toolcell_server::reload::Watch;
 
 pub use authors::{AnnotateArgs, InspectArgs, Language, NewArgs, Shape};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
+pub use components::{AddArgs, RemoveArgs, RenameArgs};
 pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
 pub use records::{
     AuditArgs, AuditCommand, AuditFilterArgs, AuditShowArgs, AuditTailArgs, AuditVerifyArgs, ExplainArgs, PolicyArgs,
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
+pub use secrets::{SecretArgs, SecretCommand, SecretListArgs, SecretRemoveArgs, SecretSetArgs};
+pub use sketch::{ServeCommandArgs, SketchRights};
 
 /// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
+
+/// The variable that names another manifest.
+pub const MANIFEST_VARIABLE: &str = "TOOLCELL_MANIFEST";
 
 /// Run MCP tools that nobody has to trust.
 ///
@@ -56,7 +65,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the manifest's tools to an MCP client on stdin and stdout, or to many over HTTP
-    Serve(ServeArgs),
+    Serve(ServeCommandArgs),
     /// Serve as `serve` does, and build a component's project whenever a file of it changes
     Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
@@ -93,10 +102,18 @@ pub enum Command {
     Token(TokenArgs),
     /// Print the entry for this server in an MCP client's configuration
     ClientConfig(ClientConfigArgs),
+    /// Put a component into the manifest: a file, a project's folder, or a URL with its digest
+    Add(AddArgs),
+    /// Take a component out of the manifest
+    Remove(RemoveArgs),
+    /// Give a component another name
+    Rename(RenameArgs),
     /// Let a component do more: add rights to the manifest, in place
     Grant(GrantArgs),
     /// Let a component do less: take rights out of the manifest, in place
     Revoke(RevokeArgs),
+    /// Keep, list and remove the secrets that the manifest names
+    Secret(SecretArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in a language of your choice
@@ -109,7 +126,7 @@ pub enum Command {
 #[derive(Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
-    #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
+    #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = MANIFEST_VARIABLE)]
     pub manifest: PathBuf,
 }
 
@@ -144,14 +161,8 @@ pub struct CompileArgs {
     pub code: CodeCacheArgs,
 }
 
-/// `toolcell serve`.
+/// Serving, as `serve` and `dev` do.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-An MCP client starts this itself. In its configuration:
-  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\", \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
-
-Only MCP frames are written to stdout. What tools print, and what the host has to say, goes to stderr.
-The server ends when its input ends, or on SIGTERM or SIGINT; calls that run then are finished first, for a while.")]
 pub struct ServeArgs {
     #[command(flatten)]
     pub manifest: ManifestArg,
@@ -298,9 +309,11 @@ pub struct ApproveArgs {
 Prints every problem with its place and what to do about it, a line that sums up, and what each tool can reach.
 With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
 pub struct CheckArgs {
-    /// The manifest
-    #[arg(value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
-    pub manifest: PathBuf,
+    /// The manifest, or one component [default: what --manifest names]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -334,7 +347,8 @@ Examples:
   toolcell call weather_normals '{\"city\":\"Oslo\"}'
   toolcell call text_diff @arguments.json --usage
   toolcell call json_query - --json < arguments.json
-  toolcell call chart @numbers.json --save .      writes the picture into this folder")]
+  toolcell call chart @numbers.json --save .      writes the picture into this folder
+  toolcell call fetch '{\"path\":\"/\"}' -m fetch.wasm --allow 'GET https://example.com/*'      without a manifest")]
 pub struct CallArgs {
     /// The tool, as `toolcell list` shows it
     pub tool: String,
@@ -352,6 +366,8 @@ pub struct CallArgs {
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub rights: SketchRights,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

@@ -5,7 +5,9 @@ use std::time::SystemTime;
 
 use toolcell_server::catalog::folder_of;
 use toolcell_server::dev::ProjectBuild;
-use toolcell_server::{OpenOptions, Ready, Records, Running, Server, ServerOptions, StartError, TransportOptions};
+use toolcell_server::{
+    ManifestFile, OpenOptions, Ready, Records, Running, Server, ServerOptions, StartError, TransportOptions,
+};
 
 use crate::args::{MANIFEST, MANIFEST_VARIABLE, ServeArgs, ServeCommandArgs};
 use crate::edit;
@@ -64,8 +66,8 @@ fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> 
     let Some((file, ready)) = open_sketch_or_say(&sketch, saved, opening(&args.serve))? else {
         return Ok(Err(Failure::said(Exit::AtFault)));
     };
-    if saved.is_some() {
-        if let Err(failure) = edit::write(&file, file.text()) {
+    if let Some(path) = saved {
+        if let Err(failure) = edit::write(&ManifestFile::unwritten(path, String::new()), file.text()) {
             return Ok(Err(failure));
         }
         terminal::say(&format!("{}: written, and served from now on\n", file.name()));

@@ -96,8 +96,17 @@ pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) 
     Ok(Err(Failure::said(Exit::AtFault)))
 }
 
-/// Writes a manifest's new text, whole or not at all.
+/// Writes a manifest's new text, whole or not at all. `file` is the text that was edited: another
+/// that came meanwhile stays.
 pub fn write(file: &ManifestFile, text: &str) -> Result<(), Failure> {
+    let now = match file.path().symlink_metadata() {
+        Ok(_) => ManifestFile::read(file.path()).map(|now| now.text().to_owned()),
+        Err(_) => Ok(String::new()),
+    };
+    if now.as_deref() != Ok(file.text()) {
+        let problem = format!("{} was changed meanwhile, and stays as it is", file.name());
+        return Err(Failure::at_fault(problem, "run the command again"));
+    }
     write_whole(file.path(), text.as_bytes())
         .map_err(|error| Failure::at_fault(format!("{} cannot be written: {error}", file.name()), ""))
 }

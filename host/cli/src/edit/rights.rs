@@ -51,7 +51,6 @@ fn entry(right: &str) -> Option<ManifestEntry> {
     let keyed = |section, value| ManifestEntry { section, key: name.to_owned(), value };
     match verb {
         "secret" if !name.is_empty() => secret_right(name, value),
-        _ if right.contains("://") => Some(rule("http", right)),
         "keyvalue" if rest.is_empty() => {
             Some(ManifestEntry { section: "keyvalue", key: "quota".to_owned(), value: Value::from("1MiB") })
         }
@@ -62,6 +61,7 @@ fn entry(right: &str) -> Option<ManifestEntry> {
         }
         "env" if !name.is_empty() => Some(keyed("env", value.map_or_else(|| from_host(name), Value::from))),
         "config" if !name.is_empty() => Some(keyed("config", Value::from(value.unwrap_or_default()))),
+        _ if right.contains("://") => Some(rule("http", right)),
         _ => None,
     }
 }
@@ -108,6 +108,7 @@ mod tests {
             ("write / = x", "filesystem./ = { path = \"x\", access = \"write\" }"),
             ("env A", "env.A = { from = \"env:A\" }"),
             ("env A = b = c", "env.A = \"b = c\""),
+            ("env URL = https://a.example/", "env.URL = \"https://a.example/\""),
             ("config k = v", "config.k = \"v\""),
             ("keyvalue", "keyvalue.quota = \"1MiB\""),
             (

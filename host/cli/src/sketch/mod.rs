@@ -34,6 +34,14 @@ struct GivenRight {
     entry: ManifestEntry,
 }
 
+impl GivenRight {
+    /// True if the same imports use both.
+    fn is_like(&self, other: &Self) -> bool {
+        let is_named = matches!(self.entry.section, "network" | "secrets");
+        self.entry.section == other.entry.section && (!is_named || self.entry.key == other.entry.key)
+    }
+}
+
 /// One component of a command line.
 struct SketchedComponent {
     name: String,
@@ -172,8 +180,11 @@ fn unusable(
         .map_err(|error| Failure::at_fault(format!("{error}"), "is the machine out of memory?"))?;
     for (number, component) in components.iter().enumerate() {
         for problem in not_imported(&machine, component, &parsed.manifest) {
-            let right = problem.span().and_then(|span| lines.right_at(span.start));
-            unusable.extend(right.map(|right| (number, right)));
+            let found = problem.span().and_then(|span| lines.right_at(span.start));
+            let Some(found) = found.and_then(|found| rights.get(found)) else { continue };
+            // One problem is told of all rules of a list, and of all entries of a section.
+            let alike = rights.iter().enumerate().filter(|(_, right)| right.is_like(found));
+            unusable.extend(alike.map(|(right, _)| (number, right)));
         }
     }
     unusable.retain({

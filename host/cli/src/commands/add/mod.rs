@@ -187,7 +187,7 @@ impl Addition {
             Ok(locked) => locked,
             Err(failure) => return Ok(Err(failure)),
         };
-        if let Err(failure) = edit::write(&opened, opened.text()) {
+        if let Err(failure) = edit::write(file, opened.text()) {
             locked.take_back();
             return Ok(Err(failure));
         }

@@ -38,7 +38,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
             manifest::show_problems(&opened);
         }
         let separator = if opened.problems.is_empty() { "" } else { "\n" };
-        terminal::print(&format!("{separator}{}\n", sum_up(&opened)))?;
+        terminal::print(&format!("{separator}{}\n", sum_up(&opened, path)))?;
         if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
@@ -57,8 +57,8 @@ fn file(args: &CheckArgs, path: &Path) -> Result<ManifestFile, String> {
     sketch.map(|sketch| sketch.file(None)).map_err(|failure| failure.to_string())
 }
 
-fn sum_up(opened: &Opened) -> String {
-    let name = opened.file.name();
+fn sum_up(opened: &Opened, path: &Path) -> String {
+    let name = path.display();
     match &opened.ready {
         None => format!("{name}: {}", opened.summary()),
         Some(ready) => {

@@ -38,13 +38,15 @@ impl GivenSecret {
         Ok(Self(value))
     }
 
-    /// Has a person type it, without showing it. `None` if the person gives up.
+    /// Has a person type it, without showing it. `prompt` asks for it once nothing is shown any
+    /// more. `None` if the person gives up.
     ///
     /// # Errors
     /// One sentence, without any part of the value.
-    pub fn type_in(terminal: impl Read + AsFd) -> Result<Option<Self>, String> {
+    pub fn type_in(terminal: impl Read + AsFd, prompt: impl FnOnce()) -> Result<Option<Self>, String> {
         let wrong = |error: io::Error| format!("the value cannot be read: {}", plain(&error));
         let mut hidden = HiddenInput::of(terminal).map_err(wrong)?;
+        prompt();
         let mut typed = Zeroizing::new(Vec::with_capacity(SECRET_BYTES_MAX + 3));
         while typed.len() < SECRET_BYTES_MAX + 3 {
             let mut key = [0];

@@ -36,9 +36,8 @@ fn rename(args: &RenameArgs) -> anyhow::Result<Result<Exit, Failure>> {
         return Ok(Err(failure));
     }
     let kept = parse(&file.source()).map(|parsed| kept(&parsed.manifest, &file, old, new)).unwrap_or_default();
-    Ok(write(&file, &edit, (old, new), locked).map(|exit| {
+    Ok(write(&file, &edit, (old, new), locked).inspect(|_| {
         kept.iter().for_each(|kept| terminal::say(&format!("note: {kept}\n")));
-        exit
     }))
 }
 

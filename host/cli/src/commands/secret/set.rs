@@ -120,8 +120,8 @@ fn given(name: &str) -> Result<GivenSecret, Failure> {
     }
     // The standard library would keep what it read.
     let input = stdin.as_fd().try_clone_to_owned().map_err(|error| wrong(error.to_string()))?;
-    terminal::say(&format!("Value of {name} (it is not shown): "));
-    let typed = GivenSecret::type_in(File::from(input));
+    let prompt = || terminal::say(&format!("Value of {name} (it is not shown): "));
+    let typed = GivenSecret::type_in(File::from(input), prompt);
     terminal::say("\n");
     match typed {
         Ok(Some(value)) => Ok(value),

@@ -90,6 +90,55 @@ fn a_right_that_cannot_be_edited_leaves_the_manifest_as_it_is() {
     }
 }
 
+#[test]
+fn a_secret_is_granted_by_its_place_and_revoked_by_its_name() {
+    let folder = Folder::with_manifest(MANIFEST);
+    let rights = [
+        "secret KEY = env:KEY as Authorization: Bearer {} for https://api.example.com",
+        "secret ID = file:id as ?id for GET https://api.example.com/v1/x",
+    ];
+    let _ = run(&folder, &["grant", "reach_http", rights[0], rights[1], "--yes"]).succeeded();
+    let table = "
+[components.reach_http.secrets]
+KEY = { from = \"env:KEY\", header = \"Authorization\", value = \"Bearer {}\", for = \"https://api.example.com\" }
+ID = { from = \"file:id\", query = \"id\", for = \"GET https://api.example.com/v1/x\" }
+";
+    assert_eq!(folder.read("toolcell.toml"), MANIFEST.replace("\n# Nothing", &format!("{table}\n# Nothing")));
+    let elsewhere = run(&folder, &["grant", "reach_http", "secret A = env:A as x-a for https://x.example", "--yes"]);
+    assert!(elsewhere.failed_with(1).contains("no http rule allows"), "{elsewhere:?}");
+    let _ = run(&folder, &["revoke", "reach_http", "secret KEY", "secret ID", "--yes"]).succeeded();
+    assert_eq!(folder.read("toolcell.toml"), MANIFEST);
+}
+
+#[test]
+fn one_tool_loses_a_right_and_gets_it_back() {
+    let manifest = MANIFEST.replace("# forecasts\n]", "# forecasts\n    \"GET https://b.example/*\",\n]");
+    let folder = Folder::with_manifest(&manifest);
+    let rule = "GET https://b.example/*";
+    let tool = ["--tool", "http_narrowed", "--yes"];
+    let with = |command: &'static str, rule: &'static str| {
+        [command, "reach_http", rule].into_iter().chain(tool).collect::<Vec<_>>()
+    };
+    let _ = run(&folder, &with("revoke", rule)).succeeded();
+    let table = "
+[components.reach_http.tools.http_narrowed]
+network = { http = [\"GET https://api.example.com/v1/*\"] }
+";
+    let narrowed = manifest.replace("\n# Nothing", &format!("{table}\n# Nothing"));
+    assert_eq!(folder.read("toolcell.toml"), narrowed);
+    let explained =
+        |tool: &str| run(&folder, &["policy", "explain", tool, "GET https://b.example/x"]).succeeded().to_owned();
+    assert!(explained("reach_http/http_narrowed").starts_with("denied"));
+    assert!(explained("reach_http/http").starts_with("allowed"));
+    let again = run(&folder, &with("revoke", rule));
+    assert!(again.failed_with(1).contains("reach_http/http_narrowed has no such right"), "{again:?}");
+    let wider = run(&folder, &with("grant", "GET https://c.example/*"));
+    assert!(wider.failed_with(1).contains("does not lie within one of the component's"), "{wider:?}");
+    assert_eq!(folder.read("toolcell.toml"), narrowed);
+    let _ = run(&folder, &with("grant", rule)).succeeded();
+    assert!(explained("reach_http/http_narrowed").starts_with("allowed"));
+}
+
 /// Lines of modern calls.
 fn calls(calls: &[(&str, Value)]) -> String {
     let line = |(id, (name, arguments)): (usize, &(&str, Value))| {

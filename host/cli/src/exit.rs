@@ -1,6 +1,10 @@
 //! Exit codes, decided here alone.
 use std::process::ExitCode;
 
+use serde_json::json;
+
+use crate::terminal;
+
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -14,6 +18,49 @@ pub enum Exit {
     /// This host or machine is at fault: no memory for the engine, output that cannot be written.
     /// 3.
     HostFailed,
+}
+
+/// Reason why a command does nothing, with advice.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    message: String,
+    hint: String,
+    exit: Exit,
+}
+
+impl Failure {
+    /// The manifest, a component or a file is at fault.
+    pub fn at_fault(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into(), exit: Exit::AtFault }
+    }
+
+    /// The command line is at fault.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, ..Self::at_fault(message, hint) }
+    }
+
+    /// The reason was printed already.
+    pub fn said(exit: Exit) -> Self {
+        Self { message: String::new(), hint: String::new(), exit }
+    }
+
+    /// Prints it, as JSON on stdout if the command's answer would be JSON.
+    pub fn tell(&self, as_json: bool) -> anyhow::Result<Exit> {
+        let hint = Some(self.hint.as_str()).filter(|hint| !hint.is_empty());
+        if as_json {
+            let problem = Some(self.message.as_str()).filter(|message| !message.is_empty());
+            terminal::print(&format!("{:#}\n", json!({"ok": false, "problem": problem, "hint": hint})))?;
+        } else if !self.message.is_empty() {
+            terminal::error(&self.message, hint);
+        }
+        Ok(self.exit)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
 }
 
 impl Exit {

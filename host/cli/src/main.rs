@@ -11,6 +11,7 @@ mod exit;
 mod lock_text;
 mod logging;
 mod manifest;
+mod sketch;
 mod terminal;
 mod warned;
 
@@ -43,6 +44,9 @@ fn main() -> std::process::ExitCode {
         Command::Audit(args) => commands::audit::run(&args),
         Command::Token(args) => commands::token::run(&args),
         Command::ClientConfig(args) => commands::client_config::run(&args),
+        Command::Add(args) => commands::add::run(&args),
+        Command::Remove(args) => commands::remove::run(&args),
+        Command::Rename(args) => commands::rename::run(&args),
         Command::Grant(args) => commands::grant::run(&args),
         Command::Revoke(args) => commands::grant::revoke(&args),
         Command::Secret(args) => commands::secret::run(&args),

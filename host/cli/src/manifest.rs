@@ -7,19 +7,26 @@ use std::sync::Mutex;
 use toolcell_policy::{Diagnostic, Severity, Style, render_all};
 use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
-use crate::args::CodeCacheArgs;
+use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
+use crate::sketch::{self, Sketch};
 use crate::terminal::{self, Progress};
 use crate::warned;
 
-/// Reads a manifest and loads its components, or prints the problems. Records nothing.
+/// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
+/// in place of a manifest is loaded without rights.
 pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_with_or_say(path, OpenOptions { code: code.options(), ..OpenOptions::default() })
+    open_with_rights(path, &SketchRights::default(), code, show_problems)
 }
 
-/// [`open_or_say`] for commands that run again and again: the same warnings are shown once a day.
-pub fn open_again_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_showing(path, OpenOptions { code: code.options(), ..OpenOptions::default() }, |opened| {
+/// [`open_or_say`] for commands that run again and again: the same warnings are shown once a day. A
+/// component in place of a manifest has these rights.
+pub fn open_again_or_say(
+    path: &Path,
+    rights: &SketchRights,
+    code: &CodeCacheArgs,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_with_rights(path, rights, code, |opened| {
         let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
         if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
             show_problems(opened);
@@ -27,35 +34,85 @@ pub fn open_again_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Op
     })
 }
 
-/// [`open_or_say`] with other options.
+/// [`open_or_say`] of a manifest with other options.
 pub fn open_with_or_say(path: &Path, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_showing(path, options, show_problems)
+    open_path(path, options, show_problems)
 }
 
-fn open_showing(
+/// Loads the components of a manifest's text, or prints the problems.
+pub fn open_file_or_say(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    open_file(file, options, show_problems)
+}
+
+fn open_with_rights(
+    path: &Path,
+    rights: &SketchRights,
+    code: &CodeCacheArgs,
+    show: impl Fn(&Opened),
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
+    if !sketch::is_component(path) {
+        let given = [&rights.allow, &rights.mounts, &rights.variables];
+        if given.into_iter().any(|given| !given.is_empty()) {
+            let hint = "edit the manifest with `toolcell grant`, or name a component: -m FILE.wasm";
+            terminal::error("--allow, --mount and --env are for a component without a manifest", Some(hint));
+            return Ok(None);
+        }
+        return open_path(path, options, show);
+    }
+    match Sketch::of(&[path.to_owned()], rights, Path::new("."), code) {
+        Ok(sketch) => open_sketch_or_say(&sketch, None, options),
+        Err(failure) => failure.tell(false).map(|_| None),
+    }
+}
+
+fn open_path(
     path: &Path,
     options: OpenOptions<'_>,
     show: impl Fn(&Opened),
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let file = match ManifestFile::read(path) {
-        Ok(file) => file,
+    match ManifestFile::read(path) {
+        Ok(file) => open_file(file, options, show),
         Err(problem) => {
             terminal::error(&problem, Some("name the manifest with --manifest, or run this in its folder"));
-            return Ok(None);
+            Ok(None)
         }
-    };
+    }
+}
+
+fn open_file(
+    file: ManifestFile,
+    options: OpenOptions<'_>,
+    show: impl Fn(&Opened),
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
     let opened = open(file, options)?;
     show(&opened);
-    if let Some(refusal) = &opened.refusal {
-        say_refusal(refusal);
-        return Ok(None);
-    }
     let summary = opened.summary();
-    let Some(ready) = opened.ready else {
-        terminal::say(&format!("\n{}: {summary}\n", opened.file.name()));
-        return Ok(None);
-    };
-    Ok(Some((opened.file, ready)))
+    let name = opened.file.name().to_owned();
+    let is_refused = opened.refusal.is_some();
+    let ready = ready_or_say(opened);
+    if ready.is_none() && !is_refused {
+        terminal::say(&format!("\n{name}: {summary}\n"));
+    }
+    Ok(ready)
+}
+
+/// Loads the components of a command line, or prints the problems by its options. With a path, the
+/// text will be there.
+pub fn open_sketch_or_say(
+    sketch: &Sketch,
+    path: Option<&Path>,
+    options: OpenOptions<'_>,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let opened = open(sketch.file(path), options)?;
+    sketch.say(&opened.problems);
+    Ok(ready_or_say(opened))
+}
+
+fn ready_or_say(opened: Opened) -> Option<(ManifestFile, Ready)> {
+    opened.refusal.iter().for_each(say_refusal);
+    let ready = opened.ready.filter(|_| opened.refusal.is_none())?;
+    Some((opened.file, ready))
 }
 
 /// Opens a manifest, with progress if it takes long.

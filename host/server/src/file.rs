@@ -1,6 +1,6 @@
 //! Reads and writes whole files that people name, within a time and a size, without blocking on
 //! what is no regular file. Must not hold: their content.
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -55,24 +55,38 @@ pub fn read_bounded(path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
 /// As the system says.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let draft = draft_of(&path, std::process::id());
-    let written = write_draft(&draft, bytes, &path).and_then(|()| fs::rename(&draft, &path));
+    let kept = fs::metadata(&path).ok().map(|metadata| metadata.permissions());
+    write_with(&path, bytes, 0o644, kept)
+}
+
+/// [`write_whole`], for a file that its owner alone may read, whatever was there before.
+///
+/// # Errors
+/// As the system says.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    write_with(&path, bytes, 0o600, None)
+}
+
+fn write_with(path: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -> io::Result<()> {
+    let draft = draft_of(path, std::process::id());
+    let written = write_draft(&draft, bytes, mode, kept).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
     written?;
     // The rename itself, so that a lost machine has either file.
-    if let Ok(folder) = File::open(folder_or_here(&path)) {
+    if let Ok(folder) = File::open(folder_or_here(path)) {
         let _ = folder.sync_all();
     }
     Ok(())
 }
 
-fn write_draft(draft: &Path, bytes: &[u8], path: &Path) -> io::Result<()> {
+fn write_draft(draft: &Path, bytes: &[u8], mode: u32, kept: Option<Permissions>) -> io::Result<()> {
     let _ = fs::remove_file(draft);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(draft)?;
-    if let Ok(metadata) = fs::metadata(path) {
-        file.set_permissions(metadata.permissions())?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(draft)?;
+    if let Some(permissions) = kept {
+        file.set_permissions(permissions)?;
     }
     file.write_all(bytes)?;
     file.sync_all()

@@ -14,11 +14,16 @@ use crate::lock::{self, Drift, Lock, LockError};
 use crate::machine::Machine;
 use crate::serve::open_audit;
 
+/// Name of a manifest that no file holds.
+const COMMAND_LINE: &str = "(command line)";
+
 /// A manifest's text, with the path that the user gave.
 pub struct ManifestFile {
     path: PathBuf,
     name: String,
     text: String,
+    /// True if no file holds it.
+    is_given: bool,
 }
 
 /// Options for opening a manifest.
@@ -115,6 +120,8 @@ pub struct Ready {
 /// Path and options of a manifest that is opened to serve it.
 pub(crate) struct OpenedAs {
     pub(crate) path: PathBuf,
+    /// The text, if no file holds it.
+    pub(crate) given: Option<Arc<str>>,
     pub(crate) name: String,
     pub(crate) digest: toolcell_sandbox::Digest,
     pub(crate) locked: bool,
@@ -129,7 +136,17 @@ impl ManifestFile {
         let name = path.display().to_string();
         let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
         let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
-        Ok(Self { path: path.to_owned(), name, text })
+        Ok(Self { path: path.to_owned(), name, text, is_given: false })
+    }
+
+    /// A text that will be at this path, and may not be there yet.
+    pub fn unwritten(path: &Path, text: String) -> Self {
+        Self { path: path.to_owned(), name: path.display().to_string(), text, is_given: false }
+    }
+
+    /// A text that no file holds. Its relative paths start from the current folder.
+    pub fn given(text: String) -> Self {
+        Self { is_given: true, ..Self::unwritten(Path::new(COMMAND_LINE), text) }
     }
 
     /// The text as a source of diagnostics.
@@ -179,7 +196,8 @@ impl ManifestFile {
         let total = manifest.components().len();
         let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
         tell(0);
-        let process = HostFiles::new(&self.path, sink.path(), &options.code);
+        let on_disk = (!self.is_given).then_some(self.path.as_path());
+        let process = HostFiles::new(on_disk, sink.path(), &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
@@ -195,6 +213,7 @@ impl ManifestFile {
         }
         let opened = OpenedAs {
             path: self.path.clone(),
+            given: self.is_given.then(|| self.text.as_str().into()),
             name: self.name.clone(),
             digest: toolcell_sandbox::Digest::of(self.text.as_bytes()),
             locked: options.locked,

@@ -18,6 +18,7 @@
 //! | `/hop` | fields that are between two neighbours only |
 //! | `/switch` | 101: another protocol |
 //! | `/early` | 103, then 200 |
+//! | one that it [holds](HttpServer::holding) | those bytes |
 //! | `/say` | the bytes of the request's body, with the value of `Authorization` in the place of `{plain}`, `{json}`, `{html}`, `{percent}`, `{twice}`, `{digits}` |
 
 use std::io::{BufRead, BufReader, Read, Result, Write};
@@ -63,6 +64,7 @@ type Script = dyn Fn(&Seen) -> Scripted + Send + Sync;
 struct State {
     script: Option<Box<Script>>,
     seen: Mutex<Vec<Seen>>,
+    files: Mutex<Vec<(String, Vec<u8>)>>,
     connections: AtomicUsize,
     is_over: AtomicBool,
 }
@@ -195,6 +197,16 @@ impl HttpServer {
         format!("{}://{name}:{}{path}", self.scheme, self.port())
     }
 
+    /// Answers requests for this target with these bytes from now on, and gives the URL.
+    ///
+    /// # Panics
+    /// If a thread of the server panicked.
+    #[must_use]
+    pub fn holding(&self, target: &str, bytes: Vec<u8>) -> String {
+        self.state.files.lock().unwrap().push((target.to_owned(), bytes));
+        self.url(target)
+    }
+
     /// The requests received so far.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
@@ -256,13 +268,15 @@ fn serve(connection: Box<dyn Connection>, state: &State) -> Result<()> {
     let mut connection = BufReader::new(connection);
     while let Some(seen) = read_request(&mut connection)? {
         state.seen.lock().unwrap().push(seen.clone());
-        match state.script.as_ref().map(|script| script(&seen)) {
-            None => answer(&seen, connection.get_mut())?,
-            Some(Scripted::As(target)) => {
+        let held = state.files.lock().unwrap().iter().find(|(target, _)| target == seen.target()).cloned();
+        match (held, state.script.as_ref().map(|script| script(&seen))) {
+            (Some((_, bytes)), _) => whole(connection.get_mut(), "200 OK", &[], &bytes)?,
+            (None, None) => answer(&seen, connection.get_mut())?,
+            (None, Some(Scripted::As(target))) => {
                 let head = format!("{} {target} HTTP/1.1", seen.method());
                 answer(&Seen { head, body: seen.body }, connection.get_mut())?;
             }
-            Some(Scripted::Whole(status, kind, body)) => {
+            (None, Some(Scripted::Whole(status, kind, body))) => {
                 whole(connection.get_mut(), &format!("{status} Status"), &[("Content-Type", kind)], body.as_bytes())?;
             }
         }

@@ -36,14 +36,23 @@ Rights:
   env NAME = VALUE            a variable; without a value, the host's own
   config KEY = VALUE          a setting
   keyvalue                    state between calls, 1 MiB
+  secret NAME = SOURCE as HEADER: Bearer {} for RULE
+                              a secret that the host adds to requests; SOURCE is env:NAME, file:PATH or
+                              keyring:SERVICE/ACCOUNT, `as ?NAME` puts it into the query
+  secret NAME = SOURCE exposed
+                              a secret that the component is given
 
-Comments and order of the manifest stay. The change is shown first.")]
+A tool has the rights of its component, but for those that were revoked with --tool. Comments and order of the manifest
+stay. The change is shown first.")]
 pub struct GrantArgs {
     /// The component, as the manifest names it
     pub component: String,
     /// What it may do from now on
     #[arg(required = true, value_name = "RIGHT")]
     pub rights: Vec<String>,
+    /// Give it back to this one tool, by its own name, from which it was revoked
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     #[command(flatten)]
@@ -56,6 +65,7 @@ pub struct GrantArgs {
 Examples:
   toolcell revoke weather \"GET https://api.example.com/v1/*\"    as it is there
   toolcell revoke notes \"write /notes\" \"env UNITS\" keyvalue
+  toolcell revoke notes \"write /notes\" --tool find          that tool alone loses it
 
 Rights are named as for `toolcell grant`; folders and values need not be.")]
 pub struct RevokeArgs {
@@ -64,6 +74,9 @@ pub struct RevokeArgs {
     /// What it may do no longer
     #[arg(required = true, value_name = "RIGHT")]
     pub rights: Vec<String>,
+    /// Take it from this one tool, by its own name
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
     #[command(flatten)]
     pub manifest: ManifestArg,
     #[command(flatten)]

@@ -2,12 +2,14 @@
 mod authors;
 mod bundle;
 mod clients;
+mod components;
 mod edit;
 mod help;
 mod log;
 mod records;
 mod secret_login;
 mod secrets;
+mod sketch;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ use toolcell_server::reload::Watch;
 pub use authors::{AnnotateArgs, Example, InspectArgs, Language, NewArgs, Shape};
 pub use bundle::{BundleArgs, ManArgs};
 pub use clients::{ClientConfigArgs, ClientName, TokenArgs, TokenCommand, TokenFileArg};
+pub use components::{AddArgs, RemoveArgs, RenameArgs};
 pub use edit::{ConsentArg, GrantArgs, RevokeArgs};
 pub use help::wrapped;
 pub use log::{LogArgs, LogFormat, LogLevelArgs};
@@ -30,10 +33,14 @@ pub use records::{
     PolicyCommand, PolicyTestArgs, SuggestArgs,
 };
 pub use secret_login::{SecretLoginArgs, SecretLogoutArgs};
-pub use secrets::{SecretArgs, SecretCommand};
+pub use secrets::{SecretArgs, SecretCommand, SecretListArgs, SecretRemoveArgs, SecretSetArgs};
+pub use sketch::{ServeCommandArgs, SketchRights};
 
 /// The manifest's default name.
 pub const MANIFEST: &str = "toolcell.toml";
+
+/// The variable that names another manifest.
+pub const MANIFEST_VARIABLE: &str = "TOOLCELL_MANIFEST";
 
 /// Run MCP tools that nobody has to trust.
 ///
@@ -64,7 +71,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Be an MCP server with its tools, on stdio or over HTTP
-    Serve(ServeArgs),
+    Serve(ServeCommandArgs),
     /// Serve, and build a component's project whenever it changes
     Dev(DevArgs),
     /// Look for problems in a manifest and its components, all at once
@@ -101,11 +108,17 @@ pub enum Command {
     Token(TokenArgs),
     /// Print the entry for an MCP client's configuration
     ClientConfig(ClientConfigArgs),
+    /// Put a component into the manifest
+    Add(AddArgs),
+    /// Take a component out of the manifest
+    Remove(RemoveArgs),
+    /// Give a component another name
+    Rename(RenameArgs),
     /// Let a component do more: add rights to the manifest
     Grant(GrantArgs),
     /// Let a component do less: take rights out of the manifest
     Revoke(RevokeArgs),
-    /// Log in where the manifest's secrets are from, and out
+    /// Keep, list and remove secrets, and log in where they are from
     Secret(SecretArgs),
     /// Ask what the manifest allows, without running anything
     Policy(PolicyArgs),
@@ -124,7 +137,7 @@ pub enum Command {
 #[derive(Debug, ClapArgs)]
 pub struct ManifestArg {
     /// The manifest
-    #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
+    #[arg(short, long, value_name = "FILE", default_value = MANIFEST, env = MANIFEST_VARIABLE)]
     pub manifest: PathBuf,
 }
 
@@ -159,15 +172,8 @@ pub struct CompileArgs {
     pub code: CodeCacheArgs,
 }
 
-/// `toolcell serve`.
+/// Serving, as `serve` and `dev` do.
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "\
-An MCP client starts this itself. In its configuration:
-  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\",
-    \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
-
-Only MCP frames are written to stdout. What tools print, and what the host has to say, goes to stderr.
-The server ends when its input ends, or on SIGTERM or SIGINT; calls that run then are finished first, for a while.")]
 pub struct ServeArgs {
     #[command(flatten)]
     pub manifest: ManifestArg,
@@ -314,9 +320,11 @@ pub struct ApproveArgs {
 Prints every problem with its place and what to do about it, a line that sums up, and what each tool can reach.
 With --json: {\"ok\": …, \"problems\": [{\"severity\", \"code\", \"message\", \"file\", \"line\", \"column\", …}], …}.")]
 pub struct CheckArgs {
-    /// The manifest
-    #[arg(value_name = "FILE", default_value = MANIFEST, env = "TOOLCELL_MANIFEST")]
-    pub manifest: PathBuf,
+    /// The manifest, or one component [default: what --manifest names]
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub manifest: ManifestArg,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -353,7 +361,8 @@ Examples:
   toolcell call weather_normals '{\"city\":\"Oslo\"}'
   toolcell call text_diff @arguments.json --usage
   toolcell call json_query - --json < arguments.json
-  toolcell call chart @numbers.json --save .    writes the picture into a file")]
+  toolcell call chart @numbers.json --save .      writes the picture into this folder
+  toolcell call fetch '{\"path\":\"/\"}' -m fetch.wasm --allow 'GET https://example.com/*'      without a manifest")]
 pub struct CallArgs {
     /// The tool, as `toolcell list` shows it
     pub tool: String,
@@ -371,6 +380,8 @@ pub struct CallArgs {
     /// Write pictures, sounds and binary resources into this folder
     #[arg(long, value_name = "FOLDER")]
     pub save: Option<PathBuf>,
+    #[command(flatten)]
+    pub rights: SketchRights,
     #[command(flatten)]
     pub code: CodeCacheArgs,
 }

@@ -5,7 +5,7 @@ use toolcell_mcp::{Caller, Catalog as _, DeclaredResource, Revision, Tool, sanit
 use toolcell_policy::Limits;
 use toolcell_server::catalog::Catalog;
 
-use crate::args::ListArgs;
+use crate::args::{ListArgs, SketchRights};
 use crate::exit::Exit;
 use crate::manifest::open_again_or_say;
 use crate::terminal;
@@ -15,7 +15,9 @@ const DESCRIPTION_COLUMNS: usize = 88;
 
 /// Prints the list.
 pub fn run(args: &ListArgs) -> anyhow::Result<Exit> {
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+        return Ok(Exit::AtFault);
+    };
     let catalog = ready.catalog;
     let caller = args.caller.as_ref().map(|name| Caller::new(name, args.scopes.iter().map(String::as_str)));
     let view = caller.and_then(|caller| catalog.view(&caller));

@@ -1,5 +1,6 @@
 //! The commands, one file each. A command returns its exit code; only failures of the host itself
 //! are errors.
+pub mod add;
 pub mod annotate;
 pub mod approve;
 pub mod audit;
@@ -22,9 +23,13 @@ pub mod man;
 pub mod new;
 pub mod policy;
 pub mod reload;
+pub mod remove;
+pub mod rename;
 mod sample;
 pub mod secret;
-mod secret_login;
 pub mod serve;
 pub mod status;
 pub mod token;
+
+pub use add::relative;
+pub use inspect::component_name;

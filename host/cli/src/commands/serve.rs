@@ -1,32 +1,100 @@
 //! `toolcell serve`: the manifest's tools on stdin and stdout, or over HTTP.
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use toolcell_server::catalog::folder_of;
 use toolcell_server::dev::ProjectBuild;
-use toolcell_server::{OpenOptions, Records, Running, Server, ServerOptions, StartError, TransportOptions};
+use toolcell_server::{
+    ManifestFile, OpenOptions, Ready, Records, Running, Server, ServerOptions, StartError, TransportOptions,
+};
 
-use crate::args::ServeArgs;
-use crate::exit::Exit;
+use crate::args::{MANIFEST, MANIFEST_VARIABLE, ServeArgs, ServeCommandArgs};
+use crate::edit;
+use crate::exit::{Exit, Failure};
 use crate::logging::{self, Log};
-use crate::manifest::open_with_or_say;
+use crate::manifest::{open_sketch_or_say, open_with_or_say};
+use crate::sketch::Sketch;
 use crate::terminal;
 
 /// Serves until the input ends or a signal arrives.
-pub fn run(args: &ServeArgs) -> anyhow::Result<Exit> {
-    let log = logging::start(&args.log);
-    serve(args, &log, None)
+pub fn run(args: &ServeCommandArgs) -> anyhow::Result<Exit> {
+    let log = logging::start(&args.serve.log);
+    if args.files.is_empty() {
+        let given = [&args.rights.allow, &args.rights.mounts, &args.rights.variables];
+        if given.into_iter().any(|given| !given.is_empty()) {
+            let hint = "name the components before these options, or edit the manifest with `toolcell grant`";
+            return Failure::usage("--allow, --mount and --env are for components without a manifest", hint)
+                .tell(false);
+        }
+        return serve(&args.serve, &log, None);
+    }
+    let named = &args.serve.manifest.manifest;
+    if named.as_path() != Path::new(MANIFEST) && std::env::var_os(MANIFEST_VARIABLE).is_none() {
+        return Failure::usage(
+            "components are served without a manifest",
+            "leave --manifest out, or `toolcell add` them to it",
+        )
+        .tell(false);
+    }
+    match sketched(args)? {
+        Ok(loaded) => serve_loaded(&args.serve, loaded, &log, None),
+        Err(failure) => failure.tell(false),
+    }
 }
 
-/// Serves, and builds a project meanwhile.
+/// A manifest whose components are loaded.
+struct Loaded {
+    ready: Ready,
+    /// Time at which reading it began.
+    began: SystemTime,
+}
+
+/// Loads the components of the command line, and writes their manifest if that is wanted.
+fn sketched(args: &ServeCommandArgs) -> anyhow::Result<Result<Loaded, Failure>> {
+    let began = SystemTime::now();
+    let saved = args.save.as_deref();
+    if let Some(path) = saved.filter(|path| path.symlink_metadata().is_ok()) {
+        let hint = "name another file with --save=FILE, or `toolcell add` the components to this one";
+        return Ok(Err(Failure::usage(format!("{} is there already", path.display()), hint)));
+    }
+    let folder = saved.map_or_else(|| PathBuf::from("."), folder_of);
+    let sketch = match Sketch::of(&args.files, &args.rights, &folder, &args.serve.code) {
+        Ok(sketch) => sketch,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let Some((file, ready)) = open_sketch_or_say(&sketch, saved, opening(&args.serve))? else {
+        return Ok(Err(Failure::said(Exit::AtFault)));
+    };
+    if let Some(path) = saved {
+        if let Err(failure) = edit::write(&ManifestFile::unwritten(path, String::new()), file.text()) {
+            return Ok(Err(failure));
+        }
+        terminal::say(&format!("{}: written, and served from now on\n", file.name()));
+    }
+    Ok(Ok(Loaded { ready, began }))
+}
+
+/// Serves a manifest, and builds a project meanwhile.
 pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
-    let open = OpenOptions {
+    let Some((_, ready)) = open_with_or_say(&args.manifest.manifest, opening(args))? else {
+        return Ok(Exit::AtFault);
+    };
+    serve_loaded(args, Loaded { ready, began }, log, build)
+}
+
+fn opening(args: &ServeArgs) -> OpenOptions<'_> {
+    OpenOptions {
         code: args.code.options(),
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
         progress: None,
-    };
-    let Some((_, ready)) = open_with_or_say(&args.manifest.manifest, open)? else { return Ok(Exit::AtFault) };
+    }
+}
+
+fn serve_loaded(args: &ServeArgs, loaded: Loaded, log: &Log, build: Option<ProjectBuild>) -> anyhow::Result<Exit> {
+    let Loaded { ready, began } = loaded;
     let options = ServerOptions {
         transport: args.http.clone().map_or(TransportOptions::Stdio, TransportOptions::Http),
         insecure_public: args.insecure_public,

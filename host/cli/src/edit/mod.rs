@@ -1,14 +1,17 @@
-//! Writing an edited manifest: checked, shown, and consented to. Must not hold: what is edited.
+//! Editing a manifest: read, checked, shown, consented to and written. Must not hold: what is
+//! edited.
+pub mod rights;
 mod shown;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 
+use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::{Source, parse, render_all};
 use toolcell_server::file::write_whole;
 use toolcell_server::{ManifestFile, lock};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
 use shown::difference;
 
@@ -21,36 +24,91 @@ pub enum Consent {
     Asked,
 }
 
+/// Stream that a change is shown on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// The answer of the command.
+    Stdout,
+    /// Beside an answer that is JSON.
+    Stderr,
+}
+
+/// Reads a manifest to edit it.
+pub fn read(path: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
+    let hint = "name the manifest with --manifest, or run this in its folder";
+    let file = ManifestFile::read(path).map_err(|problem| Failure::at_fault(problem, hint))?;
+    let edit = ManifestEdit::of(file.text()).map_err(|problem| {
+        Failure::at_fault(format!("{} is no TOML: {problem}", file.name()), "`toolcell check` shows where")
+    })?;
+    Ok((file, edit))
+}
+
+/// Checks that the manifest has this component.
+pub fn check_known(file: &ManifestFile, edit: &ManifestEdit, component: &str) -> Result<(), Failure> {
+    let components = edit.components();
+    if components.iter().any(|name| name == component) {
+        return Ok(());
+    }
+    let hint =
+        if components.is_empty() { "it has none".to_owned() } else { format!("it has: {}", components.join(", ")) };
+    Err(Failure::at_fault(format!("{} has no component {component:?}", file.name()), hint))
+}
+
 /// Shows how the manifest changes, and writes it once that is wanted. A text that is no manifest is
 /// refused.
 pub fn apply_or_say(file: &ManifestFile, text: &str, consent: Consent) -> anyhow::Result<Exit> {
-    let name = file.name();
     if text == file.text() {
-        terminal::print(&format!("{name}: nothing to change\n"))?;
+        terminal::print(&format!("{}: nothing to change\n", file.name()))?;
         return Ok(Exit::Done);
     }
+    let written = agree(file, text, consent, Screen::Stdout)?.and_then(|()| write(file, text));
+    match written {
+        Ok(()) => {
+            terminal::say(&format!("{}: changed{}\n", file.name(), lock_note(file.path())));
+            Ok(Exit::Done)
+        }
+        Err(failure) => failure.tell(false),
+    }
+}
+
+/// Checks a manifest's new text, shows how it differs, and asks for consent.
+pub fn agree(file: &ManifestFile, text: &str, consent: Consent, screen: Screen) -> anyhow::Result<Result<(), Failure>> {
+    let name = file.name();
     if let Err(problems) = parse(&Source { name, text }) {
         terminal::say(&render_all(&Source { name, text }, &problems, terminal::stderr_style()));
-        terminal::error(&format!("{name} would have these problems, and stays as it is"), None);
-        return Ok(Exit::AtFault);
+        return Ok(Err(Failure::at_fault(format!("{name} would have these problems, and stays as it is"), "")));
     }
-    terminal::print(&difference(file.text(), text, terminal::stdout_style()))?;
-    if consent == Consent::Asked {
-        if !std::io::stdin().is_terminal() {
-            terminal::error(&format!("{name} stays as it is: nobody can be asked"), Some("add --yes to write it"));
-            return Ok(Exit::Usage);
-        }
-        if !agrees(&format!("Write {name}? [y/N] "))? {
-            terminal::say(&format!("{name} stays as it is\n"));
-            return Ok(Exit::AtFault);
-        }
+    match screen {
+        Screen::Stdout => terminal::print(&difference(file.text(), text, terminal::stdout_style()))?,
+        Screen::Stderr => terminal::say(&difference(file.text(), text, terminal::stderr_style())),
     }
-    if let Err(error) = write_whole(file.path(), text.as_bytes()) {
-        terminal::error(&format!("{name} cannot be written: {error}"), None);
-        return Ok(Exit::AtFault);
+    if consent == Consent::Given {
+        return Ok(Ok(()));
     }
-    terminal::say(&format!("{name}: changed{}\n", lock_note(file.path())));
-    Ok(Exit::Done)
+    if !std::io::stdin().is_terminal() {
+        let problem = format!("{name} stays as it is: nobody can be asked");
+        return Ok(Err(Failure::usage(problem, "add --yes to write it")));
+    }
+    if agrees(&format!("Write {name}? [y/N] "))? {
+        return Ok(Ok(()));
+    }
+    terminal::say(&format!("{name} stays as it is\n"));
+    Ok(Err(Failure::said(Exit::AtFault)))
+}
+
+/// Writes a manifest's new text, whole or not at all. `file` is the text that was edited: another
+/// that came meanwhile stays.
+pub fn write(file: &ManifestFile, text: &str) -> Result<(), Failure> {
+    let now = match file.path().symlink_metadata() {
+        Ok(_) => ManifestFile::read(file.path()).map(|now| now.text().to_owned()),
+        Err(_) => Ok(String::new()),
+    };
+    if now.as_deref() != Ok(file.text()) {
+        let problem = format!("{} was changed meanwhile, and stays as it is", file.name());
+        return Err(Failure::at_fault(problem, "run the command again"));
+    }
+    write_whole(file.path(), text.as_bytes())
+        .map_err(|error| Failure::at_fault(format!("{} cannot be written: {error}", file.name()), ""))
 }
 
 /// More rights wait for an approval where only a lock is served.

@@ -33,6 +33,8 @@ const SERVES_ON: &str = "and nothing of the change is applied: a right that it t
 pub struct Setup {
     /// The manifest's path.
     pub manifest_path: PathBuf,
+    /// The manifest's text, if no file holds it.
+    pub given: Option<Arc<str>>,
     /// The manifest that the process started with.
     pub manifest: Manifest,
     /// Builds further generations.
@@ -141,7 +143,10 @@ impl Reloader {
     /// Reads the manifest and builds a generation.
     fn propose(&mut self, trigger: &str, old: &Arc<Catalog>) -> Result<Proposal, ReloadFailure> {
         let path = self.setup.manifest_path.clone();
-        let file = ManifestFile::read(&path).map_err(|problem| ReloadFailure::saying(&problem))?;
+        let file = match &self.setup.given {
+            Some(text) => ManifestFile::given(text.to_string()),
+            None => ManifestFile::read(&path).map_err(|problem| ReloadFailure::saying(&problem))?,
+        };
         let parsed = parse(&file.source()).map_err(|problems| ReloadFailure::with(&file, &problems))?;
         let manifest = parsed.manifest;
         // Stamped before they are read, like the manifest: any change from here on is seen.

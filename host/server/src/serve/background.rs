@@ -69,6 +69,7 @@ fn setup(serving: &Serving, manifest: Manifest, builder: Builder, files: &Watche
     let path = &serving.opened.path;
     Setup {
         manifest_path: path.clone(),
+        given: serving.opened.given.clone(),
         manifest,
         builder,
         current: Arc::clone(&serving.current),

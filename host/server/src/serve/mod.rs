@@ -165,6 +165,9 @@ impl Running {
 /// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the
 /// components.
 fn look_at_lock(opened: &OpenedAs, catalog: &Catalog, log: &dyn OperatorLog) {
+    if opened.given.is_some() {
+        return;
+    }
     let path = lock::path_beside(&opened.path);
     if lock::remove_drafts(&path) > 0 {
         log.announce("note: a draft of the lock file, left by a process that was stopped, was removed");

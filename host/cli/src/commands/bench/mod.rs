@@ -12,7 +12,7 @@ use toolcell_mcp::Patience;
 use toolcell_policy::quantity::show_count;
 use toolcell_server::Ready;
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, SketchRights};
 use crate::commands::{calibrate, sample};
 use crate::exit::Exit;
 use crate::manifest::open_again_or_say;
@@ -43,7 +43,9 @@ struct Measurement {
 /// Measures and prints.
 pub fn run(args: &BenchArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+        return Ok(Exit::AtFault);
+    };
     let Ready { manifest, catalog, machine, .. } = ready;
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     if let Err(problems) = tool.check_arguments(&arguments, &Patience::default()) {

@@ -12,7 +12,7 @@ use toolcell_policy::{Limit, Unit};
 use toolcell_server::Measured;
 use toolcell_server::Ready;
 
-use crate::args::CalibrateArgs;
+use crate::args::{CalibrateArgs, SketchRights};
 use crate::commands::sample;
 use crate::exit::Exit;
 use crate::manifest::open_again_or_say;
@@ -46,7 +46,9 @@ pub fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         let Some(arguments) = sample::arguments_or_say(given) else { return Ok(Exit::Usage) };
         samples.push(arguments);
     }
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &SketchRights::default(), &args.code)? else {
+        return Ok(Exit::AtFault);
+    };
     let Some((index, tool)) = sample::tool_or_say(&ready.catalog, &args.tool) else { return Ok(Exit::Usage) };
     let place = LimitsTable::of(&ready, index, tool);
     let used = match measure(&ready, index, tool, &samples, args.runs) {

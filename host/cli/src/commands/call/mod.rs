@@ -22,7 +22,9 @@ use crate::terminal;
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.code)? else { return Ok(Exit::AtFault) };
+    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.rights, &args.code)? else {
+        return Ok(Exit::AtFault);
+    };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };

@@ -3,20 +3,24 @@ mod advice;
 mod capabilities;
 mod components;
 
+use std::path::Path;
+
 use serde_json::json;
 use toolcell_mcp::sanitize;
 use toolcell_server::{ManifestFile, OpenOptions, Opened, login};
 
 use advice::Advice;
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, SketchRights};
 use crate::exit::Exit;
 use crate::manifest;
+use crate::sketch::{self, Sketch};
 use crate::terminal;
 
 /// Checks and reports.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
-    let file = match ManifestFile::read(&args.manifest) {
+    let path = args.file.as_deref().unwrap_or(&args.manifest.manifest);
+    let file = match file(args, path) {
         Ok(file) => file,
         Err(problem) => {
             if args.json {
@@ -33,9 +37,13 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     if args.json {
         terminal::print(&format!("{:#}\n", report(&opened, &advice)))?;
     } else {
-        manifest::show_problems(&opened);
+        if sketch::is_component(path) {
+            opened.problems.iter().for_each(|problem| sketch::say(None, problem));
+        } else {
+            manifest::show_problems(&opened);
+        }
         let separator = if opened.problems.is_empty() { "" } else { "\n" };
-        terminal::print(&format!("{separator}{}\n", sum_up(&opened)))?;
+        terminal::print(&format!("{separator}{}\n", sum_up(&opened, path)))?;
         if let Some(ready) = &opened.ready {
             terminal::print(&components::table(&ready.catalog, terminal::stdout_style()))?;
             terminal::print(&capabilities::table(&ready.catalog, &opened.file.source(), terminal::stdout_style()))?;
@@ -58,8 +66,18 @@ fn logins(states: &[serde_json::Value]) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-fn sum_up(opened: &Opened) -> String {
-    let name = opened.file.name();
+/// The manifest, or one of the component alone.
+fn file(args: &CheckArgs, path: &Path) -> Result<ManifestFile, String> {
+    if !sketch::is_component(path) {
+        return ManifestFile::read(path);
+    }
+    let files = [path.to_owned()];
+    let sketch = Sketch::of(&files, &SketchRights::default(), Path::new("."), &args.code);
+    sketch.map(|sketch| sketch.file(None)).map_err(|failure| failure.to_string())
+}
+
+fn sum_up(opened: &Opened, path: &Path) -> String {
+    let name = path.display();
     match &opened.ready {
         None => format!("{name}: {}", opened.summary()),
         Some(ready) => {

@@ -2,15 +2,58 @@
 //! hold: the keys of a manifest.
 use std::path::Path;
 
-/// Grants that a component may need: the imports that indicate one, its meaning, and an example.
-const GRANTS: [(&[&str], &str, &str); 6] = [
-    (&["wasi:filesystem/"], "files", "filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }"),
-    (&["wasi:http/outgoing-handler@"], "HTTP requests", "network = { http = [\"GET https://api.example.com/*\"] }"),
-    (&["wasi:sockets/tcp", "wasi:sockets/udp"], "sockets", "network = { tcp = [\"db.example.com:5432\"] }"),
-    (&["wasi:cli/environment@"], "environment variables", "env = { NAME = \"value\" }"),
-    (&["wasi:config/"], "settings", "config = { name = \"value\" }"),
-    (&["wasi:keyvalue/"], "state between calls", "keyvalue = {}"),
+/// A grant that a component may need.
+pub struct Need {
+    /// Imports that indicate it.
+    imports: &'static [&'static str],
+    /// Its meaning.
+    pub what: &'static str,
+    /// An example in a manifest.
+    grant: &'static str,
+    /// An example for `toolcell grant`.
+    pub right: &'static str,
+}
+
+const GRANTS: [Need; 6] = [
+    Need {
+        imports: &["wasi:filesystem/"],
+        what: "files",
+        grant: "filesystem = { \"/data\" = { path = \"data\", access = \"read\" } }",
+        right: "read /data = ./data",
+    },
+    Need {
+        imports: &["wasi:http/outgoing-handler@"],
+        what: "HTTP requests",
+        grant: "network = { http = [\"GET https://api.example.com/*\"] }",
+        right: "GET https://api.example.com/*",
+    },
+    Need {
+        imports: &["wasi:sockets/tcp", "wasi:sockets/udp"],
+        what: "sockets",
+        grant: "network = { tcp = [\"db.example.com:5432\"] }",
+        right: "tcp db.example.com:5432",
+    },
+    Need {
+        imports: &["wasi:cli/environment@"],
+        what: "environment variables",
+        grant: "env = { NAME = \"value\" }",
+        right: "env NAME = value",
+    },
+    Need {
+        imports: &["wasi:config/"],
+        what: "settings",
+        grant: "config = { name = \"value\" }",
+        right: "config name = value",
+    },
+    Need { imports: &["wasi:keyvalue/"], what: "state between calls", grant: "keyvalue = {}", right: "keyvalue" },
 ];
+
+/// Grants that a component with these imports may need.
+pub fn needs(imports: &[String]) -> impl Iterator<Item = &'static Need> {
+    GRANTS
+        .iter()
+        .filter(|need| imports.iter().any(|import| need.imports.iter().any(|prefix| import.starts_with(prefix))))
+}
 
 /// Longest name of a component in a manifest.
 const NAME_CHARS_MAX: usize = 64;
@@ -21,16 +64,14 @@ pub fn entry(file: &Path, imports: &[String], skips: bool) -> String {
     if skips {
         text.push_str("skip_unsupported = true\n");
     }
-    for (wanted, what, grant) in GRANTS {
-        if imports.iter().any(|import| wanted.iter().any(|prefix| import.starts_with(prefix))) {
-            text.push_str(&format!("# It can ask for {what}: {grant}\n"));
-        }
+    for need in needs(imports) {
+        text.push_str(&format!("# It can ask for {}: {}\n", need.what, need.grant));
     }
     text
 }
 
 /// A valid name made from the file's.
-fn name(file: &Path) -> String {
+pub fn name(file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().to_lowercase()).unwrap_or_default();
     let letters = stem.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
     let name: String = letters.skip_while(|letter| *letter == '_').take(NAME_CHARS_MAX).collect();

@@ -1,6 +1,6 @@
 //! `toolcell inspect FILE.wasm`: exports, imports and declarations of a component. Works without a
 //! manifest.
-mod entry;
+pub(super) mod entry;
 
 use std::path::Path;
 
@@ -15,16 +15,17 @@ use crate::args::InspectArgs;
 use crate::exit::Exit;
 use crate::manifest::say_note;
 use crate::terminal;
+pub use entry::name as component_name;
 
 /// Findings about a component.
-struct Inspected {
-    inspection: Inspection,
+pub(super) struct Inspected {
+    pub(super) inspection: Inspection,
     /// Its tools, or the reason why it cannot be served.
-    tools: Result<Vec<contract::Tool>, String>,
+    pub(super) tools: Result<Vec<contract::Tool>, String>,
     /// Shape that makes tools of it.
-    shape: Option<ShapeName>,
+    pub(super) shape: Option<ShapeName>,
     /// Functions that cannot be tools.
-    left_out: Vec<LeftOut>,
+    pub(super) left_out: Vec<LeftOut>,
     /// The entry of a manifest that serves it.
     entry: String,
 }
@@ -54,7 +55,8 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     Ok(if found.tools.is_ok() { Exit::Done } else { Exit::AtFault })
 }
 
-fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, &'static str)> {
+/// Reads a component and lists its tools. `Err` is one sentence, and advice.
+pub(super) fn inspect(machine: &Machine, file: &Path, bytes: &[u8]) -> Result<Inspected, (String, &'static str)> {
     let inspection = Inspection::read(&machine.sandbox, bytes).map_err(|error| (error.to_string(), error.hint()))?;
     let (mut shape, mut left_out) = (None, Vec::new());
     let tools = match ToolComponent::load(&machine.sandbox, bytes) {

@@ -1,5 +1,9 @@
 //! Edits of a manifest in place: comments, order and layout stay as they are. Must not hold: what
 //! is edited, or why.
+mod components;
+mod narrowing;
+
+pub use components::ComponentEntry;
 pub use toml_edit::{Array, InlineTable, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
@@ -39,8 +43,42 @@ impl ManifestEdit {
 
     /// Names of the manifest's components.
     pub fn components(&self) -> Vec<String> {
-        let components = self.document.get("components").and_then(Item::as_table_like);
+        let components = self.components_item();
         components.map(|table| table.iter().map(|(name, _)| name.to_owned()).collect()).unwrap_or_default()
+    }
+
+    /// The file that a component is, as the manifest writes it.
+    pub fn source(&self, component: &str) -> Option<&str> {
+        self.components_item()?.get(component)?.as_table_like()?.get("source")?.as_str()
+    }
+
+    /// The place of a secret's value, as the manifest writes it; an empty text if it says none.
+    /// `None` if the component has no such secret.
+    pub fn secret_source(&self, component: &str, secret: &str) -> Option<&str> {
+        let secrets = self.components_item()?.get(component)?.as_table_like()?.get("secrets")?.as_table_like()?;
+        let from = secrets.get(secret)?.as_table_like().and_then(|secret| secret.get("from")?.as_str());
+        Some(from.unwrap_or_default())
+    }
+
+    /// Names another place for the value of a secret that is there. False if there is none.
+    pub fn set_secret_source(&mut self, component: &str, secret: &str, from: &str) -> bool {
+        let sections = self.document.get_mut("components").and_then(|all| all.as_table_like_mut()?.get_mut(component));
+        let secrets = sections.and_then(|sections| sections.as_table_like_mut()?.get_mut("secrets"));
+        let secret = secrets.and_then(|secrets| secrets.as_table_like_mut()?.get_mut(secret)?.as_table_like_mut());
+        let Some(secret) = secret else { return false };
+        match secret.get_mut("from").and_then(Item::as_value_mut) {
+            Some(old) => {
+                let decor = old.decor().clone();
+                *old = Value::from(from);
+                *old.decor_mut() = decor;
+            }
+            None => drop(secret.insert("from", toml_edit::value(from))),
+        }
+        true
+    }
+
+    fn components_item(&self) -> Option<&dyn TableLike> {
+        self.document.get("components")?.as_table_like()
     }
 
     /// Adds everything in these tables: rules to lists of rules, keys to sections, sections to
@@ -266,6 +304,16 @@ filesystem = { \"/notes\" = { path = \"notes\" } }
         );
         assert!(edit.remove("weather", &units));
         assert_eq!(edit.text(), MANIFEST);
+    }
+
+    #[test]
+    fn a_secret_is_read_from_elsewhere_and_the_rest_of_it_stays() {
+        let text = "[components.a.secrets]\nKEY = { from = \"env:KEY\", expose = true } # of Ann\n";
+        let mut edit = ManifestEdit::of(text).unwrap();
+        assert_eq!(edit.secret_source("a", "KEY"), Some("env:KEY"));
+        assert!(edit.set_secret_source("a", "KEY", "file:key") && !edit.set_secret_source("a", "OTHER", "file:key"));
+        assert_eq!(edit.text(), text.replace("env:KEY", "file:key"));
+        assert_eq!(edit.secret_source("b", "KEY"), None);
     }
 
     #[test]

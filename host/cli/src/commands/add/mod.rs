@@ -1,0 +1,278 @@
+//! `toolcell add SOURCE`: a component's entry and lock, and a copy of its file. Must not hold: the
+//! place that its bytes come from.
+//!
+//! The file is placed before the manifest is written, and removed again if anything fails. The
+//! manifest is the last thing written.
+mod placing;
+mod source;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolcell_mcp::sanitize;
+use toolcell_policy::edit::{ComponentEntry, ManifestEdit};
+use toolcell_policy::names;
+use toolcell_sandbox::ShapeName;
+use toolcell_server::catalog::{Catalog, folder_of};
+use toolcell_server::lock::{self, Lock, LockPath};
+use toolcell_server::machine::Machine;
+use toolcell_server::{ManifestFile, OpenOptions};
+
+use crate::args::AddArgs;
+use crate::commands::inspect::entry;
+use crate::commands::inspect::{self, Inspected};
+use crate::edit::{self, Screen, agree};
+use crate::exit::{Exit, Failure};
+use crate::manifest::{open_file_or_say, say_note};
+use crate::terminal;
+use placing::PlacedFile;
+pub use source::relative;
+use source::{Found, Place};
+
+/// Text of a manifest without components.
+const EMPTY: &str = "version = 1\n";
+
+/// Component that is being added.
+struct Addition {
+    name: String,
+    found: Found,
+    inspected: Inspected,
+    entry: ComponentEntry,
+}
+
+/// Adds the component and prints what it is.
+pub fn run(args: &AddArgs) -> anyhow::Result<Exit> {
+    match add(args)? {
+        Ok(exit) => Ok(exit),
+        Err(failure) => failure.tell(args.json),
+    }
+}
+
+fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let manifest = args.manifest.manifest.as_path();
+    let (file, mut edit) = match opened(manifest).and_then(|opened| check_names(args, &opened.1).map(|()| opened)) {
+        Ok(opened) => opened,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let machine = Machine::start(&args.code.options(), None)?;
+    machine.notes.iter().for_each(say_note);
+    let addition = match Addition::of(args, &edit, &machine) {
+        Ok(addition) => addition,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    drop(machine);
+    if !args.json {
+        terminal::print(&addition.text())?;
+    }
+    if let Err(problem) = edit.insert_component(&addition.name, &addition.entry) {
+        let problem = format!("{} cannot have it: {problem}", file.name());
+        return Ok(Err(Failure::at_fault(problem, "give it another name with --name")));
+    }
+    let screen = if args.json { Screen::Stderr } else { Screen::Stdout };
+    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), screen)? {
+        return Ok(Err(failure));
+    }
+    addition.write(args, &file, &edit)
+}
+
+/// The manifest to edit, which need not exist.
+fn opened(manifest: &Path) -> Result<(ManifestFile, ManifestEdit), Failure> {
+    if manifest.exists() {
+        return edit::read(manifest);
+    }
+    let wrong = |problem: String| Failure::at_fault(problem, "");
+    let edit = ManifestEdit::of(EMPTY).map_err(wrong)?;
+    Ok((ManifestFile::unwritten(manifest, String::new()), edit))
+}
+
+/// Checks names of the command line before anything is fetched or compiled.
+fn check_names(args: &AddArgs, edit: &ManifestEdit) -> Result<(), Failure> {
+    if let Some(prefix) = &args.prefix
+        && let Err(problem) = names::check_prefix(prefix)
+    {
+        let hint = "a prefix is 1 to 63 of A-Z, a-z, 0-9, _ and -";
+        return Err(Failure::usage(format!("the prefix {prefix:?} {problem}"), hint));
+    }
+    args.name.as_deref().map_or(Ok(()), |name| check_name(name, edit))
+}
+
+fn check_name(name: &str, edit: &ManifestEdit) -> Result<(), Failure> {
+    if let Err(problem) = names::check_component(name) {
+        let hint = "a component's name is 1 to 64 of a-z 0-9 _ -, and begins with a letter or a digit";
+        return Err(Failure::usage(format!("the name {name:?} {problem}"), hint));
+    }
+    if edit.components().iter().any(|other| other == name) {
+        let problem = format!("the manifest has a component {name:?} already");
+        let hint = format!("give this one another name with --name, or `toolcell remove {name}` first");
+        return Err(Failure::at_fault(problem, hint));
+    }
+    Ok(())
+}
+
+impl Addition {
+    fn of(args: &AddArgs, edit: &ManifestEdit, machine: &Machine) -> Result<Self, Failure> {
+        let folder = folder_of(&args.manifest.manifest);
+        let mut found = source::find(args, &folder, machine)?;
+        let name = args.name.clone().unwrap_or_else(|| found.name.clone());
+        check_name(&name, edit)?;
+        let shown = Path::new(&found.shown);
+        let inspected = inspect::inspect(machine, shown, &found.bytes)
+            .map_err(|(problem, hint)| Failure::at_fault(format!("{}: {problem}", found.shown), hint))?;
+        if let Err(problem) = &inspected.tools {
+            let hint = format!("`toolcell inspect` shows what {} is", found.shown);
+            return Err(Failure::at_fault(format!("{} cannot be served: {problem}", found.shown), hint));
+        }
+        let written = match &found.place {
+            Place::Copy => format!("{}/{name}.wasm", placing::FOLDER),
+            Place::Link(written) => written.clone(),
+        };
+        let mut entry = found.entry.take().unwrap_or_else(|| ComponentEntry::new(&written));
+        entry.set("source", written.into());
+        if let Some(prefix) = &args.prefix {
+            entry.set("prefix", prefix.as_str().into());
+        }
+        if !inspected.left_out.is_empty() {
+            entry.set("skip_unsupported", true.into());
+        }
+        Ok(Self { name, found, inspected, entry })
+    }
+
+    /// Its file, digest, tools, and the grants that it may need.
+    fn text(&self) -> String {
+        let style = terminal::stdout_style();
+        let inspection = &self.inspected.inspection;
+        let mut text = format!("{}\n", terminal::bold(&sanitize::line(&self.found.shown), style));
+        text.push_str(&format!("  digest   {}\n", inspection.digest()));
+        text.push_str(&format!("  size     {} bytes\n", inspection.size_bytes()));
+        let tools = match (&self.inspected.tools, self.inspected.shape) {
+            (_, Some(ShapeName::Program)) => "those that the manifest makes of this program".to_owned(),
+            (Ok(tools), _) => tools.iter().map(|tool| sanitize::line(&tool.name)).collect::<Vec<_>>().join(", "),
+            (Err(_), _) => String::new(),
+        };
+        text.push_str(&format!("  tools    {tools}\n"));
+        for left_out in &self.inspected.left_out {
+            text.push_str(&format!("  not      {}\n", sanitize::line(&left_out.to_string())));
+        }
+        let needs: Vec<&str> = entry::needs(inspection.imports()).map(|need| need.what).collect();
+        match needs.as_slice() {
+            [] => text.push_str("  asks for nothing that a manifest grants\n"),
+            needs => text.push_str(&format!("  can ask for {}; nothing of it is granted\n", needs.join(", "))),
+        }
+        for section in &self.found.left_out {
+            text.push_str(&format!("  its project grants it {section}: that is not taken over\n"));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// Places the file, checks the whole manifest, writes the lock and at last the manifest.
+    fn write(&self, args: &AddArgs, file: &ManifestFile, edit: &ManifestEdit) -> anyhow::Result<Result<Exit, Failure>> {
+        let manifest = file.path();
+        let placed = match &self.found.place {
+            Place::Link(_) => Ok(None),
+            Place::Copy => PlacedFile::write(&folder_of(manifest), &self.name, &self.found.bytes).map(Some),
+        };
+        let placed = match placed {
+            Ok(placed) => placed,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let opened = ManifestFile::unwritten(manifest, edit.text());
+        let options = OpenOptions { code: args.code.options(), ..OpenOptions::default() };
+        let Some((opened, ready)) = open_file_or_say(opened, options)? else {
+            let problem = format!("{} would have these problems, and stays as it is", file.name());
+            return Ok(Err(Failure::at_fault(problem, "")));
+        };
+        let is_linked = matches!(self.found.place, Place::Link(_));
+        let locked = match pin(manifest, &self.name, &ready.catalog, is_linked) {
+            Ok(locked) => locked,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Err(failure) = edit::write(file, opened.text()) {
+            locked.take_back();
+            return Ok(Err(failure));
+        }
+        placed.into_iter().for_each(PlacedFile::keep);
+        if args.json {
+            terminal::print(&format!("{:#}\n", self.json(&locked, manifest)))?;
+        } else {
+            self.say_next(args, &locked);
+        }
+        Ok(Ok(Exit::Done))
+    }
+
+    fn say_next(&self, args: &AddArgs, locked: &WrittenLock) {
+        let manifest = args.manifest.manifest.display();
+        terminal::say(&match &locked.after {
+            Some(_) => format!("{manifest}: {} is added, and pinned in {}\n", self.name, locked.path.display()),
+            None => format!("{manifest}: {} is added; `toolcell lock` pins it\n", self.name),
+        });
+        if let Some(need) = entry::needs(self.inspected.inspection.imports()).next() {
+            terminal::say(&format!(
+                "\nhint: allow it something with `toolcell grant {} \"{}\"`\n",
+                self.name, need.right
+            ));
+        }
+    }
+
+    fn json(&self, locked: &WrittenLock, manifest: &Path) -> Value {
+        let inspection = &self.inspected.inspection;
+        let tools: Vec<&str> = self.inspected.tools.iter().flatten().map(|tool| tool.name.as_str()).collect();
+        json!({
+            "ok": true,
+            "component": self.name,
+            "source": self.entry.text("source"),
+            "digest": inspection.digest().to_string(),
+            "size_bytes": inspection.size_bytes(),
+            "shape": self.inspected.shape.map(ShapeName::as_str),
+            "tools": tools,
+            "imports": inspection.imports(),
+            "can_ask_for": entry::needs(inspection.imports()).map(|need| need.what).collect::<Vec<_>>(),
+            "not_taken_over": self.found.left_out,
+            "manifest": manifest,
+            "lock": locked.after.is_some().then_some(&*locked.path),
+        })
+    }
+}
+
+/// The lock as it was and as it is.
+struct WrittenLock {
+    path: LockPath,
+    before: Option<Lock>,
+    after: Option<Lock>,
+}
+
+/// Pins the component beside those that are pinned already, or all where nothing is. The code of a
+/// linked one still changes, so it begins no lock.
+fn pin(manifest: &Path, name: &str, catalog: &Catalog, is_linked: bool) -> Result<WrittenLock, Failure> {
+    let path = lock::path_beside(manifest);
+    let wrong = |error: lock::LockError| Failure::at_fault(error.to_string(), error.hint());
+    let before = lock::read(&path).map_err(wrong)?;
+    let now = Lock::of(catalog);
+    let after = match &before {
+        None if is_linked => None,
+        None => Some(now),
+        Some(before) => {
+            let mut after = before.clone();
+            after
+                .components
+                .extend(now.components.get_key_value(name).map(|(name, pinned)| (name.clone(), pinned.clone())));
+            Some(after)
+        }
+    };
+    if let Some(after) = &after {
+        lock::write(&path, after).map_err(wrong)?;
+    }
+    Ok(WrittenLock { path, before, after })
+}
+
+impl WrittenLock {
+    /// Writes the lock as it was, since the manifest could not be written.
+    fn take_back(&self) {
+        // What cannot be written back pins a component that the manifest does not name.
+        let _ = match (&self.before, &self.after) {
+            (Some(before), Some(_)) => lock::write(&self.path, before).is_ok(),
+            (None, Some(_)) => std::fs::remove_file(&*self.path).is_ok(),
+            _ => true,
+        };
+    }
+}

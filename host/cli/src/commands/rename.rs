@@ -1,0 +1,87 @@
+//! `toolcell rename OLD NEW`: gives a component another name in the manifest and in the lock.
+use toolcell_policy::edit::ManifestEdit;
+use toolcell_policy::{Manifest, names, parse};
+use toolcell_server::ManifestFile;
+use toolcell_server::catalog::folder_of;
+use toolcell_server::lock::Lock;
+
+use super::remove::{edited_lock, write_lock};
+use crate::args::RenameArgs;
+use crate::edit::{self, Screen, agree};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+
+/// Renames it, and says what keeps the old name.
+pub fn run(args: &RenameArgs) -> anyhow::Result<Exit> {
+    match rename(args)? {
+        Ok(exit) => Ok(exit),
+        Err(failure) => failure.tell(false),
+    }
+}
+
+fn rename(args: &RenameArgs) -> anyhow::Result<Result<Exit, Failure>> {
+    let (old, new) = (args.component.as_str(), args.name.as_str());
+    let read = edit::read(&args.manifest.manifest).and_then(|(file, edit)| {
+        edit::check_known(&file, &edit, old)?;
+        check_free(new, &edit)?;
+        let locked = edited_lock(file.path())?;
+        Ok((file, edit, locked))
+    });
+    let (file, mut edit, locked) = match read {
+        Ok(read) => read,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    edit.rename_component(old, new);
+    if let Err(failure) = agree(&file, &edit.text(), args.consent.consent(), Screen::Stdout)? {
+        return Ok(Err(failure));
+    }
+    let kept = parse(&file.source()).map(|parsed| kept(&parsed.manifest, &file, old, new)).unwrap_or_default();
+    Ok(write(&file, &edit, (old, new), locked).inspect(|_| {
+        kept.iter().for_each(|kept| terminal::say(&format!("note: {kept}\n")));
+    }))
+}
+
+fn check_free(name: &str, edit: &ManifestEdit) -> Result<(), Failure> {
+    if let Err(problem) = names::check_component(name) {
+        let hint = "a component's name is 1 to 64 of a-z 0-9 _ -, and begins with a letter or a digit";
+        return Err(Failure::usage(format!("the name {name:?} {problem}"), hint));
+    }
+    if edit.components().iter().any(|other| other == name) {
+        return Err(Failure::at_fault(format!("the manifest has a component {name:?} already"), "choose another name"));
+    }
+    Ok(())
+}
+
+fn write(
+    file: &ManifestFile,
+    edit: &ManifestEdit,
+    (old, new): (&str, &str),
+    locked: Option<Lock>,
+) -> Result<Exit, Failure> {
+    edit::write(file, &edit.text())?;
+    let mut said = format!("{}: {old} is called {new}", file.name());
+    if let Some(mut locked) = locked
+        && let Some(pinned) = locked.components.remove(old)
+    {
+        locked.components.insert(new.to_owned(), pinned);
+        write_lock(file.path(), &locked)?;
+        said.push_str(", and so it is in its lock");
+    }
+    terminal::say(&format!("{said}\n"));
+    Ok(Exit::Done)
+}
+
+/// Everything outside of manifest and lock that names the component.
+fn kept(manifest: &Manifest, file: &ManifestFile, old: &str, new: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    let state = format!("{}/{old}.redb", manifest.server().state());
+    if folder_of(file.path()).join(&state).exists() {
+        kept.push(format!(
+            "its state stays in {state}, where {new} does not look; to take it along, stop what serves, and move it to {new}.redb"
+        ));
+    }
+    if manifest.audit().file().is_some() {
+        kept.push(format!("records of the audit keep the name {old}"));
+    }
+    kept
+}

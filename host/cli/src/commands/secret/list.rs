@@ -1,0 +1,96 @@
+//! `toolcell secret list`: secrets that the manifest names, and whether their values can be read.
+use std::path::Path;
+
+use serde_json::json;
+use toolcell_mcp::sanitize;
+use toolcell_policy::{Delivery, Secret, SecretSource};
+use toolcell_server::catalog::folder_of;
+use toolcell_server::{login, secrets};
+
+use super::{Edited, written};
+use crate::args::SecretListArgs;
+use crate::exit::Exit;
+use crate::terminal;
+
+/// One secret, without its value.
+struct Row {
+    component: String,
+    name: String,
+    from: String,
+    goes: String,
+    /// The reason why there is no value.
+    missing: Option<String>,
+}
+
+/// Prints the list. A value that is missing is no failure of the command.
+pub fn run(args: &SecretListArgs) -> anyhow::Result<Exit> {
+    let edited = match Edited::read(&args.manifest.manifest) {
+        Ok(edited) => edited,
+        Err(failure) => return failure.tell(args.json),
+    };
+    let folder = folder_of(edited.file.path());
+    let state = folder.join(edited.manifest.server().state());
+    let secrets = edited.manifest.components().iter().flat_map(|component| {
+        let secrets = component.grants().secrets().iter();
+        secrets.map(|secret| (component.name().to_owned(), secret))
+    });
+    let rows: Vec<Row> = secrets
+        .map(|(component, secret)| Row {
+            component,
+            name: secret.name().to_owned(),
+            from: written(secret.source()),
+            goes: goes(secret),
+            missing: missing(secret.source(), &folder, &state),
+        })
+        .collect();
+    terminal::print(&if args.json { format!("{:#}\n", json(&rows)) } else { table(&rows) })?;
+    Ok(Exit::Done)
+}
+
+/// The reason why there is no value, if there is none.
+fn missing(source: &SecretSource, folder: &Path, state: &Path) -> Option<String> {
+    if let SecretSource::Login(login) = source {
+        let found = login::state(login, state);
+        return (!found.is_logged_in()).then(|| found.to_string());
+    }
+    secrets::read(source, folder).err().map(|(problem, _)| problem)
+}
+
+/// Where a secret goes, in words.
+fn goes(secret: &Secret) -> String {
+    match secret.delivery() {
+        Delivery::Header { name, target, .. } => format!("header {name} for {}", target.rule().text()),
+        Delivery::Query { name, target } => format!("query {name} for {}", target.rule().text()),
+        Delivery::Expose => "the component itself".to_owned(),
+    }
+}
+
+fn json(rows: &[Row]) -> serde_json::Value {
+    let row = |row: &Row| {
+        json!({
+            "component": row.component, "name": row.name, "from": row.from, "goes": row.goes,
+            "ok": row.missing.is_none(), "problem": row.missing,
+        })
+    };
+    rows.iter().map(row).collect()
+}
+
+fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "the manifest names no secrets\n".to_owned();
+    }
+    let width = |cell: fn(&Row) -> &str| rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default();
+    let (components, names) = (width(|row| &row.component), width(|row| &row.name));
+    let line = |row: &Row| {
+        let state = row.missing.as_ref().map_or_else(|| "ok".to_owned(), |problem| format!("missing: {problem}"));
+        format!(
+            "{:components$}  {:names$}  {}  {}  {}\n",
+            row.component,
+            row.name,
+            sanitize::line(&row.from),
+            sanitize::line(&row.goes),
+            sanitize::line(&state)
+        )
+    };
+    rows.iter().map(line).collect()
+}

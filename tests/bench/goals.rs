@@ -74,6 +74,16 @@ pub enum Goal {
     PythonCall,
     /// A fresh call of the Go example, p50 in ms, in process.
     GoCall,
+    /// Compiling an edited Rust tool, in s.
+    RustEdit,
+    /// Compiling an edited Python tool, in s.
+    PythonEdit,
+    /// Compiling an edited JavaScript tool, in s.
+    JavaScriptEdit,
+    /// Compiling a Python tool beside another, in s.
+    PythonSecond,
+    /// Compiling a JavaScript tool beside another, in s.
+    JavaScriptSecond,
 }
 
 /// The measured value of one goal.
@@ -158,6 +168,11 @@ impl Goal {
             Self::JavaScriptCall => ("fresh call in process: JavaScript", Bound::AtMost(1.0), "ms"),
             Self::PythonCall => ("fresh call in process: Python", Bound::AtMost(2.0), "ms"),
             Self::GoCall => ("fresh call in process: Go", Bound::AtMost(3.0), "ms"),
+            Self::RustEdit => ("an edited tool compiled: Rust", Bound::AtMost(0.3), "s"),
+            Self::PythonEdit => ("an edited tool compiled: Python", Bound::AtMost(2.0), "s"),
+            Self::JavaScriptEdit => ("an edited tool compiled: JavaScript", Bound::AtMost(2.0), "s"),
+            Self::PythonSecond => ("a second tool compiled: Python", Bound::AtMost(3.0), "s"),
+            Self::JavaScriptSecond => ("a second tool compiled: JavaScript", Bound::AtMost(3.0), "s"),
             Self::FetchOnKept => ("HTTP request of a guest, kept connection, beside hyper's", Bound::AtMost(1.3), "×"),
         };
         Wanted { measure, bound, unit }

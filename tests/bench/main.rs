@@ -7,6 +7,7 @@
 //! and the figures that `toolcell bench` takes itself.
 
 mod decision;
+mod edit;
 mod fetch;
 mod frame;
 mod goals;
@@ -48,7 +49,7 @@ use toolcell_tests::Watch;
 /// A measurement: its name, for `--filter`, and the function that makes its table.
 type Measurement = (&'static str, fn(&Options) -> anyhow::Result<Section>);
 
-const MEASUREMENTS: [Measurement; 14] = [
+const MEASUREMENTS: [Measurement; 15] = [
     ("serial", serial::measure),
     ("placed", placed::measure),
     ("pipelined", pipelined::measure),
@@ -62,6 +63,7 @@ const MEASUREMENTS: [Measurement; 14] = [
     ("fetch", fetch::measure),
     ("http", web::measure),
     ("languages", languages::measure),
+    ("edit", edit::measure),
     ("peers", peers::measure),
 ];
 

@@ -7,9 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolcell_tests::{Command, Folder, TestHost};
+use toolcell_tests::{Command, Folder, TestHost, fixture_bytes};
 
 const MANIFEST: &str = "version = 1\n[components.good]\nsource = \"components/good.wasm\"\n";
+
+/// A manifest whose component a test writes.
+const EDITED: &str = "version = 1\n[components.tool]\nsource = \"tool.wasm\"\n";
 
 /// A manifest whose user has an empty home.
 struct Home {
@@ -18,7 +21,17 @@ struct Home {
 
 impl Home {
     fn new() -> Self {
-        Self { folder: Folder::with_manifest(MANIFEST) }
+        Self::with_manifest(MANIFEST)
+    }
+
+    fn with_manifest(manifest: &str) -> Self {
+        Self { folder: Folder::with_manifest(manifest) }
+    }
+
+    /// Compiles these bytes as the component.
+    fn compile_edited(&self, bytes: impl AsRef<[u8]>) {
+        self.folder.write("tool.wasm", bytes);
+        assert_eq!(self.compile(), "tool compiled\n");
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -36,10 +49,43 @@ impl Home {
         self.folder.path().join("cache/toolcell/code")
     }
 
+    /// The codes of all that `check` finds.
+    fn problems(&self) -> Vec<String> {
+        let found = self.command(&["check", "--json"]).run().json();
+        let code = |problem: &serde_json::Value| problem["code"].as_str().unwrap().to_owned();
+        found["problems"].as_array().unwrap().iter().map(code).collect()
+    }
+
+    /// The files in the cache with this end.
+    fn kept(&self, end: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.code()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.to_string_lossy().ends_with(end)).collect()
+    }
+
+    /// The only compiled component.
     fn entry(&self) -> PathBuf {
-        let entries: Vec<_> = fs::read_dir(self.code()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut entries = self.kept(".cwasm");
         assert_eq!(entries.len(), 1, "{entries:?}");
-        entries[0].clone()
+        entries.remove(0)
+    }
+
+    /// The functions in each file of them, as its last bytes say.
+    fn functions(&self) -> Vec<u64> {
+        let number = |path: PathBuf| {
+            let bytes = fs::read(path).unwrap();
+            u64::from_le_bytes(bytes[bytes.len() - 16..bytes.len() - 8].try_into().unwrap())
+        };
+        self.kept(".functions").into_iter().map(number).collect()
+    }
+
+    /// The only component's code, without its MAC.
+    fn machine_code(&self) -> Vec<u8> {
+        let bytes = fs::read(self.entry()).unwrap();
+        bytes[..bytes.len() - 32].to_vec()
+    }
+
+    fn forget_components(&self) {
+        self.kept(".cwasm").iter().for_each(|path| fs::remove_file(path).unwrap());
     }
 
     fn echoes(&self) {
@@ -63,6 +109,7 @@ fn folder_entry_and_key_are_this_user_s_alone() {
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(home.code()), 0o700);
     assert_eq!(mode(home.entry()), 0o400);
+    home.kept(".functions").into_iter().for_each(|path| assert_eq!(mode(path), 0o400));
     assert_eq!(mode(home.folder.path().join("state/toolcell/code-cache.key")), 0o600);
 }
 
@@ -153,6 +200,97 @@ fn without_a_cache_nothing_is_kept() {
     let home = Home::new();
     assert_eq!(home.command(&["compile", "--no-code-cache"]).run().succeeded(), "good compiled\n");
     assert!(!home.code().exists());
+}
+
+#[test]
+fn an_edited_component_compiles_only_what_changed_and_its_code_is_the_same() {
+    let [edited, alone] = [(); 2].map(|()| Home::with_manifest(EDITED));
+    edited.compile_edited(fixture_bytes("versioned_a"));
+    let whole = edited.functions();
+    edited.forget_components();
+    edited.compile_edited(fixture_bytes("versioned_c"));
+    let mut more = edited.functions();
+    more.retain(|number| !whole.contains(number));
+    // A tenth may be compiled again, as Cranelift's keys have chance in them.
+    assert!(whole.len() == 1 && more.iter().sum::<u64>() < whole[0] / 2, "{whole:?}, then {more:?}");
+    alone.compile_edited(fixture_bytes("versioned_c"));
+    assert!(edited.machine_code() == alone.machine_code(), "found or compiled, the code is the same");
+    let version = edited.command(&["call", "version"]).run();
+    assert_eq!(version.succeeded(), alone.command(&["call", "version"]).run().succeeded());
+}
+
+#[test]
+fn functions_that_were_tampered_with_are_compiled_again() {
+    let home = Home::new();
+    home.compile();
+    let untouched = home.machine_code();
+    for place in [0, 100, 4_000, 20_000] {
+        home.forget_components();
+        for path in home.kept(".functions") {
+            let mut bytes = fs::read(&path).unwrap();
+            for byte in bytes.iter_mut().skip(place).step_by(997) {
+                *byte ^= 1;
+            }
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            fs::write(&path, bytes).unwrap();
+        }
+        assert_eq!(home.compile(), "good compiled\n");
+        assert!(home.machine_code() == untouched, "from byte {place} on");
+    }
+    home.echoes();
+}
+
+/// A component that takes long to compile, as far as the host knows: its size says so.
+fn large() -> Vec<u8> {
+    let mut bytes = fixture_bytes("good");
+    // A custom section of 512 KiB, with an empty name.
+    bytes.extend([0, 0x80, 0x80, 0x20]);
+    bytes.extend(vec![0; 512 << 10]);
+    bytes
+}
+
+#[test]
+fn errors_that_need_no_compiler_are_told_before_a_long_compilation() {
+    let wrong = [
+        ("[components.tool.secrets]\nKEY = { from = \"file:key\", expose = true }\n", "grants::host"),
+        ("[components.tool.filesystem]\n\"/data\" = { path = \"nowhere\", access = \"read\" }\n", "grants::host"),
+        ("[components.tool.network]\nhttp = [\"GET https://example.com/*\"]\n", "grants::not_imported"),
+        ("[components.other]\nsource = \"missing.wasm\"\n", "components::source"),
+    ];
+    let home = Home::with_manifest(EDITED);
+    home.folder.write("tool.wasm", large());
+    for (more, code) in wrong {
+        home.folder.write("toolcell.toml", format!("{EDITED}{more}"));
+        let mut codes = home.problems();
+        codes.sort();
+        let mut expected = ["components::not_compiled", code];
+        expected.sort_unstable();
+        assert_eq!(codes, expected);
+        assert_eq!((home.kept(".cwasm"), home.kept(".functions")), (Vec::new(), Vec::new()));
+    }
+    // A small component is compiled all the same, so that all is told at once.
+    home.folder.write("tool.wasm", fixture_bytes("good"));
+    assert_eq!(home.problems(), ["components::source"]);
+    assert_eq!(home.kept(".cwasm").len(), 1);
+    // Compiled before, a large one is no reason to leave anything out.
+    home.folder.write("tool.wasm", large());
+    home.folder.write("toolcell.toml", EDITED);
+    assert_eq!(home.compile(), "tool compiled\n");
+    home.folder.write("toolcell.toml", format!("{EDITED}{}", wrong[0].0));
+    assert_eq!(home.problems(), ["grants::host"]);
+}
+
+#[test]
+fn bytes_that_differ_from_the_lock_are_told_before_a_long_compilation() {
+    let home = Home::with_manifest(&format!("{MANIFEST}[components.tool]\nsource = \"tool.wasm\"\nprefix = \"t_\"\n"));
+    home.folder.write("tool.wasm", large());
+    let _ = home.command(&["lock"]).run().succeeded();
+    fs::remove_dir_all(home.code()).unwrap();
+    home.folder.write("components/good.wasm", [large(), vec![0, 1, 0]].concat());
+    let refused = home.command(&["serve", "--locked", "--control", "off"]).run();
+    let said = refused.failed_with(1);
+    assert!(said.contains("other bytes: "), "{said}");
+    assert_eq!(home.kept(".cwasm"), Vec::<PathBuf>::new());
 }
 
 #[test]

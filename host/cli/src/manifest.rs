@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use toolcell_policy::{Diagnostic, Severity, Style, render_all};
-use toolcell_server::{ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
+use toolcell_server::{LoadStep, ManifestFile, Note, OpenOptions, Opened, Ready, Refusal};
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
@@ -115,13 +115,18 @@ fn ready_or_say(opened: Opened) -> Option<(ManifestFile, Ready)> {
     Some((opened.file, ready))
 }
 
-/// Opens a manifest, with progress if it takes long.
+/// Opens a manifest, with progress if it takes long: a line that is redrawn on a terminal, else a
+/// line every five seconds.
 pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Opened> {
     let bar: Mutex<OnceCell<Progress>> = Mutex::default();
-    let show = |done: usize, total: usize| {
-        if let Ok(bar) = bar.lock() {
-            bar.get_or_init(|| Progress::new("compiling components", total)).at(done);
+    let show = |step: LoadStep<'_>, total: usize| match step {
+        LoadStep::Loaded(done) => {
+            if let Ok(bar) = bar.lock() {
+                bar.get_or_init(|| Progress::new("compiling components", total)).at(done);
+            }
         }
+        LoadStep::Compiling(_) if terminal::draws() => {}
+        LoadStep::Compiling(compiling) => terminal::say(&format!("{compiling}\n")),
     };
     let opened = file.open(&OpenOptions { progress: Some(&show), ..options })?;
     drop(bar);

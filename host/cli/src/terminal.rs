@@ -157,6 +157,11 @@ pub fn print(text: &str) -> std::io::Result<()> {
     stdout.flush()
 }
 
+/// True if stderr is a terminal for people, where a line can be drawn anew.
+pub fn draws() -> bool {
+    std::io::stderr().is_terminal() && !speaks_json()
+}
+
 /// A line on a terminal with the number of finished steps, of all steps, and the time. It appears
 /// after a second, is redrawn, and is removed at the end. Elsewhere it is nothing.
 pub struct Progress {
@@ -170,8 +175,7 @@ impl Progress {
     pub fn new(what: &'static str, total: usize) -> Self {
         let done = Arc::new(AtomicUsize::new(0));
         let (goes_on, ends) = channel();
-        let is_seen = std::io::stderr().is_terminal() && !speaks_json();
-        let drawing = is_seen.then(|| {
+        let drawing = draws().then(|| {
             let done = Arc::clone(&done);
             std::thread::Builder::new().name("progress".to_owned()).spawn(move || draw(what, total, &done, &ends))
         });

@@ -46,7 +46,7 @@ pub use load::component::ToolComponent;
 pub use load::digest::Digest;
 pub use load::drafts::remove_abandoned as remove_abandoned_drafts;
 pub use load::error::LoadError;
-pub use load::inspect::Inspection;
+pub use load::inspect::{Inspection, imports_ahead};
 pub use load::precompiled::CodeOrigin;
 pub use load::preview1::NotAProgram;
 pub use load::sandbox::{Sandbox, SandboxError, SandboxOptions};

@@ -34,6 +34,7 @@ pub mod wit;
 pub mod workers;
 
 pub use call::{Measured, USAGE_KEY};
+pub use catalog::{Compiling, LoadStep};
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
 pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};

@@ -7,7 +7,7 @@ use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
 use toolcell_sandbox::CacheError;
 
-use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, Withheld, folder_of};
+use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, LoadStep, Withheld, folder_of};
 use crate::error::StartError;
 use crate::file::read_bounded;
 use crate::lock::{self, Drift, Lock, LockError};
@@ -36,7 +36,7 @@ pub struct OpenOptions<'a> {
     /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
     /// by default.
     pub locked: bool,
-    /// Called with the number of compiled components.
+    /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,
 }
 
@@ -50,8 +50,8 @@ pub enum Records<'a> {
     In(Option<&'a Path>),
 }
 
-/// Called with the number of compiled components and of all; first with none compiled.
-pub type Progress<'a> = dyn Fn(usize, usize) + Sync + 'a;
+/// Called at each step of loading, with the number of all components; first with none loaded.
+pub type Progress<'a> = dyn Fn(LoadStep<'_>, usize) + Sync + 'a;
 
 /// Folder of compiled code.
 #[derive(Clone, Debug, Default)]
@@ -194,8 +194,8 @@ impl ManifestFile {
         };
         let machine = Machine::start(&options.code, Some(manifest.server()))?;
         let total = manifest.components().len();
-        let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
-        tell(0);
+        let tell = |step: LoadStep<'_>| options.progress.iter().for_each(|progress| progress(step, total));
+        tell(LoadStep::Loaded(0));
         let on_disk = (!self.is_given).then_some(self.path.as_path());
         let process = HostFiles::new(on_disk, sink.path(), &options.code);
         let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
@@ -203,7 +203,17 @@ impl ManifestFile {
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);
         problems.sort_by_key(|problem| problem.span().map(|span| span.start));
-        let Some(catalog) = catalog else { return Ok(self.refused(problems, None)) };
+        let Some(catalog) = catalog else {
+            let is_error = |problem: &Diagnostic| problem.severity() == Severity::Error;
+            let refusal = locked.filter(|_| !problems.iter().any(is_error)).map(|locked| {
+                // What differs kept the rest from being compiled.
+                Refusal::Drift {
+                    lock: lock::path_beside(&self.path).into_path(),
+                    drifts: unread(&locked, &withheld).collect(),
+                }
+            });
+            return Ok(self.refused(problems, refusal));
+        };
         if let Some(locked) = &locked {
             let drifts = drifts(locked, &catalog, &withheld);
             if !drifts.is_empty() {
@@ -240,9 +250,13 @@ fn locked(manifest: &Path) -> Result<Lock, Refusal> {
 /// Components that differ from the lock. Withheld ones come first: nothing has parsed them.
 fn drifts(locked: &Lock, catalog: &Catalog, withheld: &[Withheld]) -> Vec<Drift> {
     let is_withheld = |drift: &Drift| withheld.iter().any(|held| held.name == drift.component);
-    let unread = withheld.iter().map(|held| lock::withheld(locked, &held.name, &held.digest, held.bytes.len() as u64));
     let drifts = lock::drift(locked, &Lock::of(catalog)).into_iter().filter(|drift| !is_withheld(drift));
-    unread.chain(drifts).collect()
+    unread(locked, withheld).chain(drifts).collect()
+}
+
+/// Components that were not parsed, as they differ from the lock.
+fn unread(locked: &Lock, withheld: &[Withheld]) -> impl Iterator<Item = Drift> {
+    withheld.iter().map(|held| lock::withheld(locked, &held.name, &held.digest, held.bytes.len() as u64))
 }
 
 impl Opened {

@@ -69,8 +69,6 @@ pub struct CodeCache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
     bytes_max: u64,
-    /// Tells this process's temporary files apart.
-    written: AtomicU64,
     drafts_removed: usize,
 }
 
@@ -94,7 +92,7 @@ impl CodeCache {
         let of_key = key_file.parent().zip(key_file.file_stem().and_then(|stem| stem.to_str()));
         let of_key = of_key.map_or(0, |(folder, stem)| drafts::remove_abandoned(folder, stem));
         let drafts_removed = drafts::remove_abandoned(folder, "") + of_key;
-        Ok(Self { folder: folder.to_owned(), key, bytes_max, written: AtomicU64::new(0), drafts_removed })
+        Ok(Self { folder: folder.to_owned(), key, bytes_max, drafts_removed })
     }
 
     /// Drafts of entries or of the key that were left by processes stopped half-way, and removed
@@ -117,12 +115,16 @@ impl CodeCache {
         Some(file)
     }
 
+    /// True if there is an entry of this name, right or wrong.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
     /// Keeps an entry. It is written beside its place and renamed into it, so that no reader sees
     /// half of it. Should the machine stop half-way, the MAC does not fit. Failing to keep is no
     /// failure: the next start compiles again.
     pub(crate) fn keep(&self, name: &str, code: &[u8]) {
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let draft = self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX));
+        let draft = self.draft(name);
         let written = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&draft).and_then(|mut file| {
             file.write_all(code)?;
             file.write_all(self.mac(name, code).as_bytes())
@@ -130,7 +132,23 @@ impl CodeCache {
         if written.and_then(|()| fs::rename(&draft, self.path(name))).is_err() {
             let _ = fs::remove_file(&draft);
         }
-        self.trim();
+        self.trim_to(SUFFIX, self.bytes_max);
+    }
+
+    /// A path for a draft of a file that will have this name.
+    pub(super) fn draft(&self, name: &str) -> PathBuf {
+        /// Tells the drafts of this process apart.
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(format!("{name}.{}-{number}{}", std::process::id(), drafts::SUFFIX))
+    }
+
+    /// A path that no process has used, with this begin and end.
+    ///
+    /// # Errors
+    /// Where the machine gives no random number.
+    pub(super) fn unused_path(&self, begin: &str, end: &str) -> Result<PathBuf, getrandom::Error> {
+        Ok(self.folder.join(format!("{begin}-{:016x}{end}", getrandom::u64()?)))
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -142,7 +160,8 @@ impl CodeCache {
         self.hasher(name).update(code).finalize()
     }
 
-    fn hasher(&self, name: &str) -> blake3::Hasher {
+    /// Begins the MAC of what has this name.
+    pub(super) fn hasher(&self, name: &str) -> blake3::Hasher {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(name.as_bytes()).update(b"\0");
         hasher
@@ -151,10 +170,7 @@ impl CodeCache {
     /// Verifies that the entry in this open file is one of ours. Only this user could change the
     /// file after that.
     fn verify(&self, name: &str, file: &File) -> Option<()> {
-        let fits = |metadata: &fs::Metadata| {
-            metadata.is_file() && is_ours(metadata) && metadata.len() <= ENTRY_BYTES_MAX && !has_holes(metadata)
-        };
-        let code_bytes = file.metadata().ok().filter(fits)?.len().checked_sub(KEY_BYTES as u64)?;
+        let code_bytes = trusted_bytes(file, ENTRY_BYTES_MAX)?.checked_sub(KEY_BYTES as u64)?;
         let mut hasher = self.hasher(name);
         let mut piece = vec![0; PIECE_BYTES];
         let mut code = file.take(code_bytes);
@@ -170,33 +186,48 @@ impl CodeCache {
         (hasher.finalize() == blake3::Hash::from_bytes(mac)).then_some(())
     }
 
-    /// Removes the entries that were not used for longest, until the rest fits.
-    fn trim(&self) {
-        let Ok(listing) = fs::read_dir(&self.folder) else { return };
-        let mut entries: Vec<(SystemTime, u64, PathBuf)> = listing
+    /// Removes the files with this end that were not used for longest, until the rest has no more
+    /// bytes than these.
+    pub(super) fn trim_to(&self, suffix: &str, bytes_max: u64) {
+        let files = self.listing(suffix);
+        let mut bytes: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, file_bytes, path) in files {
+            if bytes <= bytes_max {
+                return;
+            }
+            let _ = fs::remove_file(path);
+            bytes = bytes.saturating_sub(file_bytes);
+        }
+    }
+
+    /// The files with this end: when they were used, their bytes and paths. The oldest comes first.
+    pub(super) fn listing(&self, suffix: &str) -> Vec<(SystemTime, u64, PathBuf)> {
+        let Ok(listing) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = listing
             .flatten()
-            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "cwasm"))
+            .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.ends_with(suffix)))
             .filter_map(|entry| {
                 let metadata = entry.metadata().ok()?;
                 Some((metadata.modified().ok()?, metadata.len(), entry.path()))
             })
             .collect();
-        entries.sort_unstable();
-        let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
-        for (_, entry_bytes, path) in entries {
-            if bytes <= self.bytes_max {
-                return;
-            }
-            let _ = fs::remove_file(path);
-            bytes = bytes.saturating_sub(entry_bytes);
-        }
+        files.sort_unstable();
+        files
     }
 }
 
 /// Opens a file to be read, without following a link and without waiting: a FIFO may have no
 /// writer.
-fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path)
+}
+
+/// The bytes of an open file that only this user could have written, and that is no larger than
+/// this.
+pub(super) fn trusted_bytes(file: &File, bytes_max: u64) -> Option<u64> {
+    let metadata = file.metadata().ok()?;
+    let fits = metadata.is_file() && is_ours(&metadata) && metadata.len() <= bytes_max && !has_holes(&metadata);
+    fits.then_some(metadata.len())
 }
 
 /// True if parts of a file are not there on the disk. Entries are written whole.
@@ -210,7 +241,7 @@ fn flags(flags: OFlags) -> i32 {
 }
 
 /// Best effort: an entry that is not marked only goes earlier.
-fn mark_used(file: &File) {
+pub(super) fn mark_used(file: &File) {
     let now = SystemTime::now();
     let marked = file.metadata().and_then(|metadata| metadata.modified());
     if marked.is_ok_and(|marked| now.duration_since(marked).is_ok_and(|age| age > USED_AGAIN_AFTER)) {
@@ -395,7 +426,7 @@ mod tests {
             let file = File::open(entry(&cache, name)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
         }
-        cache.trim();
+        cache.trim_to(SUFFIX, cache.bytes_max);
         let left: Vec<bool> = ["old", "older", "new"].map(|name| entry(&cache, name).exists()).into();
         assert_eq!(left, [true, false, true]);
     }

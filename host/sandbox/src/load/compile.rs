@@ -45,6 +45,6 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled
     } else {
         sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
     };
-    let (component, origin) = precompiled::component(lane.engine(), sandbox.cache(), bytes)?;
+    let (component, origin) = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), bytes)?;
     Ok(Compiled { component, origin, lane, survey })
 }

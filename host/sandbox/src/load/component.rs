@@ -6,7 +6,7 @@ use super::compile::{Compiled, compile};
 use super::digest::Digest;
 use super::error::{LoadError, mismatch};
 use super::inspect::Inspection;
-use super::precompiled::CodeOrigin;
+use super::precompiled::{self, CodeOrigin};
 use super::sandbox::Sandbox;
 use super::start_code::StartCode;
 use super::survey::Survey;
@@ -57,6 +57,12 @@ impl ToolComponent {
             survey,
             start: StartCode::default(),
         })
+    }
+
+    /// True if its code was kept by an earlier load, for the pool: loading it takes milliseconds.
+    #[must_use]
+    pub fn is_compiled(sandbox: &Sandbox, bytes: &[u8]) -> bool {
+        sandbox.cache().is_some_and(|cache| precompiled::is_kept(sandbox.pooled().engine(), cache, bytes))
     }
 
     /// Its digest, exports and imports.

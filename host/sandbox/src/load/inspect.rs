@@ -1,4 +1,5 @@
 //! A component's own description: digest, size, exports, imports. Nothing of it runs.
+use wasmparser::{Parser, Payload};
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
 
@@ -94,11 +95,66 @@ impl Inspection {
     }
 }
 
+/// Imports that are read ahead. A component of one language has some thirty.
+const READ_AHEAD_MAX: usize = 10_000;
+
+/// The names of a component's imports, read without compiling it; `None` of anything else, and
+/// where there are too many.
+#[must_use]
+pub fn imports_ahead(bytes: &[u8]) -> Option<Vec<String>> {
+    if preview1::is_module(bytes) {
+        return None;
+    }
+    let (mut depth, mut imports) = (0_usize, Vec::new());
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.ok()? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.checked_sub(1)?,
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    if imports.len() == READ_AHEAD_MAX {
+                        return None;
+                    }
+                    imports.push(import.ok()?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(imports)
+}
+
 /// Functions exported without an interface show that they are functions; interfaces are shown by
 /// name.
 fn describe(name: &str, item: &ComponentItem) -> String {
     match item {
         ComponentItem::ComponentFunc(_) => format!("{name}()"),
         _ => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SandboxOptions;
+
+    #[test]
+    fn imports_are_read_ahead_as_the_engine_reads_them() {
+        let sandbox = Sandbox::new(SandboxOptions { calls_max: 1, ..SandboxOptions::default() }).unwrap();
+        let texts = [
+            "(component)",
+            r#"(component (import "a:b/c@1.0.0" (instance)) (import "f" (func)))"#,
+            r#"(component (import "a:b/c@1.0.0" (instance)) (component (import "inner" (func))) (core module) (import "g" (func)))"#,
+        ];
+        for text in texts {
+            let bytes = wat::parse_str(text).unwrap();
+            let (mut ahead, mut compiled) =
+                (imports_ahead(&bytes).unwrap(), Inspection::read(&sandbox, &bytes).unwrap().imports().to_vec());
+            ahead.sort();
+            compiled.sort();
+            assert_eq!(ahead, compiled, "{text}");
+            (8..bytes.len()).for_each(|cut| drop(imports_ahead(&bytes[..cut])));
+        }
+        assert_eq!(imports_ahead(&wat::parse_str("(module (import \"a\" \"b\" (func)))").unwrap()), None);
     }
 }

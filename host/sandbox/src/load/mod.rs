@@ -7,6 +7,7 @@
 //! | `survey/` | the cost of a component, counted before the engine reads it |
 //! | `preview1/` | programs for WASI preview 1, made into components |
 //! | `precompiled.rs`, `cache.rs`, `drafts.rs` | machine code, and the folder that keeps it |
+//! | `functions/` | compiled functions, kept for the next version of a component |
 //! | `start_code.rs` | a component's start code, as far as it is known |
 //! | `error.rs`, `file_kind.rs` | the reasons why a file is no tool component |
 //! | `inspect.rs`, `digest.rs` | exports, imports, size and digest of a component |
@@ -18,6 +19,7 @@ pub(crate) mod digest;
 pub(crate) mod drafts;
 pub(crate) mod error;
 pub(crate) mod file_kind;
+pub(crate) mod functions;
 pub(crate) mod imports;
 pub(crate) mod inspect;
 pub(crate) mod precompiled;

@@ -10,6 +10,7 @@ use wasmtime::component::Component;
 
 use crate::load::cache::CodeCache;
 use crate::load::digest::Digest;
+use crate::load::functions::FunctionStore;
 use crate::load::preview1;
 use crate::load::survey::{Refusal, Survey};
 
@@ -50,19 +51,27 @@ impl From<Refusal> for NotCompiled {
 /// Compiles a component whose parts are counted, or finds it compiled.
 pub(crate) fn component(
     engine: &Engine,
-    cache: Option<&CodeCache>,
+    kept: Option<(&CodeCache, &FunctionStore)>,
     bytes: &[u8],
 ) -> Result<(Component, CodeOrigin), NotCompiled> {
-    let Some(cache) = cache else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
+    let Some((cache, functions)) = kept else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
     let name = name(engine, bytes);
     if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
         return Ok((component, CodeOrigin::Cache));
     }
-    let component = compile(engine, bytes)?;
+    let component = {
+        let _compiling = functions.open();
+        compile(engine, bytes)?
+    };
     if let Ok(code) = component.serialize() {
         cache.keep(&name, &code);
     }
     Ok((component, CodeOrigin::Compiled))
+}
+
+/// True if there is an entry for these bytes. It may prove wrong.
+pub(crate) fn is_kept(engine: &Engine, cache: &CodeCache, bytes: &[u8]) -> bool {
+    cache.has(&name(engine, bytes))
 }
 
 /// Compiles a component, or the one that a program for WASI preview 1 becomes.
@@ -79,9 +88,7 @@ fn compile(engine: &Engine, bytes: &[u8]) -> Result<Component, NotCompiled> {
 /// version, the target, the processor's features in use, and every setting that code is compiled
 /// for.
 fn name(engine: &Engine, bytes: &[u8]) -> String {
-    let mut settings = Settings(blake3::Hasher::new());
-    engine.precompile_compatibility_hash().hash(&mut settings);
-    settings.write_u8(FORMAT);
+    let mut settings = Settings::of(engine);
     settings.write(Digest::of(bytes).as_bytes());
     if preview1::is_module(bytes) {
         let (format, adapter) = preview1::adapter();
@@ -91,8 +98,23 @@ fn name(engine: &Engine, bytes: &[u8]) -> String {
     settings.0.finalize().to_hex().to_string()
 }
 
+/// The name of an engine: everything of it that code depends on.
+pub(crate) fn engine_name(engine: &Engine) -> String {
+    Settings::of(engine).0.finalize().to_hex().to_string()
+}
+
 /// A hasher that keeps all it is told, not 64 bits of it.
 struct Settings(blake3::Hasher);
+
+impl Settings {
+    /// Everything of the engine that code depends on.
+    fn of(engine: &Engine) -> Self {
+        let mut settings = Self(blake3::Hasher::new());
+        engine.precompile_compatibility_hash().hash(&mut settings);
+        settings.write_u8(FORMAT);
+        settings
+    }
+}
 
 impl Hasher for Settings {
     fn finish(&self) -> u64 {
@@ -121,40 +143,58 @@ fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     const TINY: &[u8] = b"\0asm\x0d\0\x01\0";
 
-    fn cache(root: &std::path::Path) -> CodeCache {
-        CodeCache::open(&root.join("code"), &root.join("state/key"), 1 << 30).unwrap()
+    /// A folder of code, and the functions of an engine in it.
+    struct Kept(Arc<CodeCache>, FunctionStore);
+
+    impl Kept {
+        fn new(root: &std::path::Path, engine: &Engine) -> Self {
+            let cache = CodeCache::open(&root.join("code"), &root.join("state/key"), 1 << 30).unwrap();
+            let cache = Arc::new(cache);
+            let functions = FunctionStore::new(Arc::clone(&cache));
+            functions.set_engine(engine_name(engine));
+            Self(cache, functions)
+        }
+
+        fn origin(&self, engine: &Engine) -> CodeOrigin {
+            component(engine, Some((&self.0, &self.1)), TINY).unwrap().1
+        }
     }
 
     #[test]
     fn a_component_is_compiled_once() {
         let root = tempfile::tempdir().unwrap();
-        let (engine, cache) = (Engine::default(), cache(root.path()));
-        let origin = || component(&engine, Some(&cache), TINY).unwrap().1;
-        assert_eq!([origin(), origin()], [CodeOrigin::Compiled, CodeOrigin::Cache]);
+        let engine = Engine::default();
+        let kept = Kept::new(root.path(), &engine);
+        assert_eq!([kept.origin(&engine), kept.origin(&engine)], [CodeOrigin::Compiled, CodeOrigin::Cache]);
+        assert!(is_kept(&engine, &kept.0, TINY) && !is_kept(&engine, &kept.0, b"other bytes"));
         assert_eq!(component(&engine, None, TINY).unwrap().1, CodeOrigin::Compiled);
     }
 
     #[test]
     fn another_engine_s_code_is_not_used() {
         let root = tempfile::tempdir().unwrap();
-        let cache = cache(root.path());
-        component(&Engine::default(), Some(&cache), TINY).unwrap();
+        let engine = Engine::default();
+        Kept::new(root.path(), &engine).origin(&engine);
         let mut config = wasmtime::Config::new();
         config.consume_fuel(true);
         let metered = Engine::new(&config).unwrap();
-        assert_eq!(component(&metered, Some(&cache), TINY).unwrap().1, CodeOrigin::Compiled);
+        assert_ne!(engine_name(&engine), engine_name(&metered));
+        assert_eq!(Kept::new(root.path(), &metered).origin(&metered), CodeOrigin::Compiled);
     }
 
     #[test]
     fn a_tampered_entry_is_compiled_again_and_replaced() {
         use std::os::unix::fs::PermissionsExt as _;
         let root = tempfile::tempdir().unwrap();
-        let (engine, cache) = (Engine::default(), cache(root.path()));
-        let origin = || component(&engine, Some(&cache), TINY).unwrap().1;
+        let engine = Engine::default();
+        let kept = Kept::new(root.path(), &engine);
+        let origin = || kept.origin(&engine);
         origin();
         let entry = std::fs::read_dir(root.path().join("code")).unwrap().next().unwrap().unwrap().path();
         let mut bytes = std::fs::read(&entry).unwrap();

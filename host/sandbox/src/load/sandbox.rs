@@ -8,7 +8,8 @@ use crate::engine;
 use crate::engine::epoch::EpochClock;
 use crate::engine::slots::Slots;
 use crate::load::cache::CodeCache;
-use crate::load::imports;
+use crate::load::functions::FunctionStore;
+use crate::load::{imports, precompiled};
 use crate::wasi::state::CallState;
 
 /// The host could not set up its engine.
@@ -52,25 +53,36 @@ struct Shared {
     on_demand: Arc<OnceLock<LinkedEngine>>,
     stack_bytes: usize,
     slots: Slots,
-    cache: Option<CodeCache>,
+    cache: Option<Arc<CodeCache>>,
 }
 
 /// An engine with the linker of its components.
 pub(crate) struct LinkedEngine {
     engine: Engine,
     linker: Linker<CallState>,
+    functions: Option<Arc<FunctionStore>>,
 }
 
 impl LinkedEngine {
-    fn new(config: &Config) -> wasmtime::Result<Self> {
+    fn new(config: &mut Config, cache: Option<&Arc<CodeCache>>) -> wasmtime::Result<Self> {
+        let functions = cache.map(|cache| Arc::new(FunctionStore::new(Arc::clone(cache))));
+        if let Some(functions) = &functions {
+            config.enable_incremental_compilation(Arc::clone(functions) as _)?;
+        }
         let engine = Engine::new(config)?;
+        functions.iter().for_each(|functions| functions.set_engine(precompiled::engine_name(&engine)));
         let mut linker = Linker::new(&engine);
         imports::add_all(&mut linker)?;
-        Ok(Self { engine, linker })
+        Ok(Self { engine, linker, functions })
     }
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The functions that were compiled before.
+    pub(crate) fn functions(&self) -> Option<&FunctionStore> {
+        self.functions.as_deref()
     }
 
     pub(crate) fn linker(&self) -> &Linker<CallState> {
@@ -86,9 +98,10 @@ impl Sandbox {
     pub fn new(options: SandboxOptions) -> Result<Self, SandboxError> {
         let SandboxOptions { cache, stack_bytes, calls_max } = options;
         let slots = Slots::new(calls_max);
+        let cache = cache.map(Arc::new);
         let mut pooling = engine::config(stack_bytes);
         pooling.allocation_strategy(InstanceAllocationStrategy::Pooling(slots.pool()));
-        let pooled = LinkedEngine::new(&pooling).map_err(SandboxError::Engine)?;
+        let pooled = LinkedEngine::new(&mut pooling, cache.as_ref()).map_err(SandboxError::Engine)?;
         let on_demand: Arc<OnceLock<LinkedEngine>> = Arc::default();
         let (engine, other) = (pooled.engine.clone(), Arc::clone(&on_demand));
         let tick = move || {
@@ -112,7 +125,7 @@ impl Sandbox {
         if let Some(lane) = self.0.on_demand.get() {
             return Ok(lane);
         }
-        let lane = LinkedEngine::new(&engine::config(self.0.stack_bytes))?;
+        let lane = LinkedEngine::new(&mut engine::config(self.0.stack_bytes), self.0.cache.as_ref())?;
         Ok(self.0.on_demand.get_or_init(|| lane))
     }
 
@@ -121,7 +134,7 @@ impl Sandbox {
     }
 
     pub(crate) fn cache(&self) -> Option<&CodeCache> {
-        self.0.cache.as_ref()
+        self.0.cache.as_deref()
     }
 
     pub(crate) fn clock(&self) -> &EpochClock {

@@ -30,7 +30,7 @@ use crate::file_stamp::Stamps;
 use crate::observation::Observation;
 use crate::traces::Traces;
 pub(crate) use approvals::Approvals;
-pub use build::{Basis, Builder, Built, Withheld, folder_of};
+pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;

@@ -16,7 +16,7 @@ use super::difference::Difference;
 use super::files::WatchedFiles;
 use super::journal::{Journal, Quarantined, ReloadAttempt, ReloadFailure};
 use crate::blocking_files;
-use crate::catalog::{Basis, Builder, Built, Catalog, Offer, Withheld, folder_of, side_files};
+use crate::catalog::{Basis, Builder, Built, Catalog, LoadStep, Offer, Withheld, folder_of, side_files};
 use crate::file_stamp;
 use crate::lock::{self, Approval, Drift, Lock, LockPath, PinnedComponent, drift};
 use crate::open::{ManifestFile, summary};
@@ -161,7 +161,7 @@ impl Reloader {
         let pinned = locked.as_ref().map(Lock::digests);
         let generation = old.tools().generation() + 1;
         let basis = Basis { generation, earlier: &earlier, fresh, pinned, approved: None };
-        let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &|_| {});
+        let built = self.setup.builder.build(&manifest, &folder_of(&path), &basis, &say_slow);
         let Built { catalog, problems, withheld } = built;
         let Some(catalog) = catalog else { return Err(ReloadFailure::with(&file, &problems)) };
         self.withheld_of = (!withheld.is_empty()).then(|| manifest.clone());
@@ -263,7 +263,7 @@ impl Reloader {
         let generation = old.tools().generation() + 1;
         let basis = Basis { generation, earlier: &earlier, fresh: false, pinned: Some(pinned), approved: Some(held) };
         let folder = folder_of(&self.setup.manifest_path);
-        let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &|_| {});
+        let Built { catalog, problems, .. } = self.setup.builder.build(manifest, &folder, &basis, &say_slow);
         let why = problems.iter().find(|problem| problem.severity() == Severity::Error);
         let catalog =
             catalog.ok_or_else(|| ReloadFailure::saying(why.map_or("it cannot be loaded", |why| why.message())))?;
@@ -435,6 +435,13 @@ impl ReloadFailure {
             drawn: format!("\n{}", render_all(&source, &problems, Style::Plain)),
             problems: problems.iter().map(|problem| problem.to_json(&source)).collect(),
         }
+    }
+}
+
+/// Logs that a component takes long to compile.
+fn say_slow(step: LoadStep<'_>) {
+    if let LoadStep::Compiling(compiling) = step {
+        tracing::info!("{compiling}");
     }
 }
 

@@ -6,8 +6,8 @@
 //! threads left behind is bounded.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
 
 use toolcell_sandbox::{LoadError, Sandbox, ToolComponent, in_background as background};
 
@@ -23,6 +23,40 @@ const BACKGROUND_BYTES_MIN: usize = 256 << 10;
 /// core of its own. If that is not enough, it starts again at normal priority.
 const BACKGROUND_FIRST: Duration = Duration::from_secs(4);
 const BACKGROUND_PER_MIB: Duration = Duration::from_secs(2);
+
+/// Interval at which a compilation that goes on is told.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// A compilation that takes long.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiling<'a> {
+    /// The component's name.
+    pub component: &'a str,
+    /// Bytes of the component.
+    pub bytes: usize,
+    /// Time since it began.
+    pub elapsed: Duration,
+}
+
+impl std::fmt::Display for Compiling<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const MEGABYTE: usize = 1_000_000;
+        let (megabytes, seconds) = (self.bytes.div_ceil(MEGABYTE), self.elapsed.as_secs());
+        write!(f, "compiling {}, {megabytes} MB, {seconds} s…", self.component)
+    }
+}
+
+/// Input of a compilation besides the bytes.
+pub struct Compilation<'a> {
+    /// The component's name.
+    pub component: &'a str,
+    /// The longest that it may take.
+    pub time: Duration,
+    /// True if calls are served meanwhile. They go first.
+    pub serves_meanwhile: bool,
+    /// Called every five seconds.
+    pub tell: &'a dyn Fn(Compiling<'_>),
+}
 
 /// Compiles components, each on a thread of its own.
 pub struct Compiler {
@@ -52,27 +86,35 @@ impl Compiler {
         Self { sandbox, left_behind: Arc::default() }
     }
 
-    /// Compiles and links these bytes, in at most this time. Calls that are served meanwhile go
-    /// first.
-    pub fn compile(
-        &self,
-        bytes: Vec<u8>,
-        time: Duration,
-        serves_meanwhile: bool,
-    ) -> Result<ToolComponent, NotCompiled> {
+    /// True if compiling these bytes would take long, and they were not compiled before.
+    pub fn takes_long(&self, bytes: &[u8]) -> bool {
+        bytes.len() >= BACKGROUND_BYTES_MIN && !ToolComponent::is_compiled(&self.sandbox, bytes)
+    }
+
+    /// Compiles and links these bytes.
+    pub fn compile(&self, bytes: Vec<u8>, compilation: &Compilation<'_>) -> Result<ToolComponent, NotCompiled> {
+        let began = Instant::now();
         let bytes: Arc<[u8]> = bytes.into();
+        let Compilation { component, time, serves_meanwhile, tell } = *compilation;
+        let tell = || tell(Compiling { component, bytes: bytes.len(), elapsed: began.elapsed() });
         if !serves_meanwhile || bytes.len() < BACKGROUND_BYTES_MIN {
-            return self.attempt(&bytes, time, false);
+            return self.attempt(&bytes, time, false, &tell);
         }
         let patience = BACKGROUND_FIRST + BACKGROUND_PER_MIB * u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
-        match self.attempt(&bytes, patience.min(time), true) {
+        match self.attempt(&bytes, patience.min(time), true, &tell) {
             // Tools that keep all cores busy must not keep new code out.
-            Err(NotCompiled::TooLate) => self.attempt(&bytes, time, false),
+            Err(NotCompiled::TooLate) => self.attempt(&bytes, time, false, &tell),
             done => done,
         }
     }
 
-    fn attempt(&self, bytes: &Arc<[u8]>, time: Duration, in_background: bool) -> Result<ToolComponent, NotCompiled> {
+    fn attempt(
+        &self,
+        bytes: &Arc<[u8]>,
+        time: Duration,
+        in_background: bool,
+        tell: &dyn Fn(),
+    ) -> Result<ToolComponent, NotCompiled> {
         let running = self.left_behind.load(Ordering::Acquire);
         if running >= LEFT_BEHIND_MAX {
             return Err(NotCompiled::LeftBehind { running });
@@ -91,7 +133,7 @@ impl Compiler {
                 }
             })
             .map_err(NotCompiled::NoThread)?;
-        match compiled.recv_timeout(time) {
+        match patiently(&compiled, time, TOLD_EVERY, tell) {
             Ok(component) => {
                 // The result is here: the thread has nothing left to do, not even to fail.
                 drop(thread.join());
@@ -109,5 +151,62 @@ impl Compiler {
                 Ok(()) => Err(NotCompiled::TooLate),
             },
         }
+    }
+}
+
+/// Waits for at most this time, and tells every so often that it waits.
+fn patiently<T>(result: &Receiver<T>, time: Duration, every: Duration, tell: &dyn Fn()) -> Result<T, RecvTimeoutError> {
+    let mut left = time;
+    while left > every {
+        match result.recv_timeout(every) {
+            Err(RecvTimeoutError::Timeout) => tell(),
+            done => return done,
+        }
+        left -= every;
+    }
+    result.recv_timeout(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::time::Duration;
+
+    use super::{Compiling, patiently};
+
+    const EVERY: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_long_wait_is_told_until_the_result_is_there() {
+        let ((sender, receiver), told) = (channel(), Cell::new(0));
+        let tell = || {
+            told.set(told.get() + 1);
+            if told.get() == 3 {
+                sender.send("done").unwrap();
+            }
+        };
+        assert_eq!(patiently(&receiver, Duration::from_secs(600), EVERY, &tell), Ok("done"));
+        assert_eq!(told.get(), 3);
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_time_and_a_short_one_tells_nothing() {
+        let ((_sender, receiver), told) = (channel::<()>(), Cell::new(0));
+        let tell = || told.set(told.get() + 1);
+        assert_eq!(patiently(&receiver, 4 * EVERY, EVERY, &tell), Err(RecvTimeoutError::Timeout));
+        assert_eq!(told.get(), 3);
+        assert_eq!(patiently(&receiver, EVERY, EVERY, &tell), Err(RecvTimeoutError::Timeout));
+        assert_eq!(told.get(), 3);
+    }
+
+    #[test]
+    fn a_long_compilation_is_told_with_name_size_and_time() {
+        let told = |bytes, seconds| {
+            let elapsed = std::time::Duration::from_millis(seconds * 1_000 + 999);
+            Compiling { component: "statistics", bytes, elapsed }.to_string()
+        };
+        assert_eq!(told(33_600_000, 12), "compiling statistics, 34 MB, 12 s…");
+        assert_eq!(told(1, 5), "compiling statistics, 1 MB, 5 s…");
     }
 }

@@ -1,5 +1,6 @@
 //! Building a catalog: reads each component file once, compiles it and lists its tools. Collects
 //! every problem of every component with its place in the manifest.
+mod ahead;
 mod basis;
 mod compiler;
 mod typed;
@@ -30,8 +31,10 @@ use crate::file::{self, Unreadable};
 use crate::file_stamp::Stamps;
 use crate::machine::Machine;
 use crate::workers::GuestExecutor;
+use ahead::Ahead;
 pub use basis::{Basis, Withheld};
-use compiler::{Compiler, NotCompiled};
+pub use compiler::Compiling;
+use compiler::{Compilation, Compiler, NotCompiled};
 
 // No manifest lets a file in that the sandbox would refuse under another name.
 const _: () = assert!(LoadLimit::ComponentSize.spec().max <= COMPONENT_BYTES_MAX);
@@ -75,7 +78,21 @@ enum BuiltComponent<'a> {
     Changed(ListedComponent),
     /// Not parsed.
     Withheld(Withheld),
+    /// Not compiled, as the build fails whatever comes of it.
+    LeftOut,
 }
+
+/// Progress of a build.
+#[derive(Clone, Copy, Debug)]
+pub enum LoadStep<'a> {
+    /// So many components are loaded.
+    Loaded(usize),
+    /// One of them takes long to compile.
+    Compiling(Compiling<'a>),
+}
+
+/// Called at each step of a build.
+pub type Steps<'a> = dyn Fn(LoadStep<'_>) + Sync + 'a;
 
 /// A loaded component with its tools as it lists them.
 struct ListedComponent {
@@ -85,6 +102,15 @@ struct ListedComponent {
     tools: Vec<contract::Tool>,
     /// Time left from compiling its code, for compiling the schemas of its tools.
     time: Duration,
+}
+
+/// Input of loading components.
+struct Loading<'a, 'b> {
+    folder: &'a Path,
+    basis: &'a Basis<'b>,
+    /// `None`: components are compiled whatever else is wrong.
+    ahead: Option<&'a Ahead<'a>>,
+    steps: &'a Steps<'a>,
 }
 
 impl Builder {
@@ -105,21 +131,17 @@ impl Builder {
     }
 
     /// Builds a generation from a checked manifest, reusing what the basis has. Relative paths
-    /// start from `folder`. Calls `progress` after each component with the number of those done.
-    pub fn build(
-        &self,
-        manifest: &Manifest,
-        folder: &Path,
-        basis: &Basis<'_>,
-        progress: &(dyn Fn(usize) + Sync),
-    ) -> Built {
+    /// start from `folder`.
+    pub fn build(&self, manifest: &Manifest, folder: &Path, basis: &Basis<'_>, steps: &Steps<'_>) -> Built {
         // State files opened for verification close on the runtime, since another host may wait for
         // them.
         let _io = self.runtime.enter();
         let budget = manifest.server().prewarm_memory_bytes();
         let prewarm = self.prewarm.get_or_init(|| PrewarmContext::new(budget, self.executor.clone()));
-        let built = self.load_all(manifest.components(), folder, basis, progress);
-        let (mut problems, mut withheld) = (Vec::new(), Vec::new());
+        let ahead = Ahead::new(manifest, folder, basis);
+        let built = self.load_all(manifest.components(), &Loading { folder, basis, ahead: Some(&ahead), steps });
+        let left_out = built.iter().any(|built| matches!(built, Ok(BuiltComponent::LeftOut)));
+        let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
         let mut draft = CatalogDraft { parts: Parts::default(), origins: Vec::new(), basis, prewarm, callers };
         let context = GrantContext { folder, server: manifest.server() };
@@ -133,6 +155,7 @@ impl Builder {
                     draft.hold(policy);
                     withheld.push(held);
                 }
+                Ok(BuiltComponent::LeftOut) => problems.push(not_compiled(policy)),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -140,8 +163,8 @@ impl Builder {
         problems.extend(self.host_files.check(manifest, folder, &draft.parts.targets));
         let complete = withheld.is_empty() && problems.iter().all(|problem| problem.severity() != Severity::Error);
         problems.extend(draft.check_callers(complete));
-        if problems.iter().any(|problem| problem.severity() == Severity::Error) {
-            return Built { catalog: None, problems, withheld };
+        if left_out || problems.iter().any(|problem| problem.severity() == Severity::Error) {
+            return Built { catalog: None, problems: once(problems), withheld };
         }
         let catalog = self.catalog(draft).map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
@@ -175,11 +198,13 @@ impl Builder {
     /// for clients. A component that cannot be loaded gives a problem instead.
     pub fn names(&self, manifest: &Manifest, folder: &Path) -> (Vec<[String; 3]>, Vec<Diagnostic>) {
         let (mut names, mut problems) = (Vec::new(), Vec::new());
-        let listed = self.load_all(manifest.components(), folder, &Basis::none(), &|_| {});
+        let basis = Basis::none();
+        let loading = Loading { folder, basis: &basis, ahead: None, steps: &|_| {} };
+        let listed = self.load_all(manifest.components(), &loading);
         for (policy, listed) in manifest.components().iter().zip(listed) {
             match listed {
                 // The basis is empty, so nothing is reused and nothing is pinned.
-                Ok(BuiltComponent::Unchanged(..) | BuiltComponent::Withheld(_)) => {}
+                Ok(BuiltComponent::Unchanged(..) | BuiltComponent::Withheld(_) | BuiltComponent::LeftOut) => {}
                 Ok(BuiltComponent::Changed(listed)) => names.extend(listed.tools.into_iter().filter_map(|tool| {
                     let exposed = policy.exposed_name(&tool.name).ok()?;
                     Some([policy.name().to_owned(), tool.name, exposed])
@@ -195,16 +220,14 @@ impl Builder {
     fn load_all<'b>(
         &self,
         policies: &[ComponentPolicy],
-        folder: &Path,
-        basis: &Basis<'b>,
-        progress: &(dyn Fn(usize) + Sync),
+        loading: &Loading<'_, 'b>,
     ) -> Vec<Result<BuiltComponent<'b>, Diagnostic>> {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let load_next = || {
             let mut loaded = Vec::new();
             while let Some((index, policy)) = take(&next, policies) {
-                loaded.push((index, self.load(policy, folder, basis)));
-                progress(done.fetch_add(1, Ordering::AcqRel) + 1);
+                loaded.push((index, self.load(policy, loading)));
+                (loading.steps)(LoadStep::Loaded(done.fetch_add(1, Ordering::AcqRel) + 1));
             }
             loaded
         };
@@ -220,12 +243,15 @@ impl Builder {
         loaded.into_iter().map(|(_, loaded)| loaded).collect()
     }
 
-    fn load<'b>(
-        &self,
-        policy: &ComponentPolicy,
-        folder: &Path,
-        basis: &Basis<'b>,
-    ) -> Result<BuiltComponent<'b>, Diagnostic> {
+    /// True if the build fails whatever a component turns out to be.
+    fn fails_anyway(&self, loading: &Loading<'_, '_>) -> bool {
+        // As in `build`: what is opened to look at it may close on the runtime.
+        let _io = self.runtime.enter();
+        loading.ahead.is_some_and(Ahead::fails)
+    }
+
+    fn load<'b>(&self, policy: &ComponentPolicy, loading: &Loading<'_, 'b>) -> Result<BuiltComponent<'b>, Diagnostic> {
+        let Loading { folder, basis, .. } = *loading;
         let SourceRef::File(written) = policy.source() else {
             return Err(Diagnostic::error("components::source", "this kind of source is not supported")
                 .at(policy.source_span()));
@@ -253,8 +279,17 @@ impl Builder {
         let began = Instant::now();
         let component = match basis.compiled(policy, &digest) {
             Some(component) => component,
+            None if self.compiler.takes_long(&bytes) && self.fails_anyway(loading) => {
+                return Ok(BuiltComponent::LeftOut);
+            }
             None => {
-                let compiled = self.compiler.compile(bytes, policy.load().compile_time(), basis.serves_meanwhile());
+                let compilation = Compilation {
+                    component: policy.name(),
+                    time: policy.load().compile_time(),
+                    serves_meanwhile: basis.serves_meanwhile(),
+                    tell: &|compiling| (loading.steps)(LoadStep::Compiling(compiling)),
+                };
+                let compiled = self.compiler.compile(bytes, &compilation);
                 Arc::new(compiled.map_err(|error| refused(policy, &error))?)
             }
         };
@@ -289,6 +324,24 @@ impl Builder {
 fn take<'a>(next: &AtomicUsize, policies: &'a [ComponentPolicy]) -> Option<(usize, &'a ComponentPolicy)> {
     let index = next.fetch_add(1, Ordering::AcqRel);
     policies.get(index).map(|policy| (index, policy))
+}
+
+/// Each problem once: those found ahead are found again by what was compiled all the same.
+fn once(problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut told = Vec::with_capacity(problems.len());
+    for problem in problems {
+        if !told.contains(&problem) {
+            told.push(problem);
+        }
+    }
+    told
+}
+
+fn not_compiled(policy: &ComponentPolicy) -> Diagnostic {
+    let message = format!("component \"{}\" was not compiled: that takes long, and there are errors", policy.name());
+    Diagnostic::warning("components::not_compiled", message)
+        .at(policy.source_span())
+        .hint("it is checked once they are mended")
 }
 
 fn unreadable(policy: &ComponentPolicy, written: &str, error: &Unreadable) -> Diagnostic {

@@ -1,0 +1,95 @@
+//! Problems that can be told before anything is compiled: files, secrets, folders, grants that the
+//! component cannot use. Must not hold: problems of what a component lists.
+//!
+//! They are looked for once in a build, when its first long compilation is about to begin. Each is
+//! one that the whole build would find as well, in the same words.
+use std::path::Path;
+use std::sync::OnceLock;
+
+use toolcell_policy::{ComponentPolicy, Diagnostic, Manifest, Server, Severity, SourceRef};
+use toolcell_sandbox::{Digest, imports_ahead};
+
+use super::super::permissions::{GrantContext, ToolCapabilities};
+use super::super::side_files;
+use super::{Basis, typed, unreadable};
+use crate::file;
+
+/// The problems that a build can tell ahead.
+pub(super) struct Ahead<'a> {
+    folder: &'a Path,
+    basis: &'a Basis<'a>,
+    server: &'a Server,
+    policies: &'a [ComponentPolicy],
+    found: OnceLock<Found>,
+}
+
+/// The outcome of looking.
+#[derive(Default)]
+struct Found {
+    problems: Vec<Diagnostic>,
+    /// Components whose bytes the lock does not pin.
+    withheld: usize,
+}
+
+impl<'a> Ahead<'a> {
+    pub(super) fn new(manifest: &'a Manifest, folder: &'a Path, basis: &'a Basis<'a>) -> Self {
+        let (server, policies) = (manifest.server(), manifest.components());
+        Self { folder, basis, server, policies, found: OnceLock::new() }
+    }
+
+    /// True if the build fails whatever compiling gives. The first question is answered by looking.
+    pub(super) fn fails(&self) -> bool {
+        let found = self.found.get_or_init(|| self.look());
+        // A start serves all that the lock pins, or nothing.
+        let drifts = found.withheld > 0 && !self.basis.serves_meanwhile();
+        drifts || found.problems.iter().any(|problem| problem.severity() == Severity::Error)
+    }
+
+    /// The errors that were found, if anybody asked.
+    pub(super) fn into_errors(self) -> Vec<Diagnostic> {
+        let problems = self.found.into_inner().unwrap_or_default().problems;
+        problems.into_iter().filter(|problem| problem.severity() == Severity::Error).collect()
+    }
+
+    fn look(&self) -> Found {
+        let mut found = Found::default();
+        for policy in self.policies {
+            self.look_at(policy, &mut found);
+        }
+        found
+    }
+
+    fn look_at(&self, policy: &ComponentPolicy, found: &mut Found) {
+        let SourceRef::File(written) = policy.source() else { return };
+        let bytes = match self.basis.approved(policy) {
+            Some(approved) => approved.bytes.to_vec(),
+            None => match file::read(&self.folder.join(written), policy.load().component_bytes()) {
+                Ok(bytes) => bytes,
+                Err(error) => return found.problems.push(unreadable(policy, written, &error)),
+            },
+        };
+        let digest = Digest::of(&bytes).to_string();
+        if self.basis.withholds(policy, &digest) {
+            found.withheld += 1;
+            return;
+        }
+        let policy_digest = Digest::of(policy.canonical().as_bytes()).to_string();
+        let side_files = side_files::looks(policy, self.folder);
+        if self.basis.unchanged(policy, &digest, &policy_digest, &side_files).is_some() {
+            return;
+        }
+        if let Some(imports) = imports_ahead(&bytes) {
+            found.problems.extend(policy.check_imports(&imports));
+        }
+        if policy.typed().wit().is_some() {
+            found.problems.extend(typed::descriptions(policy, self.folder).err());
+        }
+        let context = GrantContext { folder: self.folder, server: self.server };
+        let capabilities = ToolCapabilities::new(policy, &context);
+        // A tool that the component does not have is an error anyway. Without tables of tools all
+        // have the component's grants, under whatever name.
+        let names: Vec<&str> = policy.tools().iter().map(|tool| tool.name()).collect();
+        let names = if names.is_empty() { vec![policy.name()] } else { names };
+        names.into_iter().for_each(|name| drop(capabilities.of_tool(name, &mut found.problems)));
+    }
+}

@@ -9,8 +9,12 @@ from urllib.parse import urlsplit
 
 from componentize_py_types import Err
 from wit_world.imports import outgoing_handler
-from wit_world.imports.outgoing_handler import types as http
 from wit_world.imports.streams import StreamError_Closed
+
+try:
+    from wit_world.imports import types as http
+except ImportError:  # another package of the world has an interface `types` too
+    from wit_world.imports import wasi_http_types as http
 
 BODY_BYTES_MAX = 1 << 20
 """Most bytes of an answer that are read."""

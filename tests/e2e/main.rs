@@ -47,3 +47,4 @@ mod sealed;
 mod stopping;
 mod terminal;
 mod typed;
+mod ungranted;

@@ -30,7 +30,7 @@ mod traces;
 pub mod wit;
 pub mod workers;
 
-pub use call::{Measured, USAGE_KEY};
+pub use call::{Beside, Measured, USAGE_KEY};
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};
 pub use open::{CodeCacheOptions, ManifestFile, Note, OpenOptions, Opened, Progress, Ready, Records, Refusal};

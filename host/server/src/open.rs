@@ -31,6 +31,9 @@ pub struct OpenOptions<'a> {
     /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
     /// by default.
     pub locked: bool,
+    /// True if attempts of guests are observed: more of them are then denied where they are noted.
+    /// False by default.
+    pub observing: bool,
     /// Called with the number of compiled components.
     pub progress: Option<&'a Progress<'a>>,
 }
@@ -180,7 +183,7 @@ impl ManifestFile {
         let tell = |done| options.progress.iter().for_each(|progress| progress(done, total));
         tell(0);
         let process = HostFiles::new(&self.path, sink.path(), &options.code);
-        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);

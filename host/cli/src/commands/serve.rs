@@ -24,6 +24,7 @@ pub fn serve(args: &ServeArgs, log: &Log, build: Option<ProjectBuild>) -> anyhow
         code: args.code.options(),
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
+        observing: args.observe.is_some(),
         progress: None,
     };
     let Some((_, ready)) = open_with_or_say(&args.manifest.manifest, open)? else { return Ok(Exit::AtFault) };

@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret};
+use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret, Ungranted};
 
 /// The grants; null where there are none.
 pub(super) fn form(grants: &Grants) -> Value {
@@ -32,6 +32,7 @@ pub(super) fn form(grants: &Grants) -> Value {
         ("network", network(grants.network())),
         ("secrets", sorted(secrets)),
         ("keyvalue", json!(keyvalue)),
+        ("ungranted", json!((grants.ungranted() == Ungranted::Ask).then(|| grants.ungranted().name()))),
     ];
     sorted(parts.into_iter().filter(|(_, value)| !is_empty(value)))
 }

@@ -17,6 +17,8 @@ pub struct GrantContext<'a> {
     /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
+    /// True if attempts of guests are observed.
+    pub observing: bool,
 }
 
 /// Prepares capabilities for the tools of one component, each with its own name in denials.
@@ -34,13 +36,14 @@ impl<'a> ToolCapabilities<'a> {
     /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
-        let GrantContext { folder, server } = self.context;
+        let GrantContext { folder, server, observing } = self.context;
         let setting = GrantSources {
             folder,
             variable: &|name| std::env::var(name).ok(),
             secret: &|source| secrets::read(source, folder),
             state_folder: &folder.join(server.state()),
             name_servers: server.dns(),
+            observing: *observing,
         };
         // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {

@@ -33,7 +33,11 @@ DEFAULTS = {
     "Limits": "limits", "Load": "limits", "Server": "limits", "Http": "http", "Issuer": "oauth", "Component": "manifest",
 }
 # Keys that another page has, or that need no row.
-ELSEWHERE = {("Server", "name"): None, ("Component", "approval"): "approvals"}
+ELSEWHERE = {
+    ("Server", "name"): None,
+    ("Component", "approval"): "approvals",
+    ("Component", "ungranted"): "approvals",
+}
 # Made by a build, so that a clone does not have them.
 BUILT = re.compile(r"^(guest-examples|tests/fixtures)/components\b")
 

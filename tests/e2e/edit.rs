@@ -2,7 +2,7 @@
 //! observation, and everything else stays as it is.
 
 use serde_json::{Value, json};
-use toolcell_tests::loopback::HttpServer;
+use toolcell_tests::loopback::{HttpServer, NameServer, Named, TcpEcho, UdpEcho};
 use toolcell_tests::{Command, Finished, Folder, fixture_bytes, manifest_of, modern_meta};
 
 /// A manifest as a person writes it.
@@ -148,19 +148,47 @@ fn calls(calls: &[(&str, Value)]) -> String {
     calls.iter().enumerate().map(line).collect()
 }
 
+/// The outcome of each call, in the order of the calls: the error's text, or that it went well.
+fn outcomes(finished: &Finished) -> Vec<Result<Value, String>> {
+    let mut frames = finished.frames();
+    frames.sort_by_key(|frame| frame["id"].as_u64());
+    let outcome = |frame: &Value| {
+        let found = &frame["result"]["structuredContent"];
+        match found.get("ok") {
+            Some(value) => Ok(value.clone()),
+            None => Err(found["error"].as_str().unwrap_or(&frame.to_string()).to_owned()),
+        }
+    };
+    frames.iter().map(outcome).collect()
+}
+
 #[test]
 fn what_was_observed_is_applied_and_works_in_one_round() {
-    let server = HttpServer::start();
+    let (server, tcp, udp) = (HttpServer::start(), TcpEcho::start(), UdpEcho::start());
+    let names = NameServer::answering(&[("localhost", &[Named::at(&["127.0.0.1"])])]);
+    let fixtures = ["reach_http", "reach_state", "reach_settings", "reach_files", "reach_sockets"];
     let manifest = format!(
-        "{}\n[components.reach_files.filesystem]\n\"/files\" = {{ path = \"files\" }} # shared\n",
-        manifest_of(&["reach_http", "reach_state", "reach_settings", "reach_files"])
+        "{}\n[components.reach_files.filesystem]\n\"/files\" = {{ path = \"files\" }} # shared\n\n\
+         [server]\ndns = [\"{}\"]\n",
+        manifest_of(&fixtures),
+        names.address(),
     );
     let folder = Folder::with_manifest(&manifest);
     folder.make("files");
+    folder.write("notes/a.txt", "alpha");
     let tried = [
+        // A private address: two lines.
         ("http", json!({"url": format!("http://{}/x", server.address())})),
         ("keyvalue", json!({"op": "set", "key": "a", "value": "one"})),
         ("config", json!({"key": "theme"})),
+        ("std_read", json!({"path": "/notes/a.txt"})),
+        ("write", json!({"path": "/made/b.txt", "bytes": "beta"})),
+        ("write", json!({"path": "/files/c.txt", "bytes": "gamma"})),
+        ("tcp", json!({"addr": tcp.address().to_string(), "send": "ping"})),
+        ("udp", json!({"addr": udp.address().to_string(), "send": "pong"})),
+        // A name and a private address behind it: a look-up, a connection, two lines.
+        ("tcp", json!({"name": "localhost", "port": tcp.address().port(), "send": "named"})),
+        ("settings", json!({})),
     ];
     let serve = |options: &[&str]| {
         let arguments: Vec<&str> = ["serve"].into_iter().chain(options.iter().copied()).collect();
@@ -169,14 +197,105 @@ fn what_was_observed_is_applied_and_works_in_one_round() {
     let denied = serve(&["--observe", "tried.jsonl"]);
     assert_eq!(denied.frames().len(), tried.len(), "{denied:?}");
     assert!(denied.stderr.contains("denied attempts"), "{denied:?}");
+    assert_eq!((tcp.connections(), names.asked_for("localhost")), (0, 0), "an observation reaches nothing");
+    assert!(outcomes(&denied)[3..9].iter().all(Result::is_err), "{denied:?}");
+    let suggested = run(&folder, &["policy", "suggest", "tried.jsonl"]).succeeded();
+    let port = tcp.address().port();
+    for line in [
+        "\"/notes\" = { path = \"notes\", access = \"read\" }".to_owned(),
+        "\"/made\" = { path = \"made\", access = \"write\", create = true }".to_owned(),
+        format!("\"localhost:{port}\","),
+        format!("private = [\"{}\"]", server.address()),
+        "# reach_settings read its environment, which is empty. Nobody sees the names it looked for.".to_owned(),
+        "# NAME = \"VALUE\"".to_owned(),
+        "theme = \"VALUE\"".to_owned(),
+    ] {
+        assert!(suggested.contains(&line), "no {line} in\n{suggested}");
+    }
     let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes", "-m", "toolcell.toml"]);
     let _ = applied.succeeded();
     let text = folder.read("toolcell.toml");
-    assert!(text.contains("\"/files\" = { path = \"files\" } # shared\n"), "{text}");
+    assert!(text.contains("\"/files\" = { path = \"files\" , access = \"write\" } # shared\n"), "{text}");
     let again = serve(&["--observe", "more.jsonl"]);
-    assert!(again.stderr.contains("observed 0 denied attempts"), "{text}\n{again:?}");
+    let found = outcomes(&again);
+    assert!(found.iter().all(Result::is_ok), "{text}\n{found:#?}");
+    assert_eq!((&found[3], &found[6]), (&Ok(json!("alpha")), &Ok(json!("ping"))), "{text}");
+    assert_eq!((&found[2], &found[8]), (&Ok(json!("VALUE")), &Ok(json!("named"))), "{text}");
+    assert_eq!(folder.read("made/b.txt"), "beta");
+    let more = run(&folder, &["policy", "suggest", "more.jsonl"]).succeeded();
+    assert!(more.lines().all(|line| line.starts_with('#')), "only variables are unknown:\n{more}");
     let applied = run(&folder, &["policy", "suggest", "tried.jsonl", "--apply", "--yes"]);
     assert_eq!(applied.succeeded(), "toolcell.toml: nothing to change\n");
+}
+
+#[test]
+fn an_observed_root_shows_nothing_of_the_host_and_notes_within_bounds() {
+    let folder = Folder::with_manifest(&manifest_of(&["reach_files", "reach_http"]));
+    folder.write("outside.txt", "the host's own");
+    let many: Vec<Value> = (0..200).map(|number| json!({"do": "stat", "path": format!("/many/{number}")})).collect();
+    let long = format!("/{}", "long/".repeat(700));
+    let tried = [
+        ("mounts", json!({})),
+        ("list", json!({"path": "/"})),
+        ("read", json!({"path": "/etc/passwd"})),
+        ("read", json!({"path": "/no/such/file"})),
+        ("read", json!({"path": "/outside.txt"})),
+        ("read", json!({"path": "/a/../../outside.txt"})),
+        ("write", json!({"path": "/etc/made.txt", "bytes": "x"})),
+        ("mkdir", json!({"path": "/made"})),
+        ("read", json!({"path": long})),
+        ("steps", json!({"steps": many})),
+    ];
+    let served = Command::in_folder(&folder, &["serve", "--observe", "tried.jsonl"]).with_input(calls(&tried)).run();
+    let found = outcomes(&served);
+    assert_eq!((&found[0], &found[1]), (&Ok(json!(["/"])), &Ok(json!([]))), "{served:?}");
+    assert_eq!(found[2], Err("no-entry".to_owned()), "{served:?}");
+    let says_nothing = |found: &Result<Value, String>| {
+        found.as_ref().is_err_and(|error| ["no-entry", "not-permitted"].contains(&error.as_str()))
+    };
+    assert!(found[2..9].iter().all(says_nothing), "{found:?}");
+    let lines = folder.read("tried.jsonl");
+    let asked: Vec<String> = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["asked"].as_str().unwrap().to_owned())
+        .collect();
+    for expected in ["read /etc/passwd", "read /no/such/file", "create /etc/made.txt", "create /made"] {
+        assert!(asked.iter().any(|asked| asked == expected), "{expected}: {asked:?}");
+    }
+    assert!(asked.iter().all(|asked| asked.len() <= 512), "{asked:?}");
+    let of_many = asked.iter().filter(|asked| asked.starts_with("read /many/")).count();
+    assert_eq!(of_many, 64, "one call's attempts are told up to a bound");
+    let plain = Command::in_folder(&folder, &["serve"]).with_input(calls(&tried[..1])).run();
+    assert_eq!(outcomes(&plain)[0], Ok(json!([])), "without --observe there is no root");
+}
+
+#[test]
+fn a_call_by_hand_says_which_command_and_lines_would_allow_it() {
+    let server = HttpServer::start();
+    let folder = Folder::with_manifest(&manifest_of(&["reach_http", "reach_files"]));
+    folder.write("notes/a.txt", "alpha");
+    let url = format!("http://{}/x", server.address());
+    let called = run(&folder, &["call", "http", &json!({"url": url}).to_string()]);
+    let address = server.address();
+    for line in [
+        format!("denied: GET {url} — no rule of tool \"http\" allows it"),
+        format!("hint: toolcell grant reach_http 'GET {url}'"),
+        format!("hint: add to [components.reach_http.network]: http = [\"GET {url}\"]"),
+        format!("hint: add to [components.reach_http.network]: private = [\"{address}\"]"),
+    ] {
+        assert!(called.stderr.lines().any(|said| said == line), "no {line} in\n{}", called.stderr);
+    }
+    let _ = run(&folder, &["grant", "reach_http", &format!("GET {url}"), "--yes"]).succeeded();
+    let called = run(&folder, &["call", "http", &json!({"url": url}).to_string()]);
+    assert!(!called.stderr.contains("denied"), "{called:?}");
+
+    let arguments = json!({"path": "/notes/a.txt"}).to_string();
+    let called = run(&folder, &["call", "std_read", &arguments]);
+    let hint = "hint: toolcell grant reach_files 'read /notes = ./notes'";
+    assert!(called.stderr.lines().any(|said| said == hint), "{}", called.stderr);
+    let _ = run(&folder, &["grant", "reach_files", "read /notes = ./notes", "--yes"]).succeeded();
+    let called = run(&folder, &["call", "std_read", &arguments]);
+    assert!(called.succeeded().contains("alpha"));
 }
 
 #[test]

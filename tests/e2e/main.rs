@@ -52,3 +52,4 @@ mod sketches;
 mod stopping;
 mod terminal;
 mod typed;
+mod ungranted;

@@ -16,7 +16,8 @@ use crate::warned;
 /// Reads a manifest and loads its components, or prints the problems. Records nothing. A component
 /// in place of a manifest is loaded without rights.
 pub fn open_or_say(path: &Path, code: &CodeCacheArgs) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_with_rights(path, &SketchRights::default(), code, show_problems)
+    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
+    open_with_rights(path, &SketchRights::default(), code, options, show_problems)
 }
 
 /// [`open_or_say`] for commands that run again and again: the same warnings are shown once a day. A
@@ -26,12 +27,26 @@ pub fn open_again_or_say(
     rights: &SketchRights,
     code: &CodeCacheArgs,
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    open_with_rights(path, rights, code, |opened| {
-        let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
-        if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
-            show_problems(opened);
-        }
-    })
+    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
+    open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
+}
+
+/// [`open_again_or_say`], and attempts of guests are observed.
+pub fn open_to_call_or_say(
+    path: &Path,
+    rights: &SketchRights,
+    code: &CodeCacheArgs,
+) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
+    let options = OpenOptions { code: code.options(), observing: true, ..OpenOptions::default() };
+    open_with_rights(path, rights, code, options, |opened| show_problems_daily(path, opened))
+}
+
+/// Prints the problems, but warnings alone only once a day.
+fn show_problems_daily(path: &Path, opened: &Opened) {
+    let is_harmless = opened.ready.is_some() && !opened.problems.is_empty();
+    if !is_harmless || warned::is_due(path, &render_all(&opened.file.source(), &opened.problems, Style::Plain)) {
+        show_problems(opened);
+    }
 }
 
 /// [`open_or_say`] of a manifest with other options.
@@ -48,9 +63,9 @@ fn open_with_rights(
     path: &Path,
     rights: &SketchRights,
     code: &CodeCacheArgs,
+    options: OpenOptions<'_>,
     show: impl Fn(&Opened),
 ) -> anyhow::Result<Option<(ManifestFile, Ready)>> {
-    let options = OpenOptions { code: code.options(), ..OpenOptions::default() };
     if !sketch::is_component(path) {
         let given = [&rights.allow, &rights.mounts, &rights.variables];
         if given.into_iter().any(|given| !given.is_empty()) {

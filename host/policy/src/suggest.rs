@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::diagnostic::visible;
-use crate::explain::Ask;
+use crate::explain::{Ask, ENVIRONMENT};
 use crate::grants::{Denial, FileAccess, Host, HttpAsk, HttpRule};
 use crate::names::{toml_key, toml_string};
 
@@ -35,6 +35,8 @@ struct Needs {
     lookups: BTreeSet<String>,
     private: BTreeSet<String>,
     env: BTreeSet<String>,
+    /// It read its environment, and found nothing there.
+    environment: bool,
     config: BTreeSet<String>,
     secrets: BTreeSet<String>,
     keyvalue: bool,
@@ -77,6 +79,15 @@ pub fn suggest(attempts: &[Attempt]) -> String {
 impl Needs {
     fn add(&mut self, attempt: &Attempt) {
         self.private.extend(attempt.private.clone());
+        if attempt.asked == ENVIRONMENT {
+            self.environment = true;
+            return;
+        }
+        if attempt.asked.ends_with('…') {
+            // Its end was cut off: no rule can be made of the rest.
+            self.unknown.insert(visible(&attempt.asked));
+            return;
+        }
         match Ask::parse(&attempt.asked) {
             Ok(Ask::Http(ask)) => self.add_request(&ask),
             Ok(Ask::File { want, path }) => {
@@ -115,12 +126,9 @@ impl Needs {
         methods.insert(if named { ask.method().to_owned() } else { String::new() });
     }
 
-    /// An address that the guest named itself and that is not public.
+    /// An address that is not public and that the guest named itself, or this machine by its name.
     fn add_private(&mut self, host: &Host, port: u16) {
-        let Some(address) = host.addr() else { return };
-        if crate::AddressClass::of(address).is_some_and(|class| class != crate::AddressClass::Unspecified) {
-            self.private.insert(std::net::SocketAddr::new(address, port).to_string());
-        }
+        self.private.extend(crate::grants::missing_private(host, port, &[]));
     }
 
     fn tables(&self, component: &str) -> String {
@@ -138,6 +146,13 @@ impl Needs {
         table("config", self.config.iter().map(|key| format!("{} = \"VALUE\"", toml_key(key))).collect());
         table("secrets", self.secrets.iter().map(|name| from(name, ", expose = true")).collect());
         table("keyvalue", if self.keyvalue { vec!["quota = \"1MiB\"".to_owned()] } else { Vec::new() });
+        if self.environment && self.env.is_empty() {
+            let _ = writeln!(
+                text,
+                "# {component} read its environment, which is empty. Nobody sees the names it looked for.\n\
+                 # [components.{component}.env]\n# NAME = \"VALUE\""
+            );
+        }
         for asked in &self.unknown {
             let _ = writeln!(text, "# {component}: nothing allows {asked}");
         }
@@ -154,7 +169,10 @@ impl Needs {
             let access = if write { "write" } else { "read" };
             let host = path.trim_start_matches('/');
             let host = if host.is_empty() { "." } else { host };
-            lines.push(format!("{} = {{ path = {}, access = \"{access}\" }}", toml_string(path), toml_string(host)));
+            // What is written need not be there before.
+            let create = if write { ", create = true" } else { "" };
+            let (guest, host) = (toml_string(path), toml_string(host));
+            lines.push(format!("{guest} = {{ path = {host}, access = \"{access}\"{create} }}"));
         }
         lines
     }

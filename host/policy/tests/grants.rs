@@ -370,7 +370,7 @@ fn a_suggestion_allows_what_was_tried_and_is_short() {
         suggestion,
         r#"[components.weather.filesystem]
 "/data" = { path = "data", access = "read" }
-"/out" = { path = "out", access = "write" }
+"/out" = { path = "out", access = "write", create = true }
 "/top" = { path = "top", access = "read" }
 
 [components.weather.network]

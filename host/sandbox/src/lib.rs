@@ -36,7 +36,7 @@ mod wasi;
 
 pub use bindings::contract;
 pub use caller::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
-pub use caller::{Caller, LogLevel, NoCaller, Requested, Trace};
+pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
 pub use engine::background::in_background;
 pub use engine::duties::{leave, leaves, with_other_duties};
 pub use engine::slots::SLOT_RESETS;

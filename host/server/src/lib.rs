@@ -33,7 +33,7 @@ mod traces;
 pub mod wit;
 pub mod workers;
 
-pub use call::{Measured, USAGE_KEY};
+pub use call::{Beside, Measured, USAGE_KEY};
 pub use catalog::{Compiling, LoadStep};
 pub use error::StartError;
 pub use log::{LogLevel, OperatorLog};

@@ -36,6 +36,9 @@ pub struct OpenOptions<'a> {
     /// True if only components may be served that the lock pins; others give a [`Refusal`]. False
     /// by default.
     pub locked: bool,
+    /// True if attempts of guests are observed: more of them are then denied where they are noted.
+    /// False by default.
+    pub observing: bool,
     /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,
 }
@@ -198,7 +201,7 @@ impl ManifestFile {
         tell(LoadStep::Loaded(0));
         let on_disk = (!self.is_given).then_some(self.path.as_path());
         let process = HostFiles::new(on_disk, sink.path(), &options.code);
-        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process);
+        let builder = Builder::new(&machine, Arc::clone(&sink)).keeping_out(process).observing(options.observing);
         let basis = Basis::of_pinned(locked.as_ref().map(Lock::digests));
         let Built { catalog, problems: more, withheld } = builder.build(&manifest, &folder, &basis, &tell);
         problems.extend(more);

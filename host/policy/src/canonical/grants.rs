@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret, SecretSource};
+use crate::grants::{Delivery, EnvSource, Grants, Mount, MountKind, Network, Quota, Secret, SecretSource, Ungranted};
 use crate::manifest::{LoginLimit, LoginPolicy};
 
 /// The grants; null where there are none.
@@ -33,6 +33,7 @@ pub(super) fn form(grants: &Grants) -> Value {
         ("network", network(grants.network())),
         ("secrets", sorted(secrets)),
         ("keyvalue", json!(keyvalue)),
+        ("ungranted", json!((grants.ungranted() == Ungranted::Ask).then(|| grants.ungranted().name()))),
     ];
     sorted(parts.into_iter().filter(|(_, value)| !is_empty(value)))
 }

@@ -13,6 +13,9 @@ use crate::settings::accessors;
 
 pub use ask::{ASK_FORMS, Ask, AskTextError};
 
+/// The request of a guest that reads its environment as a whole.
+pub(crate) const ENVIRONMENT: &str = "env";
+
 accessors! {
     /// An answer: allowed by a rule, or denied.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,6 +176,20 @@ impl Grants {
     fn exposed(&self, name: &str) -> Option<RuleRef> {
         let exposed = |secret: &&crate::grants::Secret| secret.name() == name && *secret.delivery() == Delivery::Expose;
         self.secrets().iter().find(exposed).map(|secret| RuleRef::new(name, secret.span()))
+    }
+
+    /// The denial of reading a setting that is not there, for observing it.
+    #[must_use]
+    pub fn no_setting(&self, key: &str) -> Denial {
+        self.nothing(Capability::Config, key, "config")
+    }
+
+    /// The denial of reading an environment that is empty, for observing it. A guest reads all
+    /// variables at once, so nobody sees which it looked for.
+    #[must_use]
+    pub fn no_environment(&self) -> Denial {
+        Denial::new(Capability::Env, ENVIRONMENT.to_owned(), Reason::NoRule, self.subject())
+            .allowed_by(&self.subject().section("env"), "NAME = \"VALUE\"".to_owned())
     }
 
     /// The denial of a name that the manifest does not give.

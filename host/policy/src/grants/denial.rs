@@ -141,6 +141,16 @@ impl Denial {
         self
     }
 
+    /// A copy with the line of `private` that is needed besides; as it is where none is.
+    #[must_use]
+    pub(crate) fn allowed_by_private(self, section: &str, entries: &[String]) -> Self {
+        if entries.is_empty() {
+            return self;
+        }
+        let entries: Vec<String> = entries.iter().map(|entry| format!("\"{entry}\"")).collect();
+        self.allowed_by(section, format!("private = [{}]", entries.join(", ")))
+    }
+
     /// The kind of reach.
     #[must_use]
     pub fn capability(&self) -> Capability {

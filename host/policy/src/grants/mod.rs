@@ -17,6 +17,7 @@ mod readings;
 mod rule;
 mod secret;
 mod sockets;
+mod ungranted;
 
 use std::sync::Arc;
 
@@ -37,11 +38,12 @@ pub use proxy::{ProxyScheme, ProxyUrl};
 pub use rule::{RuleError, RuleRef};
 pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
 pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
+pub use ungranted::{Offer, Ungranted};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
 pub(crate) use http::{is_token, split_port};
 pub(crate) use keyvalue::KEYVALUE;
-pub(crate) use private::check as check_address;
+pub(crate) use private::{check as check_address, missing as missing_private};
 
 accessors! {
     /// Everything a component, or one of its tools, may reach. [`Grants::sealed`] may reach
@@ -69,6 +71,8 @@ accessors! {
         pub(crate) secrets: Vec<Secret> => &[Secret],
         /// State between calls (`wasi:keyvalue`).
         pub(crate) keyvalue: Option<KeyValue> => Option<&KeyValue>,
+        /// The answer to requests that no rule allows.
+        pub(crate) ungranted: Ungranted => Ungranted,
         pub(crate) places: GrantSpans,
         /// The component's grants, where these are a tool's narrowed ones: a denial tells apart
         /// what the tool's lines take away from what nobody grants.
@@ -167,6 +171,7 @@ impl Grants {
             config: Vec::new(),
             secrets: Vec::new(),
             keyvalue: None,
+            ungranted: Ungranted::Deny,
             places: GrantSpans::default(),
             wider: None,
             subject,
@@ -216,7 +221,7 @@ impl Grants {
         })
     }
 
-    /// True if nothing is granted.
+    /// True if nothing is granted, and nothing can be.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.files.is_empty()
@@ -227,6 +232,7 @@ impl Grants {
             && self.config.is_empty()
             && self.secrets.is_empty()
             && self.keyvalue.is_none()
+            && self.ungranted == Ungranted::Deny
     }
 
     /// The permit to do something at a guest path, by the mount it belongs to. A path with `..`

@@ -148,7 +148,11 @@ impl Network {
     pub fn http(&self, ask: &HttpAsk) -> Result<HttpPermit, Denial> {
         match self.http.iter().find(|rule| rule.matches(ask)) {
             Some(rule) => Ok(HttpPermit::new(ask, rule, self)),
-            None => Err(ask.denied(&self.http, &self.subject, &self.sections(|wider| wider.http(ask).is_ok()))),
+            None => {
+                let denial = ask.denied(&self.http, &self.subject, &self.sections(|wider| wider.http(ask).is_ok()));
+                let private = private::missing(ask.host(), ask.port(), &self.private);
+                Err(denial.allowed_by_private(&self.private_section, &private))
+            }
         }
     }
 
@@ -231,7 +235,10 @@ impl Network {
     }
 
     /// The rule that names a host and a port, whose addresses are checked when they are known.
-    pub(crate) fn socket_of_name(&self, capability: Capability, host: &Host, port: u16) -> Result<RuleRef, Denial> {
+    ///
+    /// # Errors
+    /// [`Denial`] where none does.
+    pub fn socket_of_name(&self, capability: Capability, host: &Host, port: u16) -> Result<RuleRef, Denial> {
         let protocol = if capability == Capability::Udp { Protocol::Udp } else { Protocol::Tcp };
         let named = |rule: &&SocketRule| rule.ports().contains(port) && rule.matches_name(host);
         match self.sockets(protocol).iter().find(named) {
@@ -241,13 +248,19 @@ impl Network {
                 let denial = Denial::new(capability, asked, Reason::NoRule, &self.subject);
                 let sections = self.sections(|wider| wider.socket_of_name(capability, host, port).is_ok());
                 let line = format!("{} = [\"{host}:{port}\"]", capability.name());
-                Err(sections.iter().fold(denial, |denial, section| denial.allowed_by(section, line.clone())))
+                let denial = sections.iter().fold(denial, |denial, section| denial.allowed_by(section, line.clone()));
+                let private = private::missing(host, port, &self.private);
+                Err(denial.allowed_by_private(&self.private_section, &private))
             }
         }
     }
 
     fn connect(&self, protocol: Protocol, address: SocketAddr, resolved: &Resolved) -> Result<AddressPermit, Denial> {
         let capability = protocol.capability();
+        if let Some(host) = resolved.placeheld(address.ip()) {
+            let named = self.socket_of_name(capability, host, address.port());
+            return Err(named.err().unwrap_or_else(|| self.unresolved(capability, host, address.port())));
+        }
         let denied =
             |reason| Denial::new(capability, format!("{} {address}", capability.name()), reason, &self.subject);
         let Some(rule) = self.sockets(protocol).iter().find(|rule| rule.matches(address, resolved)) else {
@@ -260,15 +273,22 @@ impl Network {
             };
             let line = format!("{} = [\"{target}\"]", capability.name());
             let sections = self.sections(|wider| wider.connect(protocol, address, resolved).is_ok());
-            return Err(sections
+            let denial = sections
                 .iter()
-                .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone())));
+                .fold(denied(Reason::NoRule), |denial, section| denial.allowed_by(section, line.clone()));
+            let private = private::missing(&Host::Addr(address.ip()), address.port(), &self.private);
+            return Err(denial.allowed_by_private(&self.private_section, &private));
         };
         match private::check(address.ip(), address.port(), &self.private) {
             Ok(()) => Ok(AddressPermit::new(address, rule.rule().clone())),
             Err(class) => Err(denied(Reason::NotPublic(class))
                 .allowed_by(&self.private_section, format!("private = [\"{address}\"]"))),
         }
+    }
+
+    /// The denial of a connection to a name that was never looked up.
+    fn unresolved(&self, capability: Capability, host: &Host, port: u16) -> Denial {
+        Denial::new(capability, format!("{} {host}:{port}", capability.name()), Reason::NoRule, &self.subject)
     }
 
     fn sockets(&self, protocol: Protocol) -> &[SocketRule] {

@@ -79,6 +79,22 @@ pub(crate) fn check(address: IpAddr, port: u16, private: &[PrivateRule]) -> Resu
     }
 }
 
+/// The entries that `private` lacks for connecting to a host that needs some, as far as its name
+/// tells: an address that is not public, or a name of this machine (RFC 6761). None where no entry
+/// could allow it.
+pub(crate) fn missing(host: &Host, port: u16, private: &[PrivateRule]) -> Vec<String> {
+    let addresses = match host {
+        Host::Addr(address) => vec![*address],
+        Host::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
+            vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+        }
+        Host::Name(_) => Vec::new(),
+    };
+    let lacks =
+        |address: &IpAddr| check(*address, port, private).is_err_and(|class| class != AddressClass::Unspecified);
+    addresses.into_iter().filter(lacks).map(|address| std::net::SocketAddr::new(address, port).to_string()).collect()
+}
+
 /// Splits `ADDRESS[/BITS][:PORTS]`; no range where the text names a host.
 pub(crate) fn parse_net(text: &str) -> Result<(Option<IpNet>, Option<&str>), RuleError> {
     if text.is_empty() {

@@ -46,6 +46,9 @@ use crate::settings::accessors;
 /// The longest rule, in bytes: the longest name and a range of ports.
 const RULE_BYTES_MAX: usize = 512;
 
+/// The first byte of the addresses that stand in for names: 240.0.0.0/8 is reserved.
+const PLACEHELD: u8 = 240;
+
 /// The most addresses to remember of a call's look-ups: 64 names with 16 addresses each.
 const RESOLVED_MAX: usize = 1_024;
 
@@ -61,6 +64,9 @@ accessors! {
         rule: RuleRef => &RuleRef,
     }
 }
+
+/// The most names of a call that have an address in their place.
+const PLACEHELD_MAX: usize = 64;
 
 /// The target of a rule of `tcp` or `udp`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -85,12 +91,15 @@ accessors! {
     }
 }
 
-/// The names that a call has looked up, by address. Only a [`LookupPermit`] adds to it.
+/// The names that a call has looked up, by address. Only a [`LookupPermit`] adds to those that can
+/// be connected to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
     names: HashMap<IpAddr, Vec<Arc<str>>>,
     /// Of all addresses together.
     count: usize,
+    /// Names that were not looked up, and have an address in their place.
+    placeheld: Vec<Host>,
 }
 
 impl SocketRule {
@@ -230,6 +239,31 @@ impl Resolved {
                 self.count += 1;
             }
         }
+    }
+
+    /// An address in the place of a name that no rule names, so that an observation sees the port
+    /// that is connected to. Nothing is looked up, and no connection goes there: the addresses are
+    /// reserved (RFC 1112), and connecting to them is denied in the name's own words. None past 64
+    /// names of a call, and none for a text that is no name.
+    pub fn placehold(&mut self, name: &str) -> Option<IpAddr> {
+        let host = Host::parse(name).ok().filter(|host| host.addr().is_none())?;
+        let number = match self.placeheld.iter().position(|known| *known == host) {
+            Some(number) => number,
+            None if self.placeheld.len() < PLACEHELD_MAX => {
+                self.placeheld.push(host);
+                self.placeheld.len() - 1
+            }
+            None => return None,
+        };
+        Some(IpAddr::from([PLACEHELD, 0, 0, u8::try_from(number).ok()?]))
+    }
+
+    /// The name that an address stands in for.
+    #[must_use]
+    pub fn placeheld(&self, address: IpAddr) -> Option<&Host> {
+        let IpAddr::V4(address) = address else { return None };
+        let [PLACEHELD, 0, 0, number] = address.octets() else { return None };
+        self.placeheld.get(usize::from(number))
     }
 
     /// The names that led to an address.

@@ -85,6 +85,9 @@ table! {
         /// The time for which a confirmation holds for further calls of the same tool by the same
         /// caller. For one call where the key is missing. Only with `approval`.
         "remember": Optional(&REMEMBER), {"examples": ["10m"]};
+        /// A request that no rule allows is denied, or a person is asked through the client: for
+        /// HTTP requests, TCP connections and UDP.
+        "ungranted": Words(&["deny", "ask"]), {"default": "deny", "examples": ["ask"]};
         /// Resources that clients may list and read, by address, or by a template of addresses:
         /// `{name}` stands for one or more characters but `/`, `?` and `#`, `{+name}` for any.
         "resources": Named(&Table(&RESOURCE)),
@@ -169,6 +172,8 @@ table! {
         /// The time for which a confirmation holds for further calls of this tool; wins over the
         /// component's.
         "remember": Within(&REMEMBER), {"examples": ["10m"]};
+        /// `"deny"`: nobody is asked for what this tool is not granted.
+        "ungranted": Words(&["deny", "ask"]), {"examples": ["deny"]};
     }
     other names {
         "fs" => "filesystem", "input_files" => "files", "environment" => "env", "arguments" => "args",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Entry, Problems, Section, files, network, secrets};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::{Delivery, EnvSource, EnvVar, GrantSpans, Grants, KeyValue};
+use crate::grants::{Delivery, EnvSource, EnvVar, GrantSpans, Grants, KeyValue, Ungranted};
 use crate::manifest::LoginPolicy;
 use crate::quantity::show_bytes;
 use crate::table::{Definition, Shape, table};
@@ -19,6 +19,12 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// The longest argument or value, in bytes: what a system takes for one.
 const VALUE_BYTES_MAX: usize = 128 << 10;
+
+/// The words of `ungranted`.
+pub(super) const WORDS: [&str; 2] = [Ungranted::Deny.name(), Ungranted::Ask.name()];
+
+/// Their meanings.
+pub(super) const ANSWERS: [Ungranted; 2] = [Ungranted::Deny, Ungranted::Ask];
 
 table! {
     /// A variable of the host's environment; an error of the manifest where it is missing.
@@ -60,6 +66,9 @@ pub(crate) fn read(
     }
     if let Some(entry) = section.get("secrets") {
         grants.secrets = secrets::read(&entry, &grants.network, logins, problems);
+    }
+    if let Some(entry) = section.get("ungranted") {
+        grants.ungranted = entry.one_of(WORDS, ANSWERS, problems).unwrap_or_default();
     }
     refuse_second_names(&grants, problems);
     Arc::new(grants)

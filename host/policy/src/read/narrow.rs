@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::network::{PRIVATE_MAX, RULES_MAX};
 use super::{Entry, Problems, Section, files, limits, network, paths};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::grants::{Access, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Network, Quota, Subject};
+use crate::grants::{Access, Grants, MOUNT_FILES, MOUNT_QUOTA, Mount, MountKind, Network, Quota, Subject, Ungranted};
 use crate::limits::Spec;
 use crate::names::did_you_mean;
 use crate::table::table;
@@ -75,6 +75,9 @@ pub(crate) fn read(tool: &str, section: &Section<'_>, component: &Arc<Grants>, p
     if let Some(entry) = section.get("keyvalue") {
         keyvalue(&entry, &mut grants, problems);
     }
+    if let Some(entry) = section.get("ungranted") {
+        ungranted(&entry, &mut grants, problems);
+    }
     let says_any = env.is_some()
         || ["filesystem", "network", "config", "secrets", "keyvalue"].iter().any(|key| section.get(key).is_some());
     grants.wider = says_any.then(|| Arc::clone(component));
@@ -90,6 +93,19 @@ fn keyvalue(entry: &Entry<'_>, grants: &mut Grants, problems: &mut Problems) {
             &format!("add [{}]", grants.subject.section("keyvalue")),
         )),
         Some(true) | None => {}
+    }
+}
+
+fn ungranted(entry: &Entry<'_>, grants: &mut Grants, problems: &mut Problems) {
+    let answer = entry.one_of(super::grants::WORDS, super::grants::ANSWERS, problems);
+    match answer {
+        Some(Ungranted::Ask) if grants.ungranted == Ungranted::Deny => problems.add(wider(
+            "the component does not ask",
+            entry.span.clone(),
+            &format!("add ungranted = \"ask\" to [components.{}], or leave it out here", grants.subject.component()),
+        )),
+        Some(answer) => grants.ungranted = answer,
+        None => {}
     }
 }
 

@@ -103,13 +103,20 @@ impl AskBudget {
 
     /// Waits for the answers, with the call's deadline stopped; `None` where the call has no time
     /// left to wait.
-    pub(crate) async fn wait_for(&mut self, answers: impl Future<Output = Asked>) -> Option<Asked> {
+    pub(crate) async fn wait_for<T>(&mut self, answers: impl Future<Output = T>) -> Option<T> {
         let began = Instant::now();
         let waiting = self.waits.as_ref().map(AskWaits::wait);
         let asked = tokio::time::timeout(self.wait_left, answers).await;
         drop(waiting);
         self.wait_left = self.wait_left.saturating_sub(began.elapsed());
         asked.ok()
+    }
+
+    /// Takes one question of the host's own from the budget. False if none is left.
+    pub(crate) fn charge_own(&mut self) -> bool {
+        let left = self.asked < self.asks;
+        self.asked += u64::from(left);
+        left
     }
 
     /// Takes these questions from the budget.

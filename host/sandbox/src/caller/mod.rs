@@ -1,12 +1,13 @@
 //! The caller of a tool, as the sandbox sees it. No protocol: the server puts MCP behind it.
 pub(crate) mod asking;
+pub(crate) mod consent;
 pub(crate) mod denials;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::SystemTime;
 
-use toolcell_policy::{Denial, HttpAsk};
+use toolcell_policy::{Denial, HttpAsk, Offer};
 
 use crate::caller::asking::{Asked, Inquiry, Kind, Refusal};
 
@@ -32,6 +33,17 @@ pub struct Requested<'a> {
     pub began: SystemTime,
     /// The status of the response, or the name of the error that the guest has instead.
     pub came: Result<u16, &'a str>,
+}
+
+/// A person's answer to a request that no rule allows.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// It is allowed.
+    Given,
+    /// It is not, or nobody could be asked.
+    Refused,
+    /// The call ends here: as [`Asked::Ended`].
+    Ended(Option<String>),
 }
 
 /// The sender of a call. It takes the guest's messages while the guest runs, and knows if an answer
@@ -69,6 +81,17 @@ pub trait Caller: Send + Sync + 'static {
     /// Asks it. The sandbox has already charged the questions to the call's limits; dropping the
     /// future takes them back.
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
+    /// True if a person has allowed this already, for more than one call.
+    fn has_consent(&self, offer: &Offer) -> bool {
+        let _ = offer;
+        false
+    }
+    /// Asks a person to allow it, for this call at least. The sandbox has already charged the
+    /// question to the call's limits; dropping the future takes it back.
+    fn consent<'a>(&'a self, offer: &'a Offer) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+        let _ = offer;
+        Box::pin(std::future::ready(Consent::Refused))
+    }
     /// The trace context that came with the request.
     fn trace(&self) -> Option<Trace>;
     /// The request's own `_meta` as a JSON object.

@@ -9,7 +9,7 @@ use wasmtime_wasi::{WasiView as _, p2};
 use crate::bindings;
 use crate::wasi::files;
 use crate::wasi::state::CallState;
-use crate::wasi::{config, keyvalue, random, sockets};
+use crate::wasi::{config, http, keyvalue, random, sockets};
 
 /// Every interface that this host offers. wasmtime links a component that names another patch of
 /// the same 0.2: older and newer ones fit alike.
@@ -130,13 +130,16 @@ pub(crate) fn add_all(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     keyvalue::add_to_linker(linker, State::keyvalue)?;
     // wasi:http, outgoing alone.
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    http::add_handle(linker)?;
+    linker.allow_shadowing(false);
     bindings::ToolComponent::add_to_linker::<_, HasSelf<_>>(linker, State::called)
 }
 
 fn add_cli(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasi_random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
     cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
-    cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::environment::add_to_linker::<State, HasSelf<_>>(linker, State::reached)?;
     cli::terminal_input::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_output::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolcell_policy::{EnvSource, Grants, Mount, Secret, SecretSource};
+use toolcell_policy::{Capability, EnvSource, Grants, Mount, Secret, SecretSource, Ungranted};
 
 use crate::secrets::{HeldSecret, Redactor, SECRET_BYTES_SAFE, Secrets};
 use crate::wasi::config::ConfigValues;
@@ -30,6 +30,9 @@ pub struct GrantSources<'a> {
     pub state_folder: &'a Path,
     /// Name servers; empty: the system's.
     pub name_servers: &'a [SocketAddr],
+    /// True if the guest's attempts are observed: more of them then reach a place that denies and
+    /// notes them. It allows nothing.
+    pub observing: bool,
 }
 
 /// The capabilities of one tool. Immutable; shared by its calls.
@@ -42,6 +45,7 @@ pub struct Capabilities {
     secrets: Arc<Secrets>,
     http: Arc<HttpClient>,
     notes: Vec<GrantNote>,
+    observing: bool,
 }
 
 impl Capabilities {
@@ -58,7 +62,8 @@ impl Capabilities {
         let config = variables(grants, secrets.exposed());
         let keyvalue = keyvalue::prepare(grants, setting.state_folder, &mut problems);
         let around = Surroundings { folder: setting.folder, hidden: &[setting.state_folder] };
-        let files = Prepared::new(grants.files(), &around).unwrap_or_else(|found| {
+        let observed = setting.observing.then(|| Arc::clone(grants));
+        let files = Prepared::new(grants.files(), &around, observed).unwrap_or_else(|found| {
             problems.extend(found);
             Arc::default()
         });
@@ -74,7 +79,8 @@ impl Capabilities {
         match http {
             Ok(http) if problems.is_empty() => {
                 let grants = Arc::clone(grants);
-                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes }))
+                let observing = setting.observing;
+                Ok(Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes, observing }))
             }
             Ok(_) => Err(problems),
             Err(more) => {
@@ -92,7 +98,8 @@ impl Capabilities {
         let http = HttpClient::plain(&grants);
         let secrets = Arc::default();
         let (environment, files) = (Vec::new(), Arc::default());
-        Arc::new(Self { grants, environment, config, keyvalue: None, files, secrets, http, notes: Vec::new() })
+        let (keyvalue, notes, observing) = (None, Vec::new(), false);
+        Arc::new(Self { grants, environment, config, keyvalue, files, secrets, http, notes, observing })
     }
 
     /// The manifest's grants.
@@ -104,6 +111,30 @@ impl Capabilities {
     /// The values that `wasi:config` tells the guest.
     pub(crate) fn config(&self) -> &ConfigValues {
         &self.config
+    }
+
+    /// One value of `wasi:config`.
+    pub(crate) fn setting(&self, key: &str) -> Option<String> {
+        self.config.get(key).cloned()
+    }
+
+    /// True if the tool may have sockets of TCP or UDP: where it has a rule of them, or where its
+    /// attempts are observed or asked about. What they connect to is decided for each address.
+    pub(crate) fn has_sockets(&self, capability: Capability) -> bool {
+        let network = self.grants.network();
+        let rules = if capability == Capability::Udp { network.udp_rules() } else { network.tcp_rules() };
+        self.observing || self.may_ask() || !rules.is_empty()
+    }
+
+    /// True if a person may be asked about what no rule allows.
+    #[must_use]
+    pub fn may_ask(&self) -> bool {
+        self.grants.ungranted() == Ungranted::Ask
+    }
+
+    /// True if the guest's attempts are observed.
+    pub(crate) const fn observing(&self) -> bool {
+        self.observing
     }
 
     /// The state that the tool keeps.

@@ -29,7 +29,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     for interface in INTERFACES {
         let mut instance = linker.instance(interface)?;
         instance.func_wrap("get", |mut store: StoreContextMut<'_, CallState>, (name,): (String,)| {
-            let value = store.data_mut().called().capabilities().config().get(&name).cloned();
+            let value = store.data_mut().called().setting(&name);
             Ok((Ok::<_, ConfigError>(value),))
         })?;
         instance.func_wrap("get-all", |mut store: StoreContextMut<'_, CallState>, (): ()| {

@@ -204,6 +204,15 @@ impl CallState {
         self.denials.add(denial);
     }
 
+    /// One value of `wasi:config`.
+    pub(crate) fn setting(&self, key: &str) -> Option<String> {
+        let value = self.capabilities.setting(key);
+        if value.is_none() && self.capabilities.observing() {
+            self.deny(self.capabilities.grants().no_setting(key));
+        }
+        value
+    }
+
     /// A call of another tool begins, which reaches the same.
     pub(crate) fn set_capabilities(&mut self, capabilities: &Arc<Capabilities>) {
         self.files.set_prepared(capabilities.files());
@@ -282,7 +291,7 @@ fn program_context(limits: &Limits, capabilities: &Capabilities, standard: RunSt
 fn context_of(limits: &Limits, capabilities: &Capabilities) -> (WasiCtxBuilder, Option<Arc<Gate>>) {
     let mut builder = WasiCtx::builder();
     builder.max_random_size(limits.random_bytes());
-    let gate = Gate::before(&mut builder, capabilities.grants());
+    let gate = Gate::before(&mut builder, capabilities);
     (builder, gate)
 }
 

@@ -104,7 +104,8 @@ impl StartedCall<'_> {
 
     fn message(&self, call: &Call, approval: Approval) -> String {
         let (tool, component) = (self.name(), self.target.component.name());
-        let (shown, left_out) = shown(&self.target.capabilities.redactor().text(call.arguments.get()));
+        let (shown, left_out) =
+            shown(&self.target.capabilities.redactor().text(call.arguments.get()), ARGUMENTS_CHARS_MAX);
         let mut text = format!("Allow the tool {tool:?} of the component {component:?} to run?\nArguments: {shown}");
         if left_out > 0 {
             text.push_str(&format!("… ({left_out} characters more)"));
@@ -161,9 +162,9 @@ impl StartedCall<'_> {
 }
 
 /// A text for a person to judge: on one line, cut, with misleading characters escaped.
-fn shown(text: &str) -> (String, usize) {
+pub(super) fn shown(text: &str, chars_max: usize) -> (String, usize) {
     let mut out = String::new();
-    for character in text.chars().take(ARGUMENTS_CHARS_MAX) {
+    for character in text.chars().take(chars_max) {
         if sanitize::is_plain_line(character.encode_utf8(&mut [0; 4])) {
             out.push(character);
         } else if character.is_whitespace() {
@@ -172,7 +173,7 @@ fn shown(text: &str) -> (String, usize) {
             out.push_str(&format!("\\u{{{:x}}}", u32::from(character)));
         }
     }
-    (out, text.chars().count().saturating_sub(ARGUMENTS_CHARS_MAX))
+    (out, text.chars().count().saturating_sub(chars_max))
 }
 
 #[cfg(test)]
@@ -181,9 +182,9 @@ mod tests {
 
     #[test]
     fn what_a_person_is_shown_hides_nothing() {
-        assert_eq!(shown("{\"a\":\n 1}"), ("{\"a\":  1}".to_owned(), 0));
-        assert_eq!(shown("a\u{202e}b\u{1b}[2J\u{200b}"), ("a\\u{202e}b\\u{1b}[2J\\u{200b}".to_owned(), 0));
-        let (text, left_out) = shown(&"é".repeat(ARGUMENTS_CHARS_MAX + 7));
+        assert_eq!(shown("{\"a\":\n 1}", 9), ("{\"a\":  1}".to_owned(), 0));
+        assert_eq!(shown("a\u{202e}b\u{1b}[2J\u{200b}", 9), ("a\\u{202e}b\\u{1b}[2J\\u{200b}".to_owned(), 0));
+        let (text, left_out) = shown(&"é".repeat(ARGUMENTS_CHARS_MAX + 7), ARGUMENTS_CHARS_MAX);
         assert_eq!((text.chars().count(), left_out), (ARGUMENTS_CHARS_MAX, 7));
     }
 

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use toolcell_audit::Outcome;
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
-use toolcell_policy::{Denial, Limits};
-use toolcell_sandbox::{Asked, Caller, Inquiry, Kind, LogLevel, Requested, Trace};
+use toolcell_policy::{Denial, Limits, Offer};
+use toolcell_sandbox::{Asked, Caller, Consent, Inquiry, Kind, LogLevel, Requested, Trace};
 
+use super::consent::Consenting;
 use super::name::{CallName, log_call};
 use super::questions::Questions;
 use super::record::{AskRecords, DenialRecords};
@@ -20,6 +22,8 @@ pub struct McpCaller {
     context: CallContext,
     denials: DenialRecords,
     questions: Questions,
+    /// Questions about what no rule allows, where the manifest wants them.
+    consenting: Option<Consenting>,
     /// Progress reports that the rate still allows.
     progress: Mutex<Allowance>,
     /// Ends the call once its tool is narrowed.
@@ -32,7 +36,17 @@ impl McpCaller {
     pub fn new(limits: &Limits, context: CallContext, denials: DenialRecords, asks: AskRecords) -> Self {
         let questions = Questions::new(&context, asks, limits);
         let progress = Mutex::new(Allowance::new(limits.progress()));
-        Self { context, denials, questions, progress, narrowed: None, trace: None }
+        Self { context, denials, questions, consenting: None, progress, narrowed: None, trace: None }
+    }
+
+    /// Also asks about what no rule allows.
+    pub fn consenting(self, consenting: Option<Consenting>) -> Self {
+        Self { consenting, ..self }
+    }
+
+    /// The call has ended.
+    pub fn ended(&self, outcome: Outcome) {
+        self.consenting.iter().for_each(|consenting| consenting.ended(outcome));
     }
 
     /// Also ends the call once this is cancelled.
@@ -129,6 +143,17 @@ impl Caller for McpCaller {
 
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>> {
         Box::pin(self.questions.ask(asks))
+    }
+
+    fn has_consent(&self, offer: &Offer) -> bool {
+        self.consenting.as_ref().is_some_and(|consenting| consenting.has(offer))
+    }
+
+    fn consent<'a>(&'a self, offer: &'a Offer) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+        match &self.consenting {
+            Some(consenting) => Box::pin(consenting.ask(offer)),
+            None => Box::pin(std::future::ready(Consent::Refused)),
+        }
     }
 
     fn trace(&self) -> Option<Trace> {

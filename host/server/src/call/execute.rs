@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use toolcell_audit::{Outcome, Usage};
 use toolcell_mcp::{Call, CallResult, Cancellation, CheckedResult, Content, Patience, Tool};
-use toolcell_policy::{Denial, Limits};
+use toolcell_policy::{Capability, Denial, Limits};
 use toolcell_sandbox::{CallInput, CallReport, Captured, Redactor, contract};
 
 use super::StartedCall;
 use super::caller::McpCaller;
+use super::consent::Consenting;
 use super::name::log_call;
 use crate::catalog::{CallTarget, NARROWED, content};
 
@@ -29,7 +30,16 @@ pub(super) struct EndedCall {
     pub(super) usage: Usage,
     pub(super) detail: String,
     pub(super) result: CallResult,
-    pub(super) printed: Captured,
+    pub(super) beside: Beside,
+}
+
+/// Traces of a call besides its result, for a person who makes it by hand.
+#[derive(Debug, Default)]
+pub struct Beside {
+    /// The output of the guest.
+    pub printed: Captured,
+    /// Its first denials.
+    pub denials: Vec<Denial>,
 }
 
 /// End of a measured call.
@@ -46,8 +56,8 @@ pub struct Measured {
 
 impl From<EndedCall> for Measured {
     fn from(ending: EndedCall) -> Self {
-        let EndedCall { outcome, usage, result, printed, .. } = ending;
-        Self { result, outcome, usage, log_dropped_bytes: printed.dropped_bytes }
+        let EndedCall { outcome, usage, result, beside, .. } = ending;
+        Self { result, outcome, usage, log_dropped_bytes: beside.printed.dropped_bytes }
     }
 }
 
@@ -58,7 +68,11 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let source = target.instances.for_caller(context.caller.name());
     let (denials, asks) =
         (started.record.denials(target, started.catalog.observation.as_ref()), started.record.asks(target));
-    let caller = McpCaller::new(&target.limits, context, denials, asks);
+    let consenting = target
+        .capabilities
+        .may_ask()
+        .then(|| Consenting::new(&started.catalog.approvals, target, &context, started.record.asks(target)));
+    let caller = McpCaller::new(&target.limits, context, denials, asks).consenting(consenting);
     let caller = Arc::new(caller.narrowed_by(target.narrowed.clone()).traced(started.trace.clone()));
     let input = CallInput {
         tool: &target.name,
@@ -72,14 +86,16 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
     let report = target.component.component.call_tool(input).await;
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
-    EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target)
+    let ended = EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target);
+    caller.ended(ended.outcome);
+    ended
 }
 
 impl EndedCall {
     pub(super) fn refused(outcome: Outcome, text: String) -> Self {
         let result = CallResult::error(text);
-        let (usage, detail, printed) = Default::default();
-        Self { outcome, usage, detail, result, printed }
+        let (usage, detail, beside) = Default::default();
+        Self { outcome, usage, detail, result, beside }
     }
 
     fn of(caller: &McpCaller, report: CallReport<contract::CallResult>, redactor: &Redactor) -> Self {
@@ -103,7 +119,7 @@ impl EndedCall {
         }
         result.meta.insert(USAGE_KEY.to_owned(), usage_json(&usage));
         tell_denials(&denials, redactor, &mut result);
-        Self { outcome, usage, detail, result, printed: captured }
+        Self { outcome, usage, detail, result, beside: Beside { printed: captured, denials } }
     }
 
     /// This end, unless narrowing the tool caused it.
@@ -162,11 +178,13 @@ fn log_captured(caller: &McpCaller, captured: &Captured) {
 /// since they are its likely cause. Any other result gets them in `_meta`, as the tool got along
 /// without.
 fn tell_denials(denials: &[Denial], redactor: &Redactor, result: &mut CallResult) {
-    if denials.is_empty() {
+    // Most programs read their environment, and never mind that it is empty.
+    let told = denials.iter().filter(|denial| denial.capability() != Capability::Env);
+    let mut lines: Vec<String> = told.map(|denial| redactor.text(&denial.to_string()).into_owned()).collect();
+    lines.dedup();
+    if lines.is_empty() {
         return;
     }
-    let mut lines: Vec<String> = denials.iter().map(|denial| redactor.text(&denial.to_string()).into_owned()).collect();
-    lines.dedup();
     if result.is_error {
         result.content.push(Content::text(lines.join("\n")));
     } else {

@@ -6,6 +6,7 @@
 //! others.
 mod approval;
 mod caller;
+mod consent;
 mod execute;
 mod name;
 mod questions;
@@ -21,12 +22,12 @@ use toolcell_mcp::{
     TraceContext,
 };
 use toolcell_policy::Limit;
-use toolcell_sandbox::{Captured, Failure};
+use toolcell_sandbox::Failure;
 
 use crate::catalog::{CallTarget, Catalog, QueueRefusal};
 use crate::traces::{CallTrace, TracedCall};
+pub use execute::{Beside, Measured, USAGE_KEY};
 use execute::{EndedCall, execute};
-pub use execute::{Measured, USAGE_KEY};
 use name::{CallName, log_call};
 use record::{CallRecord, CallStart};
 
@@ -72,8 +73,14 @@ impl toolcell_mcp::Catalog for Catalog {
     fn asks(&self, tool: usize) -> Option<String> {
         let target = self.targets.get(tool)?;
         let component = &target.component;
-        let may_ask = component.inspection().asks() && target.limits.asks() > 0;
-        (may_ask || target.approval.is_some()).then(|| format!("{} {}", component.digest(), component.policy_digest()))
+        let can_ask = target.limits.asks() > 0;
+        let may_ask = component.inspection().asks() && can_ask;
+        if may_ask || target.approval.is_some() {
+            return Some(format!("{} {}", component.digest(), component.policy_digest()));
+        }
+        // Each answer is held against the policy of its round: a manifest that a person had written
+        // meanwhile does not end the call.
+        (target.capabilities.may_ask() && can_ask).then(|| component.digest().to_string())
     }
 
     fn refuse_early(&self, call: &Call) -> Option<CallResult> {
@@ -114,21 +121,21 @@ impl Catalog {
     }
 
     /// Runs a call that a person makes by hand: it needs no further approval. Also returns the
-    /// tool's output.
-    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Captured) {
+    /// tool's output and denials.
+    pub async fn call_by_hand(&self, call: Call) -> (CheckedResult, Beside) {
         if let Some(failure) = self.targets.get(call.tool).and_then(|target| too_large(target, &call)) {
             self.record_refused(&call, Outcome::LimitExceeded, &failure.to_string());
-            return (CheckedResult::error(failure.to_string()), Captured::default());
+            return (CheckedResult::error(failure.to_string()), Beside::default());
         }
         self.run(call, true).await
     }
 
     /// Records the start, asks for approval, waits for a slot, runs the guest, checks its result,
     /// records the end.
-    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Captured) {
+    async fn run(&self, mut call: Call, by_hand: bool) -> (CheckedResult, Beside) {
         let started = match self.begin(&mut call) {
             Ok(started) => started,
-            Err(refusal) => return (CheckedResult::error(refusal), Captured::default()),
+            Err(refusal) => return (CheckedResult::error(refusal), Beside::default()),
         };
         let cancellation = call.context.cancellation.clone();
         let tool = &started.tool.definition().name;
@@ -252,8 +259,8 @@ impl StartedCall<'_> {
         mut ended: EndedCall,
         cancellation: &Cancellation,
         name: Option<CallName<'_>>,
-    ) -> (CheckedResult, Captured) {
-        let printed = std::mem::take(&mut ended.printed);
+    ) -> (CheckedResult, Beside) {
+        let beside = std::mem::take(&mut ended.beside);
         let patience = ended.patience(&self.target.limits, cancellation);
         if self.tool.finishing_takes_long(&ended.result) {
             toolcell_mcp::leave_thread().await;
@@ -270,7 +277,7 @@ impl StartedCall<'_> {
         }
         self.trace.iter().for_each(|trace| trace.end(outcome));
         self.record.end(outcome, usage, &detail);
-        (result, printed)
+        (result, beside)
     }
 }
 

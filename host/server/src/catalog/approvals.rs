@@ -3,12 +3,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::consents::Consents;
+
 /// Most approvals remembered, and most used rounds remembered. A person gives a few in an hour.
 const REMEMBERED_MAX: usize = 4_096;
 
 /// Approvals that persons gave, over all generations.
 #[derive(Debug, Default)]
-pub struct Approvals(Mutex<State>);
+pub struct Approvals {
+    state: Mutex<State>,
+    /// Consents to requests that no rule allows.
+    pub consents: Consents,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -25,7 +31,7 @@ impl Approvals {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn holds(&self, what: &str) -> bool {

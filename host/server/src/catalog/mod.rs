@@ -3,6 +3,7 @@
 mod approvals;
 mod build;
 mod caller_queue;
+mod consents;
 pub(crate) mod content;
 mod definition;
 mod host_files;
@@ -32,6 +33,7 @@ use crate::traces::Traces;
 pub(crate) use approvals::Approvals;
 pub use build::{Basis, Builder, Built, Compiling, LoadStep, Withheld, folder_of};
 pub(crate) use caller_queue::CallerQueues;
+pub use consents::{Choice, Person};
 pub use host_files::HostFiles;
 pub(crate) use instances::Instances;
 pub use meters::Tally;
@@ -138,6 +140,16 @@ impl Catalog {
     #[must_use]
     pub fn observed(self, observation: Option<Arc<Observation>>) -> Self {
         Self { observation, ..self }
+    }
+
+    /// Lets persons who are asked about what no rule allows have this manifest written.
+    pub fn may_write_manifest(&self, path: &std::path::Path) {
+        self.approvals.consents.may_write(path);
+    }
+
+    /// Asks this person about what no rule allows, and no client.
+    pub fn ask_on(&self, person: Arc<dyn Person>) {
+        self.approvals.consents.ask_on(person);
     }
 
     /// Sends spans of its calls there.

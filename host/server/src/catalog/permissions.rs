@@ -17,6 +17,8 @@ pub struct GrantContext<'a> {
     /// Folder that the manifest's relative paths start from.
     pub folder: &'a Path,
     pub server: &'a Server,
+    /// True if attempts of guests are observed.
+    pub observing: bool,
 }
 
 /// Prepares capabilities for the tools of one component, each with its own name in denials.
@@ -34,7 +36,7 @@ impl<'a> ToolCapabilities<'a> {
     /// and the tool is sealed. A catalog with such a problem is not served.
     pub fn of_tool(&self, tool: &str, problems: &mut Vec<Diagnostic>) -> Arc<Capabilities> {
         let grants = self.policy.tool_grants(tool);
-        let GrantContext { folder, server } = self.context;
+        let GrantContext { folder, server, observing } = self.context;
         let state = folder.join(server.state());
         let setting = GrantSources {
             folder,
@@ -42,6 +44,7 @@ impl<'a> ToolCapabilities<'a> {
             secret: &|source| secrets::hold(source, folder, &state),
             state_folder: &state,
             name_servers: server.dns(),
+            observing: *observing,
         };
         // Tools that inherit a grant have the same problem.
         let mut add = |problem: Diagnostic| {

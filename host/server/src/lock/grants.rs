@@ -1,7 +1,7 @@
 //! Grants of a tool in words: one line for each right, so that an added line is an added right.
 //! Must not hold: values of secrets.
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret};
+use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret, Ungranted};
 
 /// The lines, sorted; empty if the tool may reach nothing.
 pub fn words(grants: &Grants) -> Vec<String> {
@@ -28,6 +28,9 @@ pub fn words(grants: &Grants) -> Vec<String> {
         let (quota, value) = (show_bytes(state.quota_bytes()), show_bytes(state.value_bytes()));
         format!("key-value store, {whose}: {quota} in {} entries of {value}", state.entries())
     }));
+    if grants.ungranted() == Ungranted::Ask {
+        lines.push("whatever else a person allows when asked".to_owned());
+    }
     lines.sort();
     lines
 }

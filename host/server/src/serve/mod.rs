@@ -118,6 +118,11 @@ impl Server {
         let transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
         let catalog = catalog.observed(observed.observation()).traced(traces.clone());
+        // Over HTTP nobody has the manifest written. Where only a lock is served it would change
+        // nothing.
+        if matches!(options.transport, TransportOptions::Stdio) && !opened.locked {
+            catalog.may_write_manifest(&opened.path);
+        }
         let current = Arc::new(Current::new(catalog, RequestCounters::traced(traces.clone())));
         let server = identity::server(&opened.path, &manifest, &current)?;
         let bound = BoundPage::open(options.metrics, manifest.metrics(), options.insecure_public)?;

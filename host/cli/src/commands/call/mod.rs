@@ -1,6 +1,9 @@
 //! `toolcell call TOOL ARGUMENTS`: one call, through the same catalog and checks as a client's.
+mod asked;
+mod denied;
 mod printed;
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,37 +11,43 @@ use anyhow::Context as _;
 use toolcell_mcp::{
     Call, CallResult, Cancellation, CheckedResult, Content, ContentKind, Patience, ResourceBody, Revision, sanitize,
 };
-use toolcell_sandbox::Captured;
-use toolcell_server::Ready;
-use toolcell_server::USAGE_KEY;
 use toolcell_server::catalog::Catalog;
+use toolcell_server::{Beside, Ready, USAGE_KEY};
 
 use crate::args::CallArgs;
 use crate::commands::sample;
 use crate::exit::Exit;
-use crate::manifest::open_again_or_say;
+use crate::manifest::open_to_call_or_say;
+use crate::sketch;
 use crate::terminal;
 
 /// Makes the call and prints the result.
 pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     let Some(arguments) = sample::arguments_or_say(&args.arguments) else { return Ok(Exit::Usage) };
-    let Some((_, ready)) = open_again_or_say(&args.manifest.manifest, &args.rights, &args.code)? else {
+    // What the tool reaches for in vain is seen, files too, and told below.
+    let Some((_, ready)) = open_to_call_or_say(&args.manifest.manifest, &args.rights, &args.code)? else {
         return Ok(Exit::AtFault);
     };
     let Ready { catalog, machine, .. } = ready;
     let catalog = Arc::new(catalog);
+    if std::io::stdin().is_terminal() {
+        if !sketch::is_component(&args.manifest.manifest) {
+            catalog.may_write_manifest(&args.manifest.manifest);
+        }
+        catalog.ask_on(Arc::new(asked::OnTerminal));
+    }
     let Some((index, tool)) = sample::tool_or_say(&catalog, &args.tool) else { return Ok(Exit::Usage) };
     let cancellation = Cancellation::new();
-    let (mut result, captured) = match tool.check_arguments(&arguments, &Patience::default()) {
-        Err(problems) => (tool.refuse_arguments(&problems), Captured::default()),
+    let (mut result, beside) = match tool.check_arguments(&arguments, &Patience::default()) {
+        Err(problems) => (tool.refuse_arguments(&problems), Beside::default()),
         Ok(()) => {
             let call = sample::call(index, arguments, cancellation.clone());
-            let (result, captured) = machine.runtime.block_on(interruptible(&catalog, call, &cancellation));
-            (result.into_result(), captured)
+            let (result, beside) = machine.runtime.block_on(interruptible(&catalog, call, &cancellation));
+            (result.into_result(), beside)
         }
     };
     toolcell_server::login::problems().iter().for_each(|problem| terminal::warning(problem));
-    let printed = printed::end(&captured);
+    let printed = printed::end(&beside.printed);
     if args.json && !printed.is_empty() {
         result.meta.insert(printed::KEY.to_owned(), printed.clone().into());
     }
@@ -46,11 +55,13 @@ pub fn run(args: &CallArgs) -> anyhow::Result<Exit> {
     if !args.json && result.is_error {
         terminal::say(&printed::beside(&printed, &result));
     }
+    let hints = denied::hints(&beside.denials, &args.manifest.manifest, result.is_error);
+    terminal::say(&hints);
     Ok(if result.is_error { Exit::AtFault } else { Exit::Done })
 }
 
 /// Runs the call; SIGINT cancels it.
-async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, Captured) {
+async fn interruptible(catalog: &Arc<Catalog>, call: Call, cancellation: &Cancellation) -> (CheckedResult, Beside) {
     let call = catalog.call_by_hand(call);
     tokio::pin!(call);
     loop {

@@ -131,7 +131,7 @@ impl Files {
 
     fn open_own(&mut self, path: &str) -> Result<std::fs::File, Refused> {
         let (folder, rest) = self.own(path)?;
-        match self.place(&folder, &rest)? {
+        match self.place(&folder, &rest, FileAccess::Read)? {
             MountTarget::MountedPath(spot) => {
                 Ok(open_seen(&spot, OpenRequest::to_look(false), Some(&spot.facts(false)?))?.0)
             }
@@ -190,13 +190,13 @@ impl Files {
         file.set_times(times).map_err(|error| code(&error))
     }
 
-    /// The place that a path leads to from a folder.
-    pub(super) fn place(&mut self, folder: &Folder, path: &str) -> Result<MountTarget, Refused> {
+    /// The place that a path leads to from a folder; `want` is for the denial where none does.
+    pub(super) fn place(&mut self, folder: &Folder, path: &str, want: FileAccess) -> Result<MountTarget, Refused> {
         well_formed(path)?;
         let mount = self.mount(folder.mount)?;
         if mount.is_plain() {
             let names = names(&folder.at, path)?;
-            return self.place_of_names(folder.mount, names, path.ends_with('/'));
+            return self.place_of_names(folder.mount, names, path.ends_with('/'), want);
         }
         // For a denial and for the folders opened from here; nothing is decided by it, as links may
         // lead elsewhere.
@@ -231,7 +231,13 @@ impl Files {
     }
 
     /// The place of names in a mount that has others inside it.
-    fn place_of_names(&mut self, number: usize, names: Vec<String>, slash: bool) -> Result<MountTarget, Refused> {
+    fn place_of_names(
+        &mut self,
+        number: usize,
+        names: Vec<String>,
+        slash: bool,
+        want: FileAccess,
+    ) -> Result<MountTarget, Refused> {
         let mount = self.mount(number)?;
         match mount.inner_at(&names) {
             Some((InnerKind::Hidden, _)) => return Err(ErrorCode::NoEntry.into()),
@@ -245,7 +251,15 @@ impl Files {
         }
         let pinned = mount.holds_inner(&names);
         if matches!(mount.source, Source::Virtual) {
-            return if pinned { Ok(MountTarget::Virtual(number, names)) } else { Err(ErrorCode::NoEntry.into()) };
+            // The root of an observation looks as empty as no root at all.
+            if pinned || names.is_empty() {
+                return Ok(MountTarget::Virtual(number, names));
+            }
+            let denial = self.prepared.observed(number, want, &names);
+            return Err(match denial {
+                Some(denial) => Refused::Denied(ErrorCode::NoEntry, Box::new(denial)),
+                None => ErrorCode::NoEntry.into(),
+            });
         }
         let (dir, account) = self.root(number)?;
         let path = joined(&names, slash);

@@ -80,18 +80,18 @@ impl FilesView<'_> {
         if file.reads { Ok(file) } else { Err(ErrorCode::BadDescriptor.into()) }
     }
 
-    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountTarget> {
+    fn place(&mut self, descriptor: &Resource<Descriptor>, path: &str, want: FileAccess) -> Result<MountTarget> {
         let folder = self.folder(descriptor)?;
-        self.files.place(&folder, path)
+        self.files.place(&folder, path, want)
     }
 
-    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str) -> Result<MountedPath> {
-        self.place(descriptor, path)?.spot()
+    fn spot(&mut self, descriptor: &Resource<Descriptor>, path: &str, want: FileAccess) -> Result<MountedPath> {
+        self.place(descriptor, path, want)?.spot()
     }
 
     /// The entry that a path leads to; a folder on no disk has no facts.
     fn facts_at(&mut self, descriptor: &Resource<Descriptor>, flags: PathFlags, path: &str) -> Result<FoundEntry> {
-        match self.place(descriptor, path)? {
+        match self.place(descriptor, path, FileAccess::Read)? {
             MountTarget::Virtual(mount, at) => Ok(FoundEntry::Virtual(mount, at)),
             MountTarget::Device(device) => Ok(FoundEntry::Device(device)),
             MountTarget::MountedPath(spot) => {
@@ -122,7 +122,7 @@ impl FilesView<'_> {
             Descriptor::Device(_) => return Ok(()),
             Descriptor::Folder(folder) => folder.clone(),
         };
-        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".")? else { return Ok(()) };
+        let MountTarget::MountedPath(spot) = self.files.place(&folder, ".", FileAccess::Read)? else { return Ok(()) };
         if spot.account.is_none() {
             return Ok(());
         }
@@ -249,7 +249,7 @@ impl FilesView<'_> {
             Descriptor::File(_) | Descriptor::Device(_) => return Err(ErrorCode::NotDirectory.into()),
         };
         self.files.permit_to_look(folder.mount, &folder.at)?;
-        let entries = match self.files.place(&folder, ".")? {
+        let entries = match self.files.place(&folder, ".", FileAccess::Read)? {
             MountTarget::Virtual(..) | MountTarget::Device(_) => None,
             MountTarget::MountedPath(spot) => {
                 spot.check()?;
@@ -263,7 +263,7 @@ impl FilesView<'_> {
     }
 
     pub(super) fn create_directory_at(&mut self, fd: &Resource<Descriptor>, path: &str) -> Result<()> {
-        let spot = self.spot(fd, path)?;
+        let spot = self.spot(fd, path, FileAccess::Create)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
         Ok(entries::create_folder(&spot, permit)?)
     }
@@ -288,7 +288,7 @@ impl FilesView<'_> {
         path: String,
         new: NewTimes,
     ) -> Result<()> {
-        let spot = self.spot(&fd, &path)?;
+        let spot = self.spot(&fd, &path, FileAccess::Write)?;
         let permit = self.files.permit(spot.mount, FileAccess::Write, &spot.at)?;
         let times = facts::times(new.accessed, new.modified)?;
         Ok(self.files.set_times(&spot, flags.contains(PathFlags::SYMLINK_FOLLOW), times, permit)?)
@@ -301,7 +301,7 @@ impl FilesView<'_> {
         to: &Resource<Descriptor>,
         new: &str,
     ) -> Result<()> {
-        let (old, new) = (self.spot(fd, old)?, self.spot(to, new)?);
+        let (old, new) = (self.spot(fd, old, FileAccess::Write)?, self.spot(to, new, FileAccess::Create)?);
         let source = self.files.permit(old.mount, FileAccess::Write, &old.at)?;
         let name = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {
@@ -322,7 +322,9 @@ impl FilesView<'_> {
     }
 
     pub(super) fn readlink_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<String> {
-        let MountTarget::MountedPath(spot) = self.place(&fd, &path)? else { return Err(ErrorCode::Invalid.into()) };
+        let MountTarget::MountedPath(spot) = self.place(&fd, &path, FileAccess::Read)? else {
+            return Err(ErrorCode::Invalid.into());
+        };
         self.files.permit(spot.mount, FileAccess::Read, &spot.at)?;
         spot.check()?;
         // Refuses a link to an absolute path: that is the host's own text.
@@ -331,7 +333,7 @@ impl FilesView<'_> {
     }
 
     pub(super) fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
-        let spot = self.spot(&fd, &path)?;
+        let spot = self.spot(&fd, &path, FileAccess::Remove)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_folder(&spot, permit)?)
     }
@@ -343,7 +345,7 @@ impl FilesView<'_> {
         to: Resource<Descriptor>,
         new: String,
     ) -> Result<()> {
-        let (old, new) = (self.spot(&fd, &old)?, self.spot(&to, &new)?);
+        let (old, new) = (self.spot(&fd, &old, FileAccess::Remove)?, self.spot(&to, &new, FileAccess::Create)?);
         let gone = self.files.permit(old.mount, FileAccess::Remove, &old.at)?;
         let made = self.files.permit(new.mount, FileAccess::Create, &new.at)?;
         if old.mount != new.mount {
@@ -353,13 +355,13 @@ impl FilesView<'_> {
     }
 
     pub(super) fn symlink_at(&mut self, fd: &Resource<Descriptor>, target: &str, path: &str) -> Result<()> {
-        let spot = self.spot(fd, path)?;
+        let spot = self.spot(fd, path, FileAccess::Create)?;
         let permit = self.files.permit(spot.mount, FileAccess::Create, &spot.at)?;
         Ok(entries::create_link(&spot, target, permit)?)
     }
 
     pub(super) fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> Result<()> {
-        let spot = self.spot(&fd, &path)?;
+        let spot = self.spot(&fd, &path, FileAccess::Remove)?;
         let permit = self.files.permit(spot.mount, FileAccess::Remove, &spot.at)?;
         Ok(entries::remove_file(&spot, permit)?)
     }

@@ -132,7 +132,7 @@ enum OpenedEntry {
 
 impl Files {
     pub(super) fn open(&mut self, folder: &Folder, path: &str, asked: OpenRequest) -> Result<Descriptor, Refused> {
-        let spot = match self.place(folder, path)? {
+        let spot = match self.place(folder, path, asked.access())? {
             MountTarget::MountedPath(spot) => spot,
             MountTarget::Virtual(mount, at) => {
                 if asked.access() != FileAccess::Read {

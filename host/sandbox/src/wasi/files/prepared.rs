@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::Access as Rights;
-use toolcell_policy::{Access, Mount as Grant, MountKind, Quota};
+use toolcell_policy::{Access, Denial, FileAccess, Grants, Mount as Grant, MountKind, Quota};
 
 use super::devices;
 use super::facts::{Facts, Identity};
@@ -34,6 +34,8 @@ pub(crate) struct Prepared {
     devices: Option<usize>,
     home: Option<Arc<ScratchHome>>,
     notes: Vec<GrantNote>,
+    /// Who denies the paths that lead nowhere, where attempts are observed.
+    observed: Option<Arc<Grants>>,
 }
 
 impl Prepared {
@@ -42,11 +44,16 @@ impl Prepared {
         self.mounts.iter().filter_map(|mount| mount.account.as_ref())
     }
 
-    /// Opens the files and folders that the grants name.
+    /// Opens the files and folders that the grants name. With `observed`, a root that holds nothing
+    /// else denies every other path.
     ///
     /// # Errors
     /// Every mount that cannot be given.
-    pub(crate) fn new(grants: &[Grant], around: &Surroundings<'_>) -> Result<Arc<Self>, Vec<GrantProblem>> {
+    pub(crate) fn new(
+        grants: &[Grant],
+        around: &Surroundings<'_>,
+        observed: Option<Arc<Grants>>,
+    ) -> Result<Arc<Self>, Vec<GrantProblem>> {
         let mut prepared = Self::default();
         let mut problems = Vec::new();
         let mut hidden = Vec::new();
@@ -62,7 +69,7 @@ impl Prepared {
         if !problems.is_empty() {
             return Err(problems);
         }
-        prepared.arrange(grants, hidden);
+        prepared.arrange(grants, hidden, observed);
         prepared.add_devices(grants);
         Ok(Arc::new(prepared))
     }
@@ -77,6 +84,13 @@ impl Prepared {
 
     pub(super) fn devices(&self) -> Option<usize> {
         self.devices
+    }
+
+    /// The denial of a path in a folder on no disk, where attempts are observed.
+    pub(crate) fn observed(&self, mount: usize, want: FileAccess, at: &[String]) -> Option<Denial> {
+        let grants = self.observed.as_ref()?;
+        let (_, folder) = self.preopens.iter().find(|(number, _)| *number == mount)?;
+        grants.file(want, &format!("{}/{}", folder.trim_end_matches('/'), at.join("/"))).err()
     }
 
     pub(crate) fn home(&self) -> Option<&Arc<ScratchHome>> {
@@ -182,7 +196,7 @@ impl Prepared {
     }
 
     /// Finds the mounts inside others, and the guest's preopens.
-    fn arrange(&mut self, grants: &[Grant], hidden: Vec<Vec<Vec<String>>>) {
+    fn arrange(&mut self, grants: &[Grant], hidden: Vec<Vec<Vec<String>>>, observed: Option<Arc<Grants>>) {
         let mut paths: Vec<Vec<String>> = grants.iter().map(|grant| names(grant.guest())).collect();
         let files: Vec<Vec<String>> = self
             .mounts
@@ -201,6 +215,11 @@ impl Prepared {
                 paths.push(parent);
             }
         }
+        if observed.is_some() && !paths.iter().any(Vec::is_empty) {
+            self.mounts.push(Mount { grant: None, source: Source::Virtual, account: None, inner: Vec::new() });
+            paths.push(Vec::new());
+        }
+        self.observed = observed;
         for (number, (mount, path)) in self.mounts.iter_mut().zip(&paths).enumerate() {
             mount.inner = paths
                 .iter()

@@ -5,8 +5,14 @@ use std::sync::Arc;
 use http::Request;
 use http::header::{HeaderName, HeaderValue};
 use http::uri::Scheme;
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi_http::p2::bindings::http::outgoing_handler;
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
-use wasmtime_wasi_http::{Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks};
+use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
+use wasmtime_wasi_http::{
+    Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks, WasiHttpView as _,
+};
 
 use super::client::HttpClient;
 use super::connect::Connector;
@@ -15,6 +21,7 @@ use super::exchange::{Exchange, PhaseLimits, Worker};
 use super::{fault, fields};
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
+use crate::wasi::state::CallState;
 
 /// Bytes that a guest hands over at once, and that wait for the connection to take them.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -56,7 +63,9 @@ impl HttpHooks {
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let scheme = uri.scheme_str().unwrap_or_default();
-        let decision = client.grants().network().http_request(request.method().as_str(), scheme, authority, target);
+        let decision = net.decide(client.grants(), |network| {
+            network.http_request(request.method().as_str(), scheme, authority, target)
+        });
         let permit = decision.map_err(|denial| {
             denials.add(denial);
             Error::HttpRequestDenied
@@ -71,6 +80,26 @@ impl HttpHooks {
         let waits = PhaseLimits::new(limits, options);
         Ok(Exchange { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
     }
+}
+
+/// `handle`, which may ask a person first.
+pub(crate) fn add_handle(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    type Request = Resource<HostOutgoingRequest>;
+    type Options = Option<Resource<RequestOptions>>;
+    let mut handler = linker.instance("wasi:http/outgoing-handler@0.2.12")?;
+    handler.func_wrap_async(
+        "handle",
+        |mut store: StoreContextMut<'_, CallState>, (request, options): (Request, Options)| {
+            Box::new(async move {
+                let state = store.data_mut();
+                state.reached().ask_before_request(&request).await?;
+                match outgoing_handler::Host::handle(&mut state.http(), request, options) {
+                    Ok(response) => Ok((Ok::<_, ErrorCode>(response),)),
+                    Err(error) => Ok((Err(error.downcast()?),)),
+                }
+            })
+        },
+    )
 }
 
 impl WasiHttpHooks for HttpHooks {

@@ -34,4 +34,4 @@ mod tests;
 mod tls;
 
 pub(crate) use client::HttpClient;
-pub(crate) use hooks::{HttpHooks, context};
+pub(crate) use hooks::{HttpHooks, add_handle, context};

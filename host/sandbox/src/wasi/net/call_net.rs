@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use toolcell_policy::{Limits, Resolved};
+use toolcell_policy::{Grants, Limits, Network, Offer, Resolved};
+
+/// Refused requests of one call that are remembered: as many as a call may ever ask about.
+const REFUSED_MAX: usize = 64;
 
 /// The limits of one call's network use.
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +63,17 @@ pub(crate) struct CallNet {
     lookups: Meter,
     turns: Arc<Semaphore>,
     resolved: Mutex<Resolved>,
+    consents: Mutex<Consents>,
     tasks: Mutex<JoinSet<()>>,
     ended: watch::Sender<bool>,
+}
+
+/// A person's answers in one call. The sandbox asks a bounded number of times.
+#[derive(Default)]
+struct Consents {
+    /// The call's network with what was allowed.
+    network: Option<Arc<Network>>,
+    refused: Vec<String>,
 }
 
 /// Ends the network use of a call when it is dropped.
@@ -111,6 +123,35 @@ impl Meter {
 }
 
 impl CallNet {
+    /// Decides by the manifest's network, with what a person allowed in this call.
+    pub(crate) fn decide<T>(&self, grants: &Grants, decision: impl FnOnce(&Network) -> T) -> T {
+        let widened = self.consents().network.clone();
+        decision(widened.as_deref().unwrap_or(grants.network()))
+    }
+
+    /// Allows in this call what a person allowed.
+    pub(crate) fn allow(&self, grants: &Grants, offer: &Offer) {
+        let network = self.decide(grants, |network| network.with(offer));
+        self.consents().network = Some(Arc::new(network));
+    }
+
+    /// Notes that a person did not allow it.
+    pub(crate) fn refuse(&self, offer: &Offer) {
+        let mut consents = self.consents();
+        if consents.refused.len() < REFUSED_MAX {
+            consents.refused.push(offer.asked().to_owned());
+        }
+    }
+
+    /// True if a person did not allow it.
+    pub(crate) fn was_refused(&self, offer: &Offer) -> bool {
+        self.consents().refused.iter().any(|asked| asked == offer.asked())
+    }
+
+    fn consents(&self) -> MutexGuard<'_, Consents> {
+        self.consents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Nothing used yet.
     pub(crate) fn new(limits: NetLimits) -> Arc<Self> {
         Arc::new(Self {
@@ -122,6 +163,7 @@ impl CallNet {
             lookups: Meter::default(),
             turns: Arc::new(Semaphore::new(limits.concurrency)),
             resolved: Mutex::default(),
+            consents: Mutex::default(),
             tasks: Mutex::default(),
             ended: watch::Sender::new(false),
         })

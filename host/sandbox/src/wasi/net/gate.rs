@@ -2,11 +2,12 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolcell_policy::Grants;
+use toolcell_policy::{Capability, Grants};
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 use super::CallNet;
+use crate::wasi::capabilities::Capabilities;
 
 /// The last check before a system call: wasmtime-wasi asks it with the address that it is about to
 /// use. It decides from the same rules as the host functions before the sockets. Those have denied,
@@ -18,11 +19,11 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Gives a WASI context the protocols that the grants have rules of, behind a gate; none where
-    /// there is no rule.
-    pub(crate) fn before(builder: &mut WasiCtxBuilder, grants: &Arc<Grants>) -> Option<Arc<Self>> {
-        let network = grants.network();
-        let (tcp, udp) = (!network.tcp_rules().is_empty(), !network.udp_rules().is_empty());
+    /// Gives a WASI context the protocols that the tool may have sockets of, behind a gate; none
+    /// where it may have none.
+    pub(crate) fn before(builder: &mut WasiCtxBuilder, capabilities: &Capabilities) -> Option<Arc<Self>> {
+        let grants = capabilities.grants();
+        let (tcp, udp) = (capabilities.has_sockets(Capability::Tcp), capabilities.has_sockets(Capability::Udp));
         builder.allow_tcp(tcp).allow_udp(udp).allow_ip_name_lookup(false);
         if !tcp && !udp {
             return None;
@@ -42,12 +43,15 @@ impl Gate {
     }
 
     fn permits(&self, address: SocketAddr, asked: SocketAddrUse) -> bool {
-        let network = self.grants.network();
         let net = self.net.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(net) = net else { return false };
         match asked {
-            SocketAddrUse::TcpConnect => network.tcp(address, &net.resolved()).is_ok(),
-            SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => network.udp(address, &net.resolved()).is_ok(),
+            SocketAddrUse::TcpConnect => {
+                net.decide(&self.grants, |network| network.tcp(address, &net.resolved()).is_ok())
+            }
+            SocketAddrUse::UdpSend | SocketAddrUse::UdpReceive => {
+                net.decide(&self.grants, |network| network.udp(address, &net.resolved()).is_ok())
+            }
             SocketAddrUse::TcpBind | SocketAddrUse::UdpBind => is_implicit(address),
             SocketAddrUse::TcpListen | SocketAddrUse::TcpAccept => false,
         }

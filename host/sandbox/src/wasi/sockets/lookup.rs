@@ -1,12 +1,12 @@
 //! `wasi:sockets/ip-name-lookup`: the names that the rules name, looked up by the host's resolver.
 //! An answer is checked before the guest is told, and remembered: only these addresses can be
 //! connected to by their name.
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use toolcell_policy::{Denial, Host as Named, LookupPermit};
+use toolcell_policy::{Capability, Denial, Host as Named, LookupPermit};
 use wasmtime::component::Resource;
 use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress};
 use wasmtime_wasi::p2::{DynPollable, Network, Pollable, SocketResult, subscribe};
@@ -100,10 +100,22 @@ fn sorted(permit: &LookupPermit, addresses: Vec<IpAddr>) -> (Vec<IpAddr>, Option
 impl Host for CallState {
     fn resolve_addresses(&mut self, network: Resource<Network>, name: String) -> SocketResult<Resource<Answers>> {
         self.table().get(&network)?;
-        let permit = self.capabilities().grants().network().lookup(&name).map_err(|denial| {
-            self.deny(denial);
-            denied()
-        })?;
+        let capabilities = Arc::clone(self.capabilities());
+        let decision = match capabilities.may_ask() {
+            true => self.socket_net().decide(capabilities.grants(), |network| network.lookup(&name)),
+            false => capabilities.grants().network().lookup(&name),
+        };
+        let permit = match decision {
+            Ok(permit) => permit,
+            Err(denial) => {
+                let address = self.placeheld(&name);
+                if self.capabilities().observing() || address.is_none() {
+                    self.deny(denial);
+                }
+                let addresses = vec![address.ok_or_else(denied)?].into_iter();
+                return Ok(self.table().push(Answers::Ready(Ok(addresses)))?);
+            }
+        };
         let net = self.socket_net();
         if !net.lookup() {
             return Err(ErrorCode::PermanentResolverFailure.into());
@@ -117,6 +129,42 @@ impl Host for CallState {
         let answers = Answers::Waiting(spawn(lookup.run()));
         Ok(self.table().push(answers)?)
     }
+}
+
+impl CallState {
+    /// An address in the place of a name that nothing allows to look up, to see which port it is
+    /// connected to. None where nobody wants to know.
+    fn placeheld(&mut self, name: &str) -> Option<IpAddr> {
+        let capabilities = self.capabilities();
+        let wanted = capabilities.observing() || capabilities.may_ask();
+        wanted.then(|| self.socket_net().resolved().placehold(name)).flatten()
+    }
+}
+
+/// Looks up a name that a person allowed to connect to; its first address that may be connected to.
+pub(crate) async fn resolved(
+    state: &mut CallState,
+    capability: Capability,
+    name: &str,
+    port: u16,
+) -> Option<SocketAddr> {
+    let net = state.socket_net();
+    let capabilities = Arc::clone(state.capabilities());
+    let permit = net.decide(capabilities.grants(), |network| network.lookup(name)).ok().filter(|_| net.lookup())?;
+    let resolver = Arc::clone(capabilities.http().resolver());
+    let lookup = Lookup { permit, resolver, net: Arc::clone(&net), denials: state.denials.clone() };
+    let addresses = lookup.run().await.ok()?;
+    net.decide(capabilities.grants(), |network| {
+        let mut targets = addresses.map(|address| SocketAddr::new(address, port));
+        targets.find(|to| {
+            // The guest made its socket for the address in the name's place.
+            to.is_ipv4()
+                && match capability {
+                    Capability::Udp => network.udp(*to, &net.resolved()).is_ok(),
+                    _ => network.tcp(*to, &net.resolved()).is_ok(),
+                }
+        })
+    })
 }
 
 impl HostResolveAddressStream for CallState {

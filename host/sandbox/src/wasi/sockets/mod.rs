@@ -8,12 +8,13 @@
 //!
 //! | asked for | what happens |
 //! |---|---|
-//! | a socket | given where there is a rule of its protocol; counted |
+//! | a socket | given where there is a rule of its protocol, or attempts are observed; counted |
 //! | bind to the unspecified address, port 0 | done; packets come from permitted addresses only |
 //! | bind to anything else, listen, accept | denied, always |
 //! | TCP connect, UDP connect, each UDP packet out | the address is decided on |
 //! | each UDP packet in | dropped if the guest may not send to its sender |
 //! | look-up | the name is decided on, then each address it leads to |
+//! | look-up of a denied name, observed or asked about | an address in its place, to see the port |
 //!
 //! Must not hold: rules.
 mod bindings;
@@ -35,6 +36,8 @@ use wasmtime_wasi::p2::bindings::sockets::{tcp_create_socket, udp_create_socket}
 use wasmtime_wasi::p2::{IoError, Network, SocketError, SocketResult, TcpSocket, UdpSocket};
 use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
+pub(crate) use lookup::resolved;
+
 use crate::wasi::net::{CallNet, is_implicit};
 use crate::wasi::state::CallState;
 
@@ -44,6 +47,9 @@ pub(crate) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<
     type HasState = HasSelf<CallState>;
     // Calls are counted when wasmtime-wasi's sockets are asked for; look-ups do not come by there.
     wasi::tcp::add_to_linker::<State, HasState>(linker, State::reached)?;
+    linker.allow_shadowing(true);
+    tcp::add_connect(linker)?;
+    linker.allow_shadowing(false);
     wasi::tcp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
     wasi::udp::add_to_linker::<State, HasState>(linker, State::reached)?;
     wasi::udp_create_socket::add_to_linker::<State, HasState>(linker, State::reached)?;
@@ -73,7 +79,7 @@ impl wasi::network::HostNetwork for CallState {
 
 impl tcp_create_socket::Host for CallState {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        if self.capabilities().grants().network().tcp_rules().is_empty() {
+        if !self.capabilities().has_sockets(Capability::Tcp) {
             return Err(denied());
         }
         self.count_socket()?;
@@ -83,7 +89,7 @@ impl tcp_create_socket::Host for CallState {
 
 impl udp_create_socket::Host for CallState {
     async fn create_udp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<UdpSocket>> {
-        if self.capabilities().grants().network().udp_rules().is_empty() {
+        if !self.capabilities().has_sockets(Capability::Udp) {
             return Err(denied());
         }
         self.count_socket()?;
@@ -93,7 +99,7 @@ impl udp_create_socket::Host for CallState {
 
 impl CallState {
     /// The call's share of the network, known to the gate as well.
-    fn socket_net(&mut self) -> Arc<CallNet> {
+    pub(crate) fn socket_net(&mut self) -> Arc<CallNet> {
         let net = Arc::clone(self.net());
         if let Some(gate) = self.gate() {
             gate.of(&net);
@@ -114,14 +120,14 @@ impl CallState {
     /// A TCP connection to this address, or the denial of it.
     fn may_connect(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.capabilities().grants().network().tcp(address, &net.resolved());
+        let decision = net.decide(self.capabilities().grants(), |network| network.tcp(address, &net.resolved()));
         self.record(decision)
     }
 
     /// UDP packets to and from this address, or the denial of it.
     fn may_send(&mut self, address: SocketAddr) -> SocketResult<()> {
         let net = self.socket_net();
-        let decision = self.capabilities().grants().network().udp(address, &net.resolved());
+        let decision = net.decide(self.capabilities().grants(), |network| network.udp(address, &net.resolved()));
         self.record(decision)
     }
 

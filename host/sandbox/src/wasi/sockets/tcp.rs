@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use toolcell_policy::Capability;
-use wasmtime::component::Resource;
-use wasmtime_wasi::p2::bindings::sockets::network::{IpAddressFamily, IpSocketAddress};
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, Resource};
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddressFamily, IpSocketAddress};
 use wasmtime_wasi::p2::bindings::sockets::tcp::{Host, HostTcpSocket, ShutdownType};
 use wasmtime_wasi::p2::pipe::{ClosedInputStream, ClosedOutputStream};
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, DynPollable, Network, SocketResult, TcpSocket};
@@ -19,6 +20,24 @@ type Socket = Resource<TcpSocket>;
 type Streams = (Resource<DynInputStream>, Resource<DynOutputStream>);
 
 impl Host for CallState {}
+
+/// `start-connect`, which may ask a person first.
+pub(super) fn add_connect(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    let mut tcp = linker.instance("wasi:sockets/tcp@0.2.12")?;
+    tcp.func_wrap_async(
+        "[method]tcp-socket.start-connect",
+        |mut store: StoreContextMut<'_, CallState>, (socket, net, to): (Socket, Resource<Network>, IpSocketAddress)| {
+            Box::new(async move {
+                let state = store.data_mut().reached();
+                let to = state.ask_before_socket(Capability::Tcp, to.into()).await?;
+                match HostTcpSocket::start_connect(state, socket, net, to.into()) {
+                    Ok(()) => Ok((Ok::<(), ErrorCode>(()),)),
+                    Err(error) => Ok((Err(error.downcast()?),)),
+                }
+            })
+        },
+    )
+}
 
 impl CallState {
     /// Puts the meter before wasmtime-wasi's streams.

@@ -9,7 +9,7 @@ use wasmtime_wasi::p2::bindings::sockets::udp::{
     Host, HostIncomingDatagramStream, HostOutgoingDatagramStream, HostUdpSocket, IncomingDatagram,
     IncomingDatagramStream, OutgoingDatagram, OutgoingDatagramStream,
 };
-use wasmtime_wasi::p2::{DynPollable, Network, SocketResult, UdpSocket};
+use wasmtime_wasi::p2::{DynPollable, Network, SocketError, SocketResult, UdpSocket};
 use wasmtime_wasi::sockets::WasiSocketsView as _;
 
 use crate::wasi::state::CallState;
@@ -30,8 +30,11 @@ impl HostUdpSocket for CallState {
     }
 
     async fn stream(&mut self, socket: Socket, to: Option<IpSocketAddress>) -> SocketResult<Streams> {
-        if let Some(to) = to {
-            self.may_send(to.into())?;
+        let mut to = to;
+        if let Some(address) = to {
+            let asked = self.ask_before_socket(Capability::Udp, address.into()).await.map_err(SocketError::trap)?;
+            self.may_send(asked)?;
+            to = Some(asked.into());
         }
         self.sockets().stream(socket, to).await
     }

@@ -84,7 +84,7 @@ impl<'a> Ahead<'a> {
         if policy.typed().wit().is_some() {
             found.problems.extend(typed::descriptions(policy, self.folder).err());
         }
-        let context = GrantContext { folder: self.folder, server: self.server };
+        let context = GrantContext { folder: self.folder, server: self.server, observing: false };
         let capabilities = ToolCapabilities::new(policy, &context);
         // A tool that the component does not have is an error anyway. Without tables of tools all
         // have the component's grants, under whatever name.

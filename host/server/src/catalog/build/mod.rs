@@ -57,6 +57,7 @@ pub struct Builder {
     caller_queues: Arc<CallerQueues>,
     prewarm: OnceLock<PrewarmContext>,
     host_files: HostFiles,
+    observing: bool,
 }
 
 /// Result of a build.
@@ -121,7 +122,25 @@ impl Builder {
         let (calls, tally, approvals, prewarm) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let caller_queues = Arc::default();
         let host_files = HostFiles::default();
-        Self { compiler, runtime, executor, sink, calls, tally, approvals, caller_queues, prewarm, host_files }
+        let observing = false;
+        Self {
+            compiler,
+            runtime,
+            executor,
+            sink,
+            calls,
+            tally,
+            approvals,
+            caller_queues,
+            prewarm,
+            host_files,
+            observing,
+        }
+    }
+
+    /// Observes attempts of guests, where `observing`.
+    pub fn observing(self, observing: bool) -> Self {
+        Self { observing, ..self }
     }
 
     /// Keeps these files of the process out of all mounts.
@@ -144,7 +163,7 @@ impl Builder {
         let (mut problems, mut withheld) = (ahead.into_errors(), Vec::new());
         let callers = Arc::new(manifest.callers().clone());
         let mut draft = CatalogDraft { parts: Parts::default(), origins: Vec::new(), basis, prewarm, callers };
-        let context = GrantContext { folder, server: manifest.server() };
+        let context = GrantContext { folder, server: manifest.server(), observing: self.observing };
         for (policy, component) in manifest.components().iter().zip(built) {
             match component {
                 Ok(BuiltComponent::Unchanged(catalog, loaded)) => {

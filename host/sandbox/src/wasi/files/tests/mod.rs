@@ -40,7 +40,7 @@ fn grants(table: &str) -> Vec<Mount> {
 /// Makes a table's mounts ready for a manifest in `folder`.
 fn prepare(folder: &Path, table: &str) -> Result<Arc<Prepared>, Vec<GrantProblem>> {
     let state = folder.join(".toolcell");
-    Prepared::new(&grants(table), &Surroundings { folder, hidden: &[&state] })
+    Prepared::new(&grants(table), &Surroundings { folder, hidden: &[&state] }, None)
 }
 
 /// A guest in the middle of a call.

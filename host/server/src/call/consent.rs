@@ -1,0 +1,300 @@
+//! Requests of a running guest that no rule allows: a person is asked to allow one, through the
+//! client or on the terminal. Must not hold: which requests may be asked about (the policy), or
+//! what is remembered.
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolcell_audit::Outcome;
+use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Cancellation, Question, QuestionKind};
+use toolcell_policy::Offer;
+use toolcell_sandbox::{Consent, Digest, Redactor};
+
+use super::approval::shown;
+use super::record::AskRecords;
+use crate::catalog::{Approvals, CallTarget, Choice};
+
+/// The beginning of the question's key. No guest can use it.
+const KEY: &str = "toolcell.ungranted";
+
+/// Digits of the request's digest in its key, so that the key fits its limit of 64 bytes.
+const KEY_DIGITS: usize = 40;
+
+/// Most bytes of an answer: its action, its choice, and additions of clients.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+/// Characters of a request that are shown. A longer one is asked about nobody: a person could not
+/// judge it.
+const SHOWN_CHARS_MAX: usize = 1_000;
+
+/// The questions of one call about what no rule allows.
+pub struct Consenting {
+    approvals: Arc<Approvals>,
+    asking: Asking,
+    cancellation: Cancellation,
+    records: AskRecords,
+    redactor: Redactor,
+    caller: String,
+    component: String,
+    digest: String,
+    wait: Duration,
+    /// Consents of rounds that this call used.
+    claimed: Mutex<Vec<String>>,
+}
+
+/// A question without an answer yet.
+struct Unanswered<'a> {
+    consenting: &'a Consenting,
+    offer: &'a Offer,
+    recorded: bool,
+}
+
+impl Consenting {
+    /// Of the call with this context.
+    pub fn new(approvals: &Arc<Approvals>, target: &CallTarget, context: &CallContext, records: AskRecords) -> Self {
+        Self {
+            approvals: Arc::clone(approvals),
+            asking: context.asking.clone(),
+            cancellation: context.cancellation.clone(),
+            records,
+            redactor: target.capabilities.redactor().clone(),
+            caller: context.caller.name().to_owned(),
+            component: target.component.name().to_owned(),
+            digest: target.component.digest.clone(),
+            wait: target.limits.ask_wait(),
+            claimed: Mutex::default(),
+        }
+    }
+
+    /// True if a person allowed it before, for more than one call.
+    pub fn has(&self, offer: &Offer) -> bool {
+        let holds = self.approvals.consents.holds(&self.what(offer));
+        if holds {
+            self.note(offer, "remembered", None);
+        }
+        holds
+    }
+
+    /// Asks. If dropped before the answer, it records the question as cancelled with the call, or
+    /// else as timed out.
+    pub async fn ask(&self, offer: &Offer) -> Consent {
+        let mut open = Unanswered { consenting: self, offer, recorded: false };
+        let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
+        if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
+            return open.refused("refused", "it is too long to be judged, or holds a secret");
+        }
+        let consents = &self.approvals.consents;
+        let Some(_turn) = consents.turn(&self.what(offer)).await else {
+            return open.refused("refused", "too many questions are under way");
+        };
+        // Another call may have been given the answer meanwhile.
+        if consents.holds(&self.what(offer)) {
+            open.end("remembered", None);
+            return Consent::Given;
+        }
+        if consents.person().is_none() && !self.asking.supports(QuestionKind::Form) {
+            return open.refused("unsupported", "the client cannot ask a person: it does not declare elicitation");
+        }
+        if !consents.charge(&self.caller) {
+            return open.refused("refused", "the caller's person was asked too often in the last hour");
+        }
+        let choices = self.choices();
+        let message = self.message(offer, &text);
+        let choice = match self.answer(offer, &message, &choices).await {
+            Ok(choice) => choice.filter(|choice| choices.contains(choice)),
+            Err(consent) => {
+                match &consent {
+                    Consent::Ended(None) => open.end("pending", None),
+                    Consent::Ended(Some(text)) => open.end("failed", Some(text)),
+                    Consent::Given | Consent::Refused => {
+                        let cancelled = self.cancellation.is_cancelled();
+                        open.end(if cancelled { "cancelled" } else { "failed" }, None);
+                    }
+                }
+                return consent;
+            }
+        };
+        self.decided(choice, open).await
+    }
+
+    async fn decided(&self, choice: Option<Choice>, mut open: Unanswered<'_>) -> Consent {
+        let offer = open.offer;
+        match choice {
+            None => {
+                open.end("dismissed", None);
+                Consent::Refused
+            }
+            Some(Choice::No) => {
+                open.end("declined", None);
+                Consent::Refused
+            }
+            Some(Choice::Once) if !self.claim(offer) => open.refused("refused", "the answer was used already"),
+            Some(Choice::Once) => {
+                open.end(Choice::Once.name(), None);
+                Consent::Given
+            }
+            Some(Choice::Session) => {
+                self.approvals.consents.remember(self.what(offer));
+                open.end(Choice::Session.name(), None);
+                Consent::Given
+            }
+            Some(Choice::Manifest) => {
+                // It holds at once, and not only after the reload that follows.
+                self.approvals.consents.remember(self.what(offer));
+                let (approvals, written) = (Arc::clone(&self.approvals), offer.clone());
+                let written = tokio::task::spawn_blocking(move || approvals.consents.write(&written)).await;
+                match written.unwrap_or_else(|_| Err("the manifest was not written".to_owned())) {
+                    Ok(()) => open.end(Choice::Manifest.name(), None),
+                    Err(problem) => {
+                        tracing::warn!("what a person allowed is not in the manifest: {problem}");
+                        open.end(Choice::Session.name(), Some(&problem));
+                    }
+                }
+                Consent::Given
+            }
+        }
+    }
+
+    /// The call has ended. One that asks its caller for more has not used its consents yet.
+    pub fn ended(&self, outcome: Outcome) {
+        let claimed = std::mem::take(&mut *self.claimed.lock().unwrap_or_else(PoisonError::into_inner));
+        if outcome == Outcome::InputRequired {
+            claimed.iter().for_each(|claim| self.approvals.give_back(claim));
+        }
+    }
+
+    /// Uses the answer of these rounds. False if another call did.
+    fn claim(&self, offer: &Offer) -> bool {
+        let Some(chain) = self.asking.chain() else { return true };
+        let claim = format!("{chain}\n{}", offer.asked());
+        let claimed = self.approvals.claim(&claim, self.wait);
+        if claimed {
+            self.claimed.lock().unwrap_or_else(PoisonError::into_inner).push(claim);
+        }
+        claimed
+    }
+
+    /// The person's choice; `Err` where there is none.
+    async fn answer(&self, offer: &Offer, message: &str, choices: &[Choice]) -> Result<Option<Choice>, Consent> {
+        if let Some(person) = self.approvals.consents.person() {
+            return Ok(on_terminal(person, message, choices).await);
+        }
+        let digest = Digest::of(offer.asked().as_bytes()).to_string();
+        let hex = digest.rsplit(':').next().and_then(|hex| hex.get(..KEY_DIGITS)).unwrap_or_default();
+        let key = format!("{KEY}.{hex}");
+        let question = Question::Form { message: message.to_owned(), schema_json: form(choices).to_string() };
+        let terms = AskTerms {
+            asker: None,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            answered_within: self.wait,
+            only_if_asked: true,
+        };
+        let asked = tokio::select! {
+            biased;
+            () = self.cancellation.cancelled() => return Err(Consent::Refused),
+            asked = self.asking.ask(vec![Ask { key, question }], terms) => asked,
+        };
+        match asked {
+            Asked::Answered(answers) => Ok(answers.first().and_then(chosen)),
+            Asked::Refused(error) => {
+                tracing::warn!("nobody was asked about what no rule allows: {error}");
+                Err(Consent::Refused)
+            }
+            Asked::Ended(refused) => Err(Consent::Ended(refused)),
+        }
+    }
+
+    /// The choices of this caller: nobody keeps anything for callers without a name, and only the
+    /// process that started the host has its manifest written.
+    fn choices(&self) -> Vec<Choice> {
+        let mut choices = vec![Choice::Once];
+        if self.caller != Caller::anyone().name() {
+            choices.push(Choice::Session);
+        }
+        if self.caller == Caller::local().name() && self.approvals.consents.writes() {
+            choices.push(Choice::Manifest);
+        }
+        choices.push(Choice::No);
+        choices
+    }
+
+    fn message(&self, offer: &Offer, shown: &str) -> String {
+        let (tool, component) = (self.records.tool(), &self.component);
+        let mut text = format!(
+            "The tool {tool:?} of the component {component:?} wants to reach what no rule of the manifest allows:\n  \
+             {shown}"
+        );
+        // Writing into a String cannot fail.
+        if offer.is_private() {
+            text.push_str("\nThat address is not public: it belongs to this machine or to a network around it.");
+        }
+        let _ = write!(text, "\nIt would become, in [{}]:", offer.section());
+        for line in offer.lines().lines() {
+            let _ = write!(text, "\n  {}", self::shown(line, SHOWN_CHARS_MAX).0);
+        }
+        text
+    }
+
+    /// Binds a consent to the caller, the tool, its code and the exact request.
+    fn what(&self, offer: &Offer) -> String {
+        [&self.caller, self.records.tool(), &self.digest, offer.asked()].join("\n")
+    }
+
+    fn note(&self, offer: &Offer, answer: &str, detail: Option<&str>) {
+        let asked = shown(offer.asked(), SHOWN_CHARS_MAX).0;
+        let detail = detail.map_or_else(|| asked.clone(), |detail| format!("{asked}: {detail}"));
+        self.records.write("ungranted", KEY, answer, Some(&detail));
+    }
+}
+
+impl Unanswered<'_> {
+    fn end(&mut self, answer: &str, detail: Option<&str>) {
+        self.recorded = true;
+        self.consenting.note(self.offer, answer, detail);
+    }
+
+    fn refused(&mut self, answer: &str, detail: &str) -> Consent {
+        self.end(answer, Some(detail));
+        Consent::Refused
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if !self.recorded {
+            let cancelled = self.consenting.cancellation.is_cancelled();
+            self.end(if cancelled { "cancelled" } else { "timed_out" }, None);
+        }
+    }
+}
+
+/// The form of the question: one choice.
+fn form(choices: &[Choice]) -> Value {
+    let names: Vec<&str> = choices.iter().map(|choice| choice.name()).collect();
+    let meanings: Vec<&str> = choices.iter().map(|choice| choice.meaning()).collect();
+    let allow = json!({"type": "string", "title": "Allow it", "enum": names, "enumNames": meanings});
+    json!({"type": "object", "properties": {"allow": allow}, "required": ["allow"]})
+}
+
+fn chosen(answer: &Answer) -> Option<Choice> {
+    let Answer::Accepted(content) = answer else {
+        return matches!(answer, Answer::Declined).then_some(Choice::No);
+    };
+    let content: Value = serde_json::from_str(content).ok()?;
+    let name = content.get("allow")?.as_str()?;
+    [Choice::Once, Choice::Session, Choice::Manifest, Choice::No].into_iter().find(|choice| choice.name() == name)
+}
+
+/// Asks on a thread of its own: reading a terminal ends when the person does.
+async fn on_terminal(person: &Arc<dyn crate::catalog::Person>, message: &str, choices: &[Choice]) -> Option<Choice> {
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let (person, message, choices) = (Arc::clone(person), message.to_owned(), choices.to_vec());
+    let asking = std::thread::Builder::new().name("toolcell-ask".to_owned());
+    let ask = move || {
+        // Nobody waits any more where the call was cancelled.
+        let _ = tell.send(person.ask(&message, &choices));
+    };
+    asking.spawn(ask).ok()?;
+    told.await.ok().flatten()
+}

@@ -1,0 +1,210 @@
+//! Requests that no rule allows and that persons allowed for more than one call, over all
+//! generations. Must not hold: which requests may be asked about, or how a person is asked.
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolcell_policy::edit::ManifestEdit;
+use toolcell_policy::quantity::{Per, Rate};
+use toolcell_policy::{MANIFEST_BYTES_MAX, Offer, Source, parse};
+
+use super::rate::Allowances;
+use crate::file::{read_bounded, write_whole};
+
+/// Requests that are remembered, of at most 2 KiB each. A person allows a few in a day. Without
+/// room one is not remembered, and the person is asked again.
+const GIVEN_MAX: usize = 1_024;
+
+/// Questions that are under way at once. Past them, nobody is asked.
+const OPEN_MAX: usize = 1_024;
+
+/// Questions that one caller's person is asked. Who is asked every half minute for an hour reads
+/// none of them. A round that brings the answer back counts as well.
+const ASKED: Rate = Rate { count: 120, per: Per::Hour };
+
+/// A person at a terminal, who is asked there.
+pub trait Person: Send + Sync {
+    /// Asks, and waits for the answer. `None`: nothing was chosen.
+    fn ask(&self, message: &str, choices: &[Choice]) -> Option<Choice>;
+}
+
+/// An answer to a request that no rule allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// It is allowed in this call.
+    Once,
+    /// It is allowed to this caller's calls of this tool, until the host ends or the component
+    /// changes.
+    Session,
+    /// Its lines are written into the manifest.
+    Manifest,
+    /// It is denied.
+    No,
+}
+
+/// Consents of persons.
+pub struct Consents {
+    given: Mutex<HashSet<String>>,
+    /// The turn of each question that is under way: whoever asks the same waits for its answer.
+    open: Mutex<HashMap<String, Weak<Semaphore>>>,
+    asked: Allowances,
+    /// The manifest, where persons may have it written.
+    manifest: OnceLock<PathBuf>,
+    writing: Mutex<()>,
+    person: OnceLock<Arc<dyn Person>>,
+}
+
+impl Default for Consents {
+    fn default() -> Self {
+        let (given, open, asked) = (Mutex::default(), Mutex::default(), Allowances::new(ASKED));
+        Self { given, open, asked, manifest: OnceLock::new(), writing: Mutex::default(), person: OnceLock::new() }
+    }
+}
+
+impl std::fmt::Debug for Consents {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Consents").finish_non_exhaustive()
+    }
+}
+
+impl Choice {
+    /// Its name in forms and records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "session",
+            Self::Manifest => "manifest",
+            Self::No => "no",
+        }
+    }
+
+    /// Its meaning, for people.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Once => "allow it in this call",
+            Self::Session => "allow it to this tool until the host ends",
+            Self::Manifest => "write it into the manifest",
+            Self::No => "deny it",
+        }
+    }
+}
+
+impl Consents {
+    /// From now on, persons may have this manifest written.
+    pub fn may_write(&self, manifest: &Path) {
+        let _ = self.manifest.set(manifest.to_owned());
+    }
+
+    /// From now on, this person is asked, and no client.
+    pub fn ask_on(&self, person: Arc<dyn Person>) {
+        let _ = self.person.set(person);
+    }
+
+    /// The person at a terminal, if there is one.
+    pub fn person(&self) -> Option<&Arc<dyn Person>> {
+        self.person.get()
+    }
+
+    /// True if persons may have the manifest written, and it can be.
+    pub fn writes(&self) -> bool {
+        self.manifest.get().is_some_and(|path| std::fs::OpenOptions::new().append(true).open(path).is_ok())
+    }
+
+    /// True if this was allowed for more than one call.
+    pub fn holds(&self, what: &str) -> bool {
+        self.given().contains(what)
+    }
+
+    /// Remembers that this was allowed.
+    pub fn remember(&self, what: String) {
+        let mut given = self.given();
+        if given.len() < GIVEN_MAX {
+            given.insert(what);
+        }
+    }
+
+    /// Takes one question from the caller's allowance. False if none is left.
+    pub fn charge(&self, caller: &str) -> bool {
+        self.asked.take(caller, Instant::now()).is_ok()
+    }
+
+    /// The turn to ask about this; waits while another call asks the same. `None` if too many
+    /// questions are under way.
+    pub async fn turn(&self, what: &str) -> Option<OwnedSemaphorePermit> {
+        let turn = {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            if open.len() >= OPEN_MAX {
+                open.retain(|_, turn| turn.strong_count() > 0);
+            }
+            let known = open.get(what).and_then(Weak::upgrade);
+            if known.is_none() && open.len() >= OPEN_MAX {
+                return None;
+            }
+            let turn = known.unwrap_or_else(|| Arc::new(Semaphore::new(1)));
+            open.insert(what.to_owned(), Arc::downgrade(&turn));
+            turn
+        };
+        turn.acquire_owned().await.ok()
+    }
+
+    /// Writes the lines of a request into the manifest.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn write(&self, offer: &Offer) -> Result<(), String> {
+        let path = self.manifest.get().ok_or("the manifest is not written to here")?;
+        let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = path.display().to_string();
+        let bytes = read_bounded(path, MANIFEST_BYTES_MAX as u64).map_err(|problem| format!("{name} {problem}"))?;
+        let text = String::from_utf8(bytes).map_err(|_| format!("{name} is not UTF-8 text"))?;
+        let mut edit = ManifestEdit::of(&text)?;
+        edit.merge(&offer.table())?;
+        let changed = edit.text();
+        if changed == text {
+            return Ok(());
+        }
+        if parse(&Source { name: &name, text: &changed }).is_err() {
+            return Err(format!("{name} has other problems, or would have; `toolcell check` shows them"));
+        }
+        write_whole(path, changed.as_bytes()).map_err(|error| format!("{name} cannot be written: {error}"))
+    }
+
+    fn given(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_and_asked_is_bounded() {
+        let consents = Consents::default();
+        for number in 0..GIVEN_MAX + 10 {
+            consents.remember(number.to_string());
+        }
+        assert!(consents.holds("0") && !consents.holds(&(GIVEN_MAX + 5).to_string()));
+        let asked = (0..ASKED.count + 10).filter(|_| consents.charge("ann")).count();
+        assert_eq!(asked as u64, u64::from(ASKED.count));
+        assert!(consents.charge("bob"), "each caller has an allowance");
+    }
+
+    #[tokio::test]
+    async fn two_that_ask_the_same_take_turns() {
+        let consents = Consents::default();
+        let first = consents.turn("same").await.unwrap();
+        let _other = consents.turn("other").await.unwrap();
+        let mut second = Box::pin(consents.turn("same"));
+        let early = tokio::select! {
+            biased;
+            _ = &mut second => true,
+            () = std::future::ready(()) => false,
+        };
+        assert!(!early);
+        drop(first);
+        assert!(second.await.is_some());
+    }
+}

@@ -126,9 +126,9 @@ fn private(component: &str, right: &str, edit: &mut ManifestEdit) -> Result<(), 
         return Ok(());
     }
     let tables = suggest(&[Attempt::new(component, right, None)]);
-    let private: Vec<&str> =
-        tables.lines().filter_map(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]")).collect();
-    private.into_iter().try_for_each(|address| {
+    // It is the last key of the only table.
+    let private = tables.split_once("private = [").map(|(_, entries)| entries).unwrap_or_default();
+    private.split('"').skip(1).step_by(2).try_for_each(|address| {
         let value = Value::Array(Array::from_iter([address]));
         edit.add(component, &ManifestEntry { section: "network", key: "private".to_owned(), value })
     })

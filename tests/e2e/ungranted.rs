@@ -162,7 +162,7 @@ fn nobody_is_asked_about_metadata_secrets_narrowed_tools_or_without_the_key() {
     let secret = format!(
         "[components.reach_http.network]\nhttp = [\"GET http://{address}/v1/*\"]\nprivate = [\"{address}\"]\n\
          [components.reach_http.secrets]\n\
-         KEY = {{ from = \"file:key\", header = \"Authorization\", value = \"{{}}\", for = \"http://{address}\" }}\n"
+         KEY = {{ from = \"env:TEST_KEY\", header = \"Authorization\", value = \"{{}}\", for = \"http://{address}\" }}\n"
     );
     let narrowed = "[components.reach_http.tools.http]\nnetwork = {}\n";
     let own = "[components.reach_http.tools.http]\nungranted = \"deny\"\n";
@@ -177,8 +177,7 @@ fn nobody_is_asked_about_metadata_secrets_narrowed_tools_or_without_the_key() {
         (plain, url(&server, "/x")),
     ] {
         let folder = Folder::with_manifest(&manifest);
-        folder.write("key", "a-long-secret-value");
-        let mut host = TestHost::recording_in(folder, &[]);
+        let mut host = TestHost::recording_in(folder, &[("TEST_KEY", "a-long-secret-value")]);
         host.initialize_declaring("2025-11-25", capabilities());
         let answer = host.call("http", arguments.clone());
         assert!(!went_well(&answer), "{arguments}: {answer:?}");

@@ -22,8 +22,9 @@ pub fn private(component: &str, right: &str) -> Vec<ManifestEntry> {
         return Vec::new();
     }
     let tables = suggest(&[Attempt::new(component, right, None)]);
-    let addresses = tables.lines().filter_map(|line| line.strip_prefix("private = [\"")?.strip_suffix("\"]"));
-    addresses.map(|address| rule("private", address)).collect()
+    // It is the last key of the only table. `localhost` has two addresses.
+    let private = tables.split_once("private = [").map(|(_, entries)| entries).unwrap_or_default();
+    private.split('"').skip(1).step_by(2).map(|address| rule("private", address)).collect()
 }
 
 /// A secret of a component: the place of its value, and the way it is used.

@@ -188,7 +188,7 @@ mod tests {
         }
         assert!(consents.holds("0") && !consents.holds(&(GIVEN_MAX + 5).to_string()));
         let asked = (0..ASKED.count + 10).filter(|_| consents.charge("ann")).count();
-        assert_eq!(asked as u64, u64::from(ASKED.count));
+        assert_eq!(asked as u64, ASKED.count);
         assert!(consents.charge("bob"), "each caller has an allowance");
     }
 

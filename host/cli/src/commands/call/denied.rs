@@ -17,7 +17,16 @@ pub fn hints(denials: &[Denial], manifest: &Path, failed: bool) -> String {
     let of_env = denials.iter().filter(|denial| failed && named.is_empty() && denial.capability() == Capability::Env);
     let mut told = BTreeSet::new();
     let mut text = String::new();
-    for denial in named.iter().copied().chain(of_env) {
+    // The rule for a connection allows the look-up before it.
+    let is_covered = |denial: &Denial| {
+        let name = denial.asked().strip_prefix("lookup ").unwrap_or_default();
+        let connects = |other: &&Denial| {
+            let socket = matches!(other.capability(), Capability::Tcp | Capability::Udp);
+            socket && other.asked().split([' ', ':']).nth(1) == Some(name)
+        };
+        denial.capability() == Capability::Lookup && named.iter().any(connects)
+    };
+    for denial in named.iter().copied().filter(|denial| !is_covered(denial)).chain(of_env) {
         let hint = hint(denial, manifest);
         if told.insert(hint.clone()) {
             text.push_str(&hint);

@@ -24,7 +24,7 @@ source = \"components/reach_files.wasm\"
 \"/data\" = { path = \"data\" }
 
 [components.reach_http]
-source = \"./components/reach_http.wasm\"
+source = \"components/reach_http.wasm\"
 
 [components.reach_http.network]
 http = [\"https://api.example.com\"]
@@ -183,7 +183,7 @@ fn what_would_be_missing_or_must_not_be_there_is_refused() {
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret.txt"), "x").unwrap();
     for (replaced, by, says) in [
-        ("env:BUNDLE_TEST_KEY", "file:data/key.txt", "no secret is put into a bundle"),
+        ("env:BUNDLE_TEST_KEY", "file:key.txt", "no secret is put into a bundle"),
         (data, "{ path = \"data\", access = \"write\" }", "add create = true"),
         (data, "{ path = \"data/../data\" }", "lies outside of the manifest's folder"),
         (data, "{ path = \"linked\" }", "is a link"),
@@ -191,7 +191,7 @@ fn what_would_be_missing_or_must_not_be_there_is_refused() {
     ] {
         assert!(MANIFEST.contains(replaced), "{replaced}");
         let folder = folder(&MANIFEST.replace(replaced, by));
-        let key = folder.path().join("data/key.txt");
+        let key = folder.path().join("key.txt");
         std::fs::write(&key, SECRET).unwrap();
         std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         folder.make("linked");
@@ -203,6 +203,15 @@ fn what_would_be_missing_or_must_not_be_there_is_refused() {
         assert!(refused.stderr.contains(says), "{says}: {refused:?}");
         assert!(!folder.path().join("out.mcpb").exists(), "{says}");
     }
+}
+
+#[test]
+fn a_bundle_does_not_hold_itself() {
+    let folder = folder(MANIFEST);
+    let _ = bundle(&folder, &["--output", "data/out.mcpb"]).succeeded();
+    let refused = bundle(&folder, &["--output", "data/../data/out.mcpb"]);
+    assert_eq!(refused.code(), 1, "{refused:?}");
+    assert!(refused.stderr.contains("would hold itself, as data/out.mcpb"), "{refused:?}");
 }
 
 #[test]

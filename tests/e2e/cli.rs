@@ -30,6 +30,7 @@ fn help_has_an_example_for_every_command() {
         "annotate",
         "compile",
         "audit",
+        "bundle",
         "policy",
         "completions",
     ] {

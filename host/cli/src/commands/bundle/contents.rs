@@ -2,7 +2,7 @@
 //! manifest names. Must not hold: their form in the archive.
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use toolcell_policy::quantity::show_bytes;
 use toolcell_policy::{Access, ComponentPolicy, EnvSource, Manifest, MountKind, SecretSource, SourceRef};
@@ -25,6 +25,8 @@ const INSIDE: &str = "copy it into the manifest's folder, and name it by its pat
 #[derive(Default)]
 pub struct Contents {
     manifest: String,
+    /// The real path of an earlier bundle that this one replaces.
+    output: Option<PathBuf>,
     files: BTreeMap<String, Vec<u8>>,
     bytes: u64,
     variables: BTreeMap<String, Variable>,
@@ -41,16 +43,20 @@ pub struct Variable {
 }
 
 impl Contents {
-    /// Reads all files that the manifest names.
-    pub fn of(file: &ManifestFile, manifest: &Manifest) -> Result<Self, Problem> {
+    /// Reads all files that the manifest names. The bundle itself, at `output`, is not to be one.
+    pub fn of(file: &ManifestFile, manifest: &Manifest, output: &Path) -> Result<Self, Problem> {
         let folder = file.path().parent().unwrap_or(Path::new(""));
         let name = file.path().file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| Problem::new("the manifest's name is not UTF-8", "rename it"))?;
-        let mut contents = Self { manifest: name.to_owned(), ..Self::default() };
+        let output = output.canonicalize().ok();
+        let mut contents = Self { manifest: name.to_owned(), output, ..Self::default() };
         contents.put(name, file.text().as_bytes().to_vec())?;
         let lock = lock::path_beside(file.path());
         if let Some(name) = lock.file_name().and_then(|name| name.to_str()).filter(|_| lock.exists()) {
             contents.add(folder, name)?;
+        }
+        if let Some(source) = manifest.server().state_key() {
+            contents.add_secret("the server", "state_key", source)?;
         }
         for component in manifest.components() {
             contents.add_component(folder, component)?;
@@ -160,6 +166,10 @@ impl Contents {
         let metadata = metadata.map_err(|error| cannot(&format!("cannot be read: {}", plain(&error))))?;
         if metadata.is_symlink() {
             return Err(cannot("is a link, and what it leads to could be anything"));
+        }
+        if self.output.is_some() && path.canonicalize().ok() == self.output {
+            let hint = "name a place outside of the folders that tools read, with --output";
+            return Err(Problem::new(format!("the bundle would hold itself, as {name}"), hint));
         }
         if !metadata.is_dir() {
             let left = BYTES_MAX.saturating_sub(self.bytes);

@@ -56,7 +56,8 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
     let locked = lock::path_beside(path).exists();
     let options = OpenOptions { code: args.code.options(), locked, ..OpenOptions::default() };
     let Some((file, ready)) = open_with_or_say(path, options)? else { return Ok(Exit::AtFault) };
-    let bundled = Contents::of(&file, &ready.manifest).and_then(|contents| {
+    let output = args.output.clone().unwrap_or_else(|| file_name(ready.manifest.server().name()));
+    let bundled = Contents::of(&file, &ready.manifest, &output).and_then(|contents| {
         let program = program(args.program.as_deref())?;
         let description = description::of(args, &ready, &contents, locked);
         let bytes = packed(&description, &program, &contents)?;
@@ -70,8 +71,6 @@ pub fn run(args: &BundleArgs) -> anyhow::Result<Exit> {
         }
     };
     contents.notes().iter().for_each(|note| terminal::say(&format!("note: {note}\n")));
-    let output =
-        args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.mcpb", ready.manifest.server().name())));
     if let Err(error) = write_whole(&output, &bytes) {
         terminal::error(&format!("{} cannot be written: {error}", output.display()), Some("name a file with --output"));
         return Ok(Exit::HostFailed);
@@ -104,6 +103,27 @@ fn packed(description: &str, program: &[u8], contents: &Contents) -> Result<Vec<
     Ok(zip.finish()?)
 }
 
+/// Usual name of a server's bundle, in this folder whatever the server is called.
+fn file_name(server: &str) -> PathBuf {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let plain: String = server.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    PathBuf::from(format!("{plain}.mcpb"))
+}
+
 fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::file_name;
+
+    #[test]
+    fn a_bundle_is_written_here_whatever_its_server_is_called() {
+        for (server, name) in [("acme-tools", "acme-tools.mcpb"), ("../a b", "---a-b.mcpb"), (".", "-.mcpb")] {
+            assert_eq!(file_name(server), PathBuf::from(name));
+        }
+    }
 }

@@ -30,6 +30,8 @@ class Crate:
         self.licence = re.sub(r"\s*/\s*", " OR ", about["license"] or "") or None
         self.folder = Path(about["manifest_path"]).parent
         self.licence_file = about["license_file"]
+        # A macro runs in the compiler, whichever crate uses it.
+        self.is_macro = any("proc-macro" in target["kind"] for target in about["targets"])
         self.runs = False
         self.uses = set()
         self.digest = None
@@ -86,7 +88,7 @@ def used(root, target, top="toolcell"):
             kinds = {kind["kind"] for kind in dependency["dep_kinds"]}
             if (inner.name, inner.version) in wanted and kinds & {RUN, BUILD}:
                 crate.uses.add(dependency["pkg"])
-                visit(dependency["pkg"], runs and RUN in kinds)
+                visit(dependency["pkg"], runs and RUN in kinds and not inner.is_macro)
 
     visit(own, True)
     return found, own

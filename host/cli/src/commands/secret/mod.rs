@@ -1,5 +1,5 @@
-//! `toolcell secret`: keeps, lists and removes the values of secrets that a manifest names, and logs
-//! in where they are from. A value is never printed.
+//! `toolcell secret`: keeps, lists and removes the values of secrets that a manifest names, and
+//! logs in where they are from. A value is never printed.
 mod list;
 mod login;
 mod remove;

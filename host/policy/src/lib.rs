@@ -46,11 +46,11 @@ pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
 pub use grants::{
-    Access, AddressClass, AddressPermit, Allow, AskError, CaFile, Capability, Delivery, Denial, EnvSource, EnvVar,
-    FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HttpAsk, HttpPermit, HttpRule,
-    KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, Offer, PathPattern, PortRange, PrivateRule,
-    ProxyScheme, ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme, Secret,
-    SecretSource, SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
+    Access, AddressClass, AddressPermit, Allow, AskError, Askable, CaFile, Capability, Delivery, Denial, EnvSource,
+    EnvVar, FILES_DEFAULT, FileAccess, FilePermit, Grants, Host, HostError, HostPattern, HttpAsk, HttpPermit, HttpRule,
+    KeyValue, LookupPermit, MethodSet, Mount, MountKind, Network, PathPattern, PortRange, PrivateRule, ProxyScheme,
+    ProxyUrl, QUOTA_BYTES_DEFAULT, Quota, Reason, Resolved, RuleError, RuleRef, Scheme, Secret, SecretSource,
+    SecretTemplate, SocketRule, SocketTarget, Subject, Ungranted,
 };
 pub use limits::{
     INSTANCES_MAX, Limit, Limits, LoadLimit, LoadLimits, MEMORIES_MAX, OutOfRange, Spec, TABLES_MAX, Unit,

@@ -10,7 +10,7 @@ use super::{CodeCacheArgs, ManifestArg};
 #[command(after_help = "\
 Examples:
   toolcell bundle --author \"Ann Example\"
-  toolcell bundle --manifest tools/toolcell.toml --output weather.mcpb --bundle-version 1.2.0
+  toolcell bundle -m tools.toml --output weather.mcpb --bundle-version 1.2.0
 
 A desktop client installs the file with a click. It holds this program, the manifest with its lock, the components,
 and the folders that tools only read. Each must lie in the manifest's folder. The client asks for the variables of

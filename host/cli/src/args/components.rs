@@ -8,9 +8,9 @@ use super::{CodeCacheArgs, ConsentArg, ManifestArg};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell add weather.wasm                               copies it to components/, beside the manifest
-  toolcell add word_count                                 a project's folder: serves what is built there
-  toolcell add https://example.com/chart.wasm@sha256:…    downloads it; its digest must be this one
+  toolcell add weather.wasm                         copies it to components/
+  toolcell add word_count                           serves what is built there
+  toolcell add https://example.com/a.wasm@sha256:…  downloads these very bytes
 
 The manifest is made where there is none, and the lock pins the component. It reaches nothing until `toolcell grant`
 says so. A linked component is pinned only where there is a lock already, since its code is still worked on.")]
@@ -43,7 +43,7 @@ pub struct AddArgs {
 #[command(after_help = "\
 Examples:
   toolcell remove weather
-  toolcell remove weather --delete-file --yes      and its file, if that is in components/
+  toolcell remove weather --delete-file --yes   and its file in components/
 
 Takes out its entry with all sections, what [callers] says of it, and its lock. State that it kept stays.")]
 pub struct RemoveArgs {

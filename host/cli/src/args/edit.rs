@@ -37,8 +37,9 @@ Rights:
   config KEY = VALUE          a setting
   keyvalue                    state between calls, 1 MiB
   secret NAME = SOURCE as HEADER: Bearer {} for RULE
-                              a secret that the host adds to requests; SOURCE is env:NAME, file:PATH or
-                              keyring:SERVICE/ACCOUNT, `as ?NAME` puts it into the query
+                              a secret that the host adds to requests;
+                              SOURCE is env:NAME, file:PATH, oauth:LOGIN or
+                              keyring:SERVICE/ACCOUNT; `as ?NAME`: the query
   secret NAME = SOURCE exposed
                               a secret that the component is given
 
@@ -65,7 +66,7 @@ pub struct GrantArgs {
 Examples:
   toolcell revoke weather \"GET https://api.example.com/v1/*\"    as it is there
   toolcell revoke notes \"write /notes\" \"env UNITS\" keyvalue
-  toolcell revoke notes \"write /notes\" --tool find          that tool alone loses it
+  toolcell revoke notes \"write /notes\" --tool find   that tool alone loses it
 
 Rights are named as for `toolcell grant`; folders and values need not be.")]
 pub struct RevokeArgs {

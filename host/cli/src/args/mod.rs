@@ -124,7 +124,7 @@ pub enum Command {
     Policy(PolicyArgs),
     /// Write a project that builds a tool, in one of six languages
     New(NewArgs),
-    /// Pack a manifest, its components and this program for desktop clients
+    /// Pack a manifest and its components for desktop clients
     Bundle(BundleArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -361,8 +361,8 @@ Examples:
   toolcell call weather_normals '{\"city\":\"Oslo\"}'
   toolcell call text_diff @arguments.json --usage
   toolcell call json_query - --json < arguments.json
-  toolcell call chart @numbers.json --save .      writes the picture into this folder
-  toolcell call fetch '{\"path\":\"/\"}' -m fetch.wasm --allow 'GET https://example.com/*'      without a manifest")]
+  toolcell call chart @numbers.json --save .    writes the picture into a file
+  toolcell call fetch -m fetch.wasm --allow 'GET https://example.com/*'")]
 pub struct CallArgs {
     /// The tool, as `toolcell list` shows it
     pub tool: String,

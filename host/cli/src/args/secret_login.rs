@@ -7,8 +7,8 @@ use super::ManifestArg;
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell secret login notes              prints an address to open in a browser of this machine
-  toolcell secret login notes --device     prints an address and a code, for a browser of any machine
+  toolcell secret login notes              opens with a browser of this machine
+  toolcell secret login notes --device     with a browser of any machine
 
 The manifest names the authorization server in [oauth.NAME]. The tokens are kept in the folder of states, in a file that
 only this user reads; the host refreshes them, and servers that run notice a login within a second.")]

@@ -30,9 +30,9 @@ pub enum SecretCommand {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  toolcell secret set API_KEY                      asks for the value of a secret that the manifest names
+  toolcell secret set API_KEY                      asks for the value
   toolcell secret set API_KEY < key.txt
-  toolcell secret set API_KEY --component weather --header Authorization --value 'Bearer {}' --for https://api.example.com
+  toolcell secret set API_KEY --header X-Key --for https://api.example.com
 
 The value is kept in a file that only this user can read, in the folder secrets/ of the state's folder, or with
 --keyring in the system's keyring. Where the manifest names a file or a keyring already, it is kept there. Only the

@@ -9,10 +9,11 @@ use super::{MANIFEST, ServeArgs};
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 An MCP client starts this itself. In its configuration:
-  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\", \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
+  {\"mcpServers\": {\"toolcell\": {\"command\": \"toolcell\",
+    \"args\": [\"serve\", \"--manifest\", \"/path/toolcell.toml\"]}}}
 
 Without a manifest, for a first look:
-  toolcell serve weather.wasm --allow 'GET https://api.example.com/*' --mount /data=./data
+  toolcell serve weather.wasm --allow 'GET https://api.example.com/*'
   toolcell serve weather.wasm notes.wasm --mount /notes=./notes:rw --save
 
 Only MCP frames are written to stdout. What tools print, and what the host has to say, goes to stderr.

@@ -38,7 +38,7 @@ pub use proxy::{ProxyScheme, ProxyUrl};
 pub use rule::{RuleError, RuleRef};
 pub use secret::{Delivery, Secret, SecretSource, SecretTemplate};
 pub use sockets::{LookupPermit, Resolved, SocketRule, SocketTarget};
-pub use ungranted::{Offer, Ungranted};
+pub use ungranted::{Askable, Ungranted};
 
 pub(crate) use files::{MOUNT_FILES, MOUNT_QUOTA, SCRATCH};
 pub(crate) use http::{is_token, split_port};

@@ -48,7 +48,7 @@ impl Ungranted {
 /// A request that a person may allow, as the lines that it would become. Only [`Grants`] makes one,
 /// and it allows nothing before it is [added](Network::with).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct Askable {
     capability: Capability,
     asked: String,
     section: String,
@@ -57,7 +57,7 @@ pub struct Offer {
     private: Vec<PrivateRule>,
 }
 
-impl Offer {
+impl Askable {
     /// The kind of reach.
     #[must_use]
     pub const fn capability(&self) -> Capability {
@@ -110,7 +110,7 @@ impl Offer {
 impl Grants {
     /// The rule that a person may be asked for after a request was denied.
     #[must_use]
-    pub fn offer_http(&self, ask: &HttpAsk) -> Option<Offer> {
+    pub fn offer_http(&self, ask: &HttpAsk) -> Option<Askable> {
         // A secret goes where the manifest says, and nowhere that a guest makes a person click.
         let carries = self.secrets().iter().any(|secret| *secret.delivery() != Delivery::Expose && secret.matches(ask));
         // A path with a star is no path, once it is a rule.
@@ -121,19 +121,19 @@ impl Grants {
         let rule = HttpRule::parse(&asked, 0..0).ok().filter(|rule| rule.matches(ask))?;
         let private = self.offered(ask.host(), ask.port())?;
         let section = self.subject().section("network");
-        Some(Offer { capability: Capability::Http, asked, section, http: Some(rule), socket: None, private })
+        Some(Askable { capability: Capability::Http, asked, section, http: Some(rule), socket: None, private })
     }
 
     /// The rule that a person may be asked for after a connection was denied, or packets.
     #[must_use]
-    pub fn offer_socket(&self, capability: Capability, host: &Host, port: u16) -> Option<Offer> {
+    pub fn offer_socket(&self, capability: Capability, host: &Host, port: u16) -> Option<Askable> {
         if port == 0 || !matches!(capability, Capability::Tcp | Capability::Udp) {
             return None;
         }
         let rule = SocketRule::parse(&format!("{host}:{port}"), 0..0).ok().filter(|rule| rule.matches_name(host))?;
         let private = self.offered(host, port)?;
         let (asked, section) = (format!("{} {host}:{port}", capability.name()), self.subject().section("network"));
-        Some(Offer { capability, asked, section, http: None, socket: Some(rule), private })
+        Some(Askable { capability, asked, section, http: None, socket: Some(rule), private })
     }
 
     /// The entries of `private` that the host needs; `None` where nobody is asked about it.
@@ -160,7 +160,7 @@ impl Grants {
 impl Network {
     /// A copy that also allows what a person allowed.
     #[must_use]
-    pub fn with(&self, offer: &Offer) -> Self {
+    pub fn with(&self, offer: &Askable) -> Self {
         let mut network = self.clone();
         network.http.extend(offer.http.clone());
         match offer.capability {
@@ -187,7 +187,7 @@ mod tests {
         parse(&Source { name: "toolcell.toml", text: &text }).unwrap().manifest.components()[0].tool_grants(tool)
     }
 
-    fn http(grants: &Grants, text: &str) -> Option<Offer> {
+    fn http(grants: &Grants, text: &str) -> Option<Askable> {
         match crate::Ask::parse(text).unwrap() {
             crate::Ask::Http(ask) => grants.offer_http(&ask),
             crate::Ask::Tcp(host, port) => grants.offer_socket(Capability::Tcp, &host, port),
@@ -210,7 +210,7 @@ mod tests {
             ("udp 9.9.9.9:53", "udp = [\"9.9.9.9:53\"]"),
         ] {
             let offer = http(&grants, asked);
-            assert_eq!(offer.as_ref().map(Offer::lines).as_deref(), Some(lines), "{asked}");
+            assert_eq!(offer.as_ref().map(Askable::lines).as_deref(), Some(lines), "{asked}");
             let table = offer.unwrap().table();
             assert!(table.starts_with("[components.c.network]\n"), "{table}");
         }

@@ -1,12 +1,12 @@
 //! Requests that no rule allows, and that a person may allow while the guest waits. Must not hold:
-//! which requests those are (`toolcell_policy::Offer`), or how anybody is asked.
+//! which requests those are (`toolcell_policy::Askable`), or how anybody is asked.
 //!
 //! A request that is allowed becomes a rule of the call's network, and is then decided on like any
 //! other. Nothing else is allowed by it.
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use toolcell_policy::{Capability, Host, HttpAsk, Offer};
+use toolcell_policy::{Askable, Capability, Host, HttpAsk};
 use wasmtime::component::Resource;
 use wasmtime_wasi_http::p2::bindings::http::types::{Method, Scheme};
 use wasmtime_wasi_http::p2::types::HostOutgoingRequest;
@@ -95,7 +95,7 @@ impl CallState {
 
     /// Asks a person, once in a call about each request. True if it is allowed: from then on the
     /// call's network has a rule for it.
-    async fn ask_person(&mut self, offer: &Offer) -> wasmtime::Result<bool> {
+    async fn ask_person(&mut self, offer: &Askable) -> wasmtime::Result<bool> {
         let net = Arc::clone(self.net());
         if net.was_refused(offer) {
             return Ok(false);

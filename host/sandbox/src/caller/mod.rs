@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::SystemTime;
 
-use toolcell_policy::{Denial, HttpAsk, Offer};
+use toolcell_policy::{Askable, Denial, HttpAsk};
 
 use crate::caller::asking::{Asked, Inquiry, Kind, Refusal};
 
@@ -82,13 +82,13 @@ pub trait Caller: Send + Sync + 'static {
     /// future takes them back.
     fn ask(&self, asks: Vec<Inquiry>) -> Pin<Box<dyn Future<Output = Asked> + Send + '_>>;
     /// True if a person has allowed this already, for more than one call.
-    fn has_consent(&self, offer: &Offer) -> bool {
+    fn has_consent(&self, offer: &Askable) -> bool {
         let _ = offer;
         false
     }
     /// Asks a person to allow it, for this call at least. The sandbox has already charged the
     /// question to the call's limits; dropping the future takes it back.
-    fn consent<'a>(&'a self, offer: &'a Offer) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
         let _ = offer;
         Box::pin(std::future::ready(Consent::Refused))
     }

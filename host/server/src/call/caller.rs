@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use toolcell_audit::Outcome;
 use toolcell_mcp::{CallContext, Cancellation, LogLevel as McpLevel, sanitize};
-use toolcell_policy::{Denial, Limits, Offer};
+use toolcell_policy::{Askable, Denial, Limits};
 use toolcell_sandbox::{Asked, Caller, Consent, Inquiry, Kind, LogLevel, Requested, Trace};
 
 use super::consent::Consenting;
@@ -145,11 +145,11 @@ impl Caller for McpCaller {
         Box::pin(self.questions.ask(asks))
     }
 
-    fn has_consent(&self, offer: &Offer) -> bool {
+    fn has_consent(&self, offer: &Askable) -> bool {
         self.consenting.as_ref().is_some_and(|consenting| consenting.has(offer))
     }
 
-    fn consent<'a>(&'a self, offer: &'a Offer) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
+    fn consent<'a>(&'a self, offer: &'a Askable) -> Pin<Box<dyn Future<Output = Consent> + Send + 'a>> {
         match &self.consenting {
             Some(consenting) => Box::pin(consenting.ask(offer)),
             None => Box::pin(std::future::ready(Consent::Refused)),

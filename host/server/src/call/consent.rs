@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolcell_audit::Outcome;
 use toolcell_mcp::{Answer, Ask, AskTerms, Asked, Asking, CallContext, Caller, Cancellation, Question, QuestionKind};
-use toolcell_policy::Offer;
+use toolcell_policy::Askable;
 use toolcell_sandbox::{Consent, Digest, Redactor};
 
 use super::approval::shown;
@@ -46,7 +46,7 @@ pub struct Consenting {
 /// A question without an answer yet.
 struct Unanswered<'a> {
     consenting: &'a Consenting,
-    offer: &'a Offer,
+    offer: &'a Askable,
     recorded: bool,
 }
 
@@ -68,7 +68,7 @@ impl Consenting {
     }
 
     /// True if a person allowed it before, for more than one call.
-    pub fn has(&self, offer: &Offer) -> bool {
+    pub fn has(&self, offer: &Askable) -> bool {
         let holds = self.approvals.consents.holds(&self.what(offer));
         if holds {
             self.note(offer, "remembered", None);
@@ -78,7 +78,7 @@ impl Consenting {
 
     /// Asks. If dropped before the answer, it records the question as cancelled with the call, or
     /// else as timed out.
-    pub async fn ask(&self, offer: &Offer) -> Consent {
+    pub async fn ask(&self, offer: &Askable) -> Consent {
         let mut open = Unanswered { consenting: self, offer, recorded: false };
         let (text, left_out) = shown(offer.asked(), SHOWN_CHARS_MAX);
         if left_out > 0 || self.redactor.text(offer.asked()) != offer.asked() {
@@ -165,7 +165,7 @@ impl Consenting {
     }
 
     /// Uses the answer of these rounds. False if another call did.
-    fn claim(&self, offer: &Offer) -> bool {
+    fn claim(&self, offer: &Askable) -> bool {
         let Some(chain) = self.asking.chain() else { return true };
         let claim = format!("{chain}\n{}", offer.asked());
         let claimed = self.approvals.claim(&claim, self.wait);
@@ -176,7 +176,7 @@ impl Consenting {
     }
 
     /// The person's choice; `Err` where there is none.
-    async fn answer(&self, offer: &Offer, message: &str, choices: &[Choice]) -> Result<Option<Choice>, Consent> {
+    async fn answer(&self, offer: &Askable, message: &str, choices: &[Choice]) -> Result<Option<Choice>, Consent> {
         if let Some(person) = self.approvals.consents.person() {
             return Ok(on_terminal(person, message, choices).await);
         }
@@ -219,7 +219,7 @@ impl Consenting {
         choices
     }
 
-    fn message(&self, offer: &Offer, shown: &str) -> String {
+    fn message(&self, offer: &Askable, shown: &str) -> String {
         let (tool, component) = (self.records.tool(), &self.component);
         let mut text = format!(
             "The tool {tool:?} of the component {component:?} wants to reach what no rule of the manifest allows:\n  \
@@ -237,11 +237,11 @@ impl Consenting {
     }
 
     /// Binds a consent to the caller, the tool, its code and the exact request.
-    fn what(&self, offer: &Offer) -> String {
+    fn what(&self, offer: &Askable) -> String {
         [&self.caller, self.records.tool(), &self.digest, offer.asked()].join("\n")
     }
 
-    fn note(&self, offer: &Offer, answer: &str, detail: Option<&str>) {
+    fn note(&self, offer: &Askable, answer: &str, detail: Option<&str>) {
         let asked = shown(offer.asked(), SHOWN_CHARS_MAX).0;
         let detail = detail.map_or_else(|| asked.clone(), |detail| format!("{asked}: {detail}"));
         self.records.write("ungranted", KEY, answer, Some(&detail));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolcell_policy::edit::ManifestEdit;
 use toolcell_policy::quantity::{Per, Rate};
-use toolcell_policy::{MANIFEST_BYTES_MAX, Offer, Source, parse};
+use toolcell_policy::{Askable, MANIFEST_BYTES_MAX, Source, parse};
 
 use super::rate::Allowances;
 use crate::file::{read_bounded, write_whole};
@@ -153,7 +153,7 @@ impl Consents {
     ///
     /// # Errors
     /// One sentence.
-    pub fn write(&self, offer: &Offer) -> Result<(), String> {
+    pub fn write(&self, offer: &Askable) -> Result<(), String> {
         let path = self.manifest.get().ok_or("the manifest is not written to here")?;
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let name = path.display().to_string();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::{AbortHandle, JoinSet};
-use toolcell_policy::{Grants, Limits, Network, Offer, Resolved};
+use toolcell_policy::{Askable, Grants, Limits, Network, Resolved};
 
 /// Refused requests of one call that are remembered: as many as a call may ever ask about.
 const REFUSED_MAX: usize = 64;
@@ -130,13 +130,13 @@ impl CallNet {
     }
 
     /// Allows in this call what a person allowed.
-    pub(crate) fn allow(&self, grants: &Grants, offer: &Offer) {
+    pub(crate) fn allow(&self, grants: &Grants, offer: &Askable) {
         let network = self.decide(grants, |network| network.with(offer));
         self.consents().network = Some(Arc::new(network));
     }
 
     /// Notes that a person did not allow it.
-    pub(crate) fn refuse(&self, offer: &Offer) {
+    pub(crate) fn refuse(&self, offer: &Askable) {
         let mut consents = self.consents();
         if consents.refused.len() < REFUSED_MAX {
             consents.refused.push(offer.asked().to_owned());
@@ -144,7 +144,7 @@ impl CallNet {
     }
 
     /// True if a person did not allow it.
-    pub(crate) fn was_refused(&self, offer: &Offer) -> bool {
+    pub(crate) fn was_refused(&self, offer: &Askable) -> bool {
         self.consents().refused.iter().any(|asked| asked == offer.asked())
     }
 

@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_long_compilation_is_told_with_name_size_and_time() {
-        let told = |bytes, seconds| {
+        let told = |bytes, seconds: u64| {
             let elapsed = std::time::Duration::from_millis(seconds * 1_000 + 999);
             Compiling { component: "statistics", bytes, elapsed }.to_string()
         };

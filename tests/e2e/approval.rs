@@ -170,7 +170,7 @@ fn check_names_the_tools_whose_calls_a_person_approves() {
     let folder =
         Folder::with_manifest(&confirmed("approval = \"never\"\n[components.good.tools.add]\napproval = \"always\""));
     let check = Command::in_folder(&folder, &["check"]).run();
-    assert!(check.succeeded().ends_with("\na person approves each call: add\n"), "{}", check.stdout);
+    assert!(check.succeeded().contains("\na person approves each call: add\n"), "{}", check.stdout);
 }
 
 #[test]

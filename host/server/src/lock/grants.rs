@@ -1,7 +1,9 @@
 //! Grants of a tool in words: one line for each right, so that an added line is an added right.
 //! Must not hold: values of secrets.
+use std::collections::BTreeSet;
+
 use toolcell_policy::quantity::show_bytes;
-use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret, Ungranted};
+use toolcell_policy::{Access, Delivery, EnvSource, Grants, Mount, MountKind, Quota, Secret, SecretSource, Ungranted};
 
 /// The lines, sorted; empty if the tool may reach nothing.
 pub fn words(grants: &Grants) -> Vec<String> {
@@ -23,6 +25,8 @@ pub fn words(grants: &Grants) -> Vec<String> {
     }
     lines.extend(grants.stdin().map(|text| format!("stdin {text:?}")));
     lines.extend(grants.secrets().iter().map(secret));
+    let logins: BTreeSet<String> = grants.secrets().iter().filter_map(|secret| login(secret.source())).collect();
+    lines.extend(logins);
     lines.extend(grants.keyvalue().map(|state| {
         let whose = if state.per_caller() { "each caller's own" } else { "shared by its callers" };
         let (quota, value) = (show_bytes(state.quota_bytes()), show_bytes(state.value_bytes()));
@@ -74,6 +78,18 @@ fn secret(secret: &Secret) -> String {
         Delivery::Query { name: key, target } => format!("secret {name} ({source}) in the query {key} for {target}"),
         Delivery::Expose => format!("secret {name} ({source}), its value given to the tool"),
     }
+}
+
+/// The server that gives a secret, and what it is asked for.
+fn login(source: &SecretSource) -> Option<String> {
+    let SecretSource::Login(login) = source else { return None };
+    let server = login.issuer().or(login.token()).unwrap_or_default();
+    let mut line = format!("login {} at {server} as {}", login.name(), login.client_id());
+    if !login.scopes().is_empty() {
+        line.push_str(&format!(", for {}", login.scopes().join(" ")));
+    }
+    line.extend(login.resource().or(login.audience()).map(|api| format!(", to use at {api}")));
+    Some(line)
 }
 
 #[cfg(test)]

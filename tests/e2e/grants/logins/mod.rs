@@ -271,7 +271,7 @@ fn a_token_is_refreshed_in_time_and_neither_the_old_nor_the_new_one_is_shown() {
     let (old_access, old_refresh) = (scene.token("access_token"), scene.token("refresh_token"));
     assert!(came_to(&scene.ask(&mut host, "/api/x")).is_ok());
     scene.age();
-    // The host looks at the file once in a second; of the calls that then wait, one asks the server.
+    // The host looks at the file once in a second. One of the calls that wait asks the server.
     scene.until_refreshed(|| {
         let url = scene.api.url("/api/x");
         let ids: Vec<Value> = (0..8).map(|_| host.start_call("http", json!({"url": url}))).collect();

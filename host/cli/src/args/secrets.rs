@@ -56,7 +56,7 @@ pub struct SecretSetArgs {
     /// Add it to requests in this part of the query
     #[arg(long, value_name = "NAME", requires = "target", conflicts_with = "expose")]
     pub query: Option<String>,
-    /// The requests that carry it, such as https://api.example.com
+    /// The requests that carry it, such as `https://api.example.com`
     #[arg(long = "for", value_name = "RULE", id = "target")]
     pub target: Option<String>,
     /// Give it to the component itself

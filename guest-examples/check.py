@@ -79,13 +79,13 @@ def examples():
 
 
 def has_script(folder):
-    """Whether the package of this folder checks itself."""
+    """True if the package of this folder checks itself."""
     package = folder / "package.json"
     return package.exists() and "check" in json.loads(package.read_text(encoding="utf-8")).get("scripts", {})
 
 
 def run_script(toolcell, folder):
-    """How many tests of the folder's own script passed, and how many did not. What failed is printed."""
+    """The numbers of tests of the folder's own script that passed and failed. Prints those that failed."""
     command = ["npm", "run", "--silent", "check"]
     environment = {**os.environ, "TOOLCELL_BIN": str(toolcell)}
     try:

@@ -43,7 +43,7 @@ NOT_TO_BE_HAD = 3  # the exit code of packages.sh where a compiler cannot be had
 
 
 class Api(BaseHTTPRequestHandler):
-    """What the two APIs answer."""
+    """The answers of the two APIs."""
 
     def do_GET(self):
         if self.path == "/todos/1":
@@ -165,7 +165,7 @@ def build(language, example, folder, toolcell, address):
 
 
 def advice(toolcell, manifest):
-    """What `toolcell check` has to say of the tools, and what a definition lacks."""
+    """The advice of `toolcell check` on the tools, and the parts that a definition lacks."""
     checked = json.loads(subprocess.run([toolcell, "check", manifest, "--json"], stdout=subprocess.PIPE, check=False).stdout)
     if not checked["ok"]:
         return [json.dumps(checked["problems"])]
@@ -211,7 +211,7 @@ def asked(toolcell, manifest):
 
 
 def attempt(language, example, folder, toolcell, address):
-    """What of a project is not as it has to be, in words."""
+    """The faults of a project, in words."""
     manifest = build(language, example, folder, toolcell, address)
     wrong = advice(toolcell, manifest)
     if example == "ask":

@@ -12,7 +12,7 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 /// How many redirects are followed: what browsers' makers found enough for honest pages is 20, and 5 is enough for nearly all.
 const REDIRECTS_MAX: usize = 5;
 
-/// What is asked for; the host adds `Host` and speaks TLS.
+/// The request; the host adds `Host` and speaks TLS.
 const FIELDS: [(&str, &str); 2] =
     [("accept", "text/html, text/plain, application/json;q=0.9, */*;q=0.1"), ("user-agent", "toolcell-fetch-page/0.1")];
 

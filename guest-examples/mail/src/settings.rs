@@ -5,7 +5,7 @@ use toolkit::Failure;
 
 use crate::address::{Address, Allowed, is_domain};
 
-/// How a connection gets its TLS. There is no way to go without.
+/// The way in which a connection gets its TLS. There is no way to go without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// The connection begins in plain text and changes over (RFC 3207): port 587.

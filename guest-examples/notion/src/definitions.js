@@ -1,4 +1,4 @@
-// What the tools are, for clients and models. Nothing here runs in a call.
+// The definitions of the tools, for clients and models. Nothing here runs in a call.
 
 import createInput from "../schemas/create_page.input.json";
 import getInput from "../schemas/get_page.input.json";

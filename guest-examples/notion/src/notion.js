@@ -9,7 +9,7 @@ const ADDRESS = "https://api.notion.com";
 // has to fit into the manifest's deadline, 30 s.
 const WAIT_MAX = 15_000;
 
-// How often one request is made, first time included.
+// The number of times one request is made, first time included.
 const TRIES_MAX = 4;
 
 // The most of an error's message that is repeated, in characters.

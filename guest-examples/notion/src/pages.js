@@ -9,7 +9,7 @@ const LIST_MAX = 100;
 // The most requests of one call. A page of 500 blocks without nesting takes 6.
 const REQUESTS_MAX = 20;
 
-// How deep blocks are read: a list in a list in a toggle.
+// The depth to which blocks are read: a list in a list in a toggle.
 const DEPTH_MAX = 3;
 
 // The most of a page's text that is given, in UTF-16 units: some hundred printed pages, more than a model reads well.

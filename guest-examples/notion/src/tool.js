@@ -11,7 +11,7 @@ const TOOLS = { search_pages: searchPages, get_page: getPage, create_page: creat
 export const tools = {
   listTools: () => DEFINITIONS,
 
-  // What is thrown becomes the error of the `result`: a `failure` of wit/types.wit.
+  // A thrown value becomes the error of the `result`: a `failure` of wit/types.wit.
   async callTool(name, argumentsJson) {
     const variables = new Map(getEnvironment());
     const notion = new Notion({

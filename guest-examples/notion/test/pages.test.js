@@ -1,4 +1,4 @@
-// What the tools answer, run natively against the server of service.js: no component is needed for it.
+// The answers of the tools, run natively against the server of service.js: no component is needed for it.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";

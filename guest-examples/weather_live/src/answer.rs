@@ -110,7 +110,7 @@ fn days(daily: &Daily) -> Vec<Day<'_>> {
         .collect()
 }
 
-/// What the month is usually like, for a city of the table. A smaller place of the same name and country is not it.
+/// The usual weather of the month, for a city of the table. A smaller place of the same name and country is not it.
 fn usual(chosen: &Chosen, month: Option<usize>, units: Units, high_today: f64) -> Option<Usual> {
     let city: &City = known_as(&chosen.place.name, &chosen.place.country).filter(|_| chosen.is_largest)?;
     let month = month?;

@@ -57,7 +57,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     })
 }
 
-/// What a status and the body of an error mean: `{"error": true, "reason": "…"}`.
+/// The meaning of a status and the body of an error: `{"error": true, "reason": "…"}`.
 fn problem(status: u16, body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Problem {

@@ -28,7 +28,7 @@ pub struct Reply {
 
 pub struct Dialogue<W> {
     wire: W,
-    /// What came and was not read yet.
+    /// Bytes that came and were not read yet.
     held: Vec<u8>,
 }
 
@@ -140,7 +140,7 @@ impl Reply {
     }
 }
 
-/// What came of a connection, in words.
+/// The outcome of a connection, in words.
 fn broken(error: &io::Error) -> Failure {
     let how = match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {

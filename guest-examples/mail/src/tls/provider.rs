@@ -1,4 +1,4 @@
-//! What rustls computes with, put together: two cipher suites and two key exchanges, which every server of TLS 1.3 has
+//! The cryptography of rustls, put together: two cipher suites and two key exchanges, which every server of TLS 1.3 has
 //! one of. Holds no arithmetic of its own.
 
 use std::sync::Arc;

@@ -89,7 +89,7 @@ fn failed(url: &str, error: &ErrorCode) -> Failure {
     Failure::Failed(format!("{url} cannot be fetched: {}", in_words(error)))
 }
 
-/// What happened, for those that happen to people; the code's own name for the others.
+/// The event in words, for those that happen to people; the code's own name for the others.
 fn in_words(error: &ErrorCode) -> String {
     let words = match error {
         ErrorCode::DnsError(_) | ErrorCode::DestinationNotFound => "there is no server of this name",

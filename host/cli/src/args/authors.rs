@@ -80,7 +80,7 @@ pub enum Language {
     C,
 }
 
-/// What the tools of a new project do.
+/// The work of the tools of a new project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Example {
     /// Count the words of a text

@@ -1,0 +1,14 @@
+//! Walls between the host and what nobody trusts: processes that can be killed, the rights that the
+//! kernel leaves them, and the link over which the host speaks with one.
+//!
+//! Must not hold: what the frames on a link mean, components, policy, MCP.
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `kernel/` | the walls a process puts around itself, and which of them a machine gives |
+//! | `link/` | frames and descriptors between two processes |
+//! | `process/` | starting a process of this same binary, and ending it for certain |
+
+mod kernel;
+mod link;
+mod process;

@@ -11,6 +11,7 @@ mod exit;
 mod lock_text;
 mod logging;
 mod manifest;
+mod sandbox_process;
 mod sketch;
 mod terminal;
 mod warned;
@@ -21,6 +22,9 @@ use args::{Args, Command};
 use exit::Exit;
 
 fn main() -> std::process::ExitCode {
+    if let Some(done) = sandbox_process::run_if_asked() {
+        return done;
+    }
     let mut command = args::wrapped(Args::command());
     let args =
         Args::from_arg_matches(&command.get_matches_mut()).unwrap_or_else(|error| error.format(&mut command).exit());

@@ -9,6 +9,7 @@ use toolcell_server::{LoadStep, ManifestFile, Note, OpenOptions, Opened, Ready, 
 
 use crate::args::{CodeCacheArgs, SketchRights};
 use crate::lock_text::{differences, lock_at_fault};
+use crate::sandbox_process;
 use crate::sketch::{self, Sketch};
 use crate::terminal::{self, Progress};
 use crate::warned;
@@ -143,7 +144,8 @@ pub fn open(file: ManifestFile, options: OpenOptions<'_>) -> anyhow::Result<Open
         LoadStep::Compiling(_) if terminal::draws() => {}
         LoadStep::Compiling(compiling) => terminal::say(&format!("{compiling}\n")),
     };
-    let opened = file.open(&OpenOptions { progress: Some(&show), ..options })?;
+    let opened =
+        file.open(&OpenOptions { progress: Some(&show), sandbox_program: sandbox_process::program(), ..options })?;
     drop(bar);
     opened.ready.iter().flat_map(|ready| &ready.machine.notes).for_each(say_note);
     Ok(opened)

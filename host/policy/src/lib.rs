@@ -23,6 +23,7 @@ mod canonical;
 mod capabilities;
 mod diagnostic;
 pub mod edit;
+mod excerpt;
 mod expect;
 mod explain;
 mod exports;
@@ -43,6 +44,7 @@ mod table;
 
 pub use capabilities::ReachRow;
 pub use diagnostic::{Diagnostic, Position, Severity, Source, Span};
+pub use excerpt::Excerpts;
 pub use expect::{EXPECTATIONS_MAX, Expectation, ExpectationResult, parse_expectations};
 pub use explain::{ASK_FORMS, Ask, AskTextError, Explanation};
 pub use grants::{
@@ -60,7 +62,7 @@ pub use manifest::{
     DESCRIPTIONS_MAX, Description, Fsync, Hints, HttpLimit, HttpLimits, HttpPolicy, InstancePolicy, IssuerLimit,
     IssuerLimits, IssuerPolicy, ListenAddress, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect, Manifest,
     MetricsPolicy, OauthPolicy, RESOURCES_MAX, ResourceRule, Rights, Server, SourceRef, TlsFiles, ToolArguments,
-    ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate,
+    ToolName, ToolPattern, ToolPolicy, TracesPolicy, TypedPolicy, UriTemplate, Walls,
 };
 pub use parse::{COMPONENTS_MAX, DIAGNOSTICS_MAX, MANIFEST_BYTES_MAX, Parsed, parse};
 pub use program::{ARGUMENTS_MAX, ExpandError, INVOCATION_BYTES_MAX, Invocation, Output, Program};

@@ -110,7 +110,7 @@ pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
     if !is_of_this_version(&root, &mut problems) {
         return Err(problems.into_sorted());
     }
-    let manifest = read(&root, &mut problems);
+    let manifest = read(&root, source.text, &mut problems);
     let found = problems.into_sorted();
     if found.iter().any(|problem| problem.severity() == Severity::Error) {
         return Err(found);
@@ -118,7 +118,7 @@ pub fn parse(source: &Source<'_>) -> Result<Parsed, Vec<Diagnostic>> {
     Ok(Parsed { manifest, warnings: found })
 }
 
-fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
+fn read(root: &Section<'_>, text: &str, problems: &mut Problems) -> Manifest {
     root.check_keys(&ROOT, problems);
     let table = |key: &str, problems: &mut Problems| root.get(key).and_then(|entry| entry.section(problems));
     let server = Server::read(table("server", problems).as_ref(), problems);
@@ -137,7 +137,7 @@ fn read(root: &Section<'_>, problems: &mut Problems) -> Manifest {
     login::check_used(root, &components, problems);
     enclosure::check(&server, &audit, &components, problems);
     let component::Defaults { limits: defaults, logins, .. } = defaults;
-    Manifest { server, http, metrics, traces, logins, audit, callers, defaults, components }
+    Manifest { server, http, metrics, traces, logins, audit, callers, defaults, text: text.into(), components }
 }
 
 /// False where the rest of the text means something this program does not know.

@@ -10,6 +10,8 @@ wasmtime::component::bindgen!({
         "toolcell:mcp/progress.report": async | trappable,
     },
     exports: { default: async },
+    // They cross the wall between the host and its sandbox processes.
+    additional_derives: [serde::Serialize, serde::Deserialize],
 });
 
 /// The contract's plain types, as the guest returned them.

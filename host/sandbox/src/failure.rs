@@ -57,6 +57,12 @@ pub enum Failure {
     /// No room in the instance pool in time.
     #[error("busy: the host is running as many calls as it can; try again")]
     Busy,
+    /// The sandbox process that ran the call is gone, and the call with it.
+    #[error("the sandbox was ended: {reason}")]
+    SandboxEnded {
+        /// Why, in one sentence without a full stop.
+        reason: String,
+    },
     /// The host failed, not the guest.
     #[error("the host could not run the tool; its log says why")]
     Host {
@@ -107,6 +113,7 @@ impl Failure {
             Self::Asked { refused: None } => Outcome::InputRequired,
             Self::Asked { refused: Some(_) } => Outcome::InvalidInput,
             Self::Busy => Outcome::Busy,
+            Self::SandboxEnded { .. } => Outcome::SandboxEnded,
             Self::Host { .. } => Outcome::HostError,
         }
     }

@@ -14,6 +14,7 @@
 //!
 //! | folder | holds |
 //! |---|---|
+//! | `wall/` | calls in sandbox processes: both ends of what is said, groups of components |
 //! | `run/` | one call: instance, export, deadline, report; instances made ahead or used again |
 //! | `load/` | from bytes to a component: survey, compiling, cache, linking |
 //! | `shape/` | a component's exports as tools: contract, typed, program |
@@ -32,6 +33,7 @@ mod load;
 mod run;
 mod secrets;
 mod shape;
+mod wall;
 mod wasi;
 
 pub use bindings::contract;
@@ -60,6 +62,8 @@ pub use secrets::{
 };
 pub use shape::ShapeName;
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
+pub use wall::group::{GroupMember, GroupOptions, SandboxGroup};
+pub use wall::inside::{InsideError, SealWalls, serve as serve_sandbox};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
 pub use wasi::files::Identity;

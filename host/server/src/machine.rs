@@ -2,9 +2,12 @@
 use std::path::PathBuf;
 
 use tokio::runtime::Runtime;
-use toolcell_policy::Server;
+use toolcell_policy::{Server, Walls};
 use toolcell_sandbox::{CACHE_BYTES_MAX, CodeCache, Sandbox, SandboxOptions};
 
+use toolcell_walls::process::Command;
+
+use crate::catalog::WallSetup;
 use crate::error::{StartError, StepExt as _};
 use crate::open::{CodeCacheOptions, Note};
 use crate::workers::Workers;
@@ -17,6 +20,8 @@ pub struct Machine {
     pub runtime: Runtime,
     /// The engine.
     pub sandbox: Sandbox,
+    /// The means of starting sandbox processes, where the manifest wants them.
+    pub walls: Option<WallSetup>,
     /// Remarks on the code cache.
     pub notes: Vec<Note>,
 }
@@ -27,7 +32,11 @@ impl Machine {
     ///
     /// # Errors
     /// The machine has no memory or threads for it.
-    pub fn start(code: &CodeCacheOptions, server: Option<&Server>) -> Result<Self, StartError> {
+    pub fn start(
+        code: &CodeCacheOptions,
+        server: Option<&Server>,
+        sandbox: Option<&Command>,
+    ) -> Result<Self, StartError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("toolcell-io")
@@ -43,8 +52,11 @@ impl Machine {
             options.stack_bytes = server.stack_bytes();
             options.calls_max = server.calls();
         }
+        let walls = server.filter(|server| server.walls() != Walls::None).zip(sandbox);
+        let walls = walls.map(|(server, program)| WallSetup::new(program.clone(), server));
+        let walls = walls.transpose().step("the thread that starts sandbox processes does not start")?;
         let sandbox = Sandbox::new(options).step("the engine does not start")?;
-        Ok(Self { workers, runtime, sandbox, notes })
+        Ok(Self { workers, runtime, sandbox, walls, notes })
     }
 }
 

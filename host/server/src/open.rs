@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toolcell_audit::Sink;
 use toolcell_policy::{Diagnostic, MANIFEST_BYTES_MAX, Manifest, Severity, Source, parse};
 use toolcell_sandbox::CacheError;
+use toolcell_walls::process::Command;
 
 use crate::catalog::{Basis, Builder, Built, Catalog, HostFiles, LoadStep, Withheld, folder_of};
 use crate::error::StartError;
@@ -39,6 +40,9 @@ pub struct OpenOptions<'a> {
     /// True if attempts of guests are observed: more of them are then denied where they are noted.
     /// False by default.
     pub observing: bool,
+    /// The program that becomes a sandbox process, for manifests that want those. None by default:
+    /// calls run in this process.
+    pub sandbox_program: Option<Command>,
     /// Called at each step of loading, with the number of all components.
     pub progress: Option<&'a Progress<'a>>,
 }
@@ -195,7 +199,7 @@ impl ManifestFile {
             Ok(sink) => Arc::new(sink),
             Err(problem) => return Ok(self.refused(problems, Some(Refusal::Audit(problem)))),
         };
-        let machine = Machine::start(&options.code, Some(manifest.server()))?;
+        let machine = Machine::start(&options.code, Some(manifest.server()), options.sandbox_program.as_ref())?;
         let total = manifest.components().len();
         let tell = |step: LoadStep<'_>| options.progress.iter().for_each(|progress| progress(step, total));
         tell(LoadStep::Loaded(0));

@@ -36,6 +36,8 @@ pub enum Outcome {
     InputRequired,
     /// No person confirmed it.
     NotApproved,
+    /// The sandbox process that ran it is gone.
+    SandboxEnded,
     /// The host failed, not the guest.
     HostError,
 }
@@ -65,7 +67,7 @@ pub struct Usage {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Ok,
         Self::ToolError,
         Self::InvalidInput,
@@ -80,6 +82,7 @@ impl Outcome {
         Self::RateLimited,
         Self::InputRequired,
         Self::NotApproved,
+        Self::SandboxEnded,
         Self::HostError,
     ];
 
@@ -101,6 +104,7 @@ impl Outcome {
             Self::RateLimited => "rate_limited",
             Self::InputRequired => "input_required",
             Self::NotApproved => "not_approved",
+            Self::SandboxEnded => "sandbox_ended",
             Self::HostError => "host_error",
         }
     }

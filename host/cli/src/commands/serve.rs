@@ -90,7 +90,7 @@ fn opening(args: &ServeArgs) -> OpenOptions<'_> {
         records: Records::In(args.audit.as_deref()),
         locked: args.locked,
         observing: args.observe.is_some(),
-        progress: None,
+        ..OpenOptions::default()
     }
 }
 

@@ -176,7 +176,7 @@ fn unusable(
     // Other problems of the text are shown when it is opened.
     let Ok(parsed) = parse(&Source { name: NAME, text: lines.text() }) else { return Ok(BTreeSet::new()) };
     let mut unusable = BTreeSet::new();
-    let machine = Machine::start(&code.options(), None)
+    let machine = Machine::start(&code.options(), None, None)
         .map_err(|error| Failure::at_fault(format!("{error}"), "is the machine out of memory?"))?;
     for (number, component) in components.iter().enumerate() {
         for problem in not_imported(&machine, component, &parsed.manifest) {

@@ -16,6 +16,9 @@ pub use ask::{ASK_FORMS, Ask, AskTextError};
 /// The request of a guest that reads its environment as a whole.
 pub(crate) const ENVIRONMENT: &str = "env";
 
+/// The words of requests that are never granted; see [`Network::never_listens`](crate::Network).
+const LISTENS: [&str; 2] = [" bind ", " listen "];
+
 accessors! {
     /// An answer: allowed by a rule, or denied.
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -190,6 +193,22 @@ impl Grants {
     pub fn no_environment(&self) -> Denial {
         Denial::new(Capability::Env, ENVIRONMENT.to_owned(), Reason::NoRule, self.subject())
             .allowed_by(&self.subject().section("env"), "NAME = \"VALUE\"".to_owned())
+    }
+
+    /// The denial of what a guest asked for in another process, by the text of that process's
+    /// denial. Nothing but the text is believed: these grants decide again. Where they would allow
+    /// it, or the text asks for nothing, they only repeat that it was denied.
+    #[must_use]
+    pub fn denied_elsewhere(&self, capability: Capability, asked: &str) -> Denial {
+        if capability == Capability::Env && asked == ENVIRONMENT {
+            return self.no_environment();
+        }
+        let again = Ask::parse(asked).ok().and_then(|ask| self.explain(&ask).denial().cloned());
+        again.filter(|denial| denial.capability() == capability).unwrap_or_else(|| {
+            let listens = LISTENS.iter().any(|verb| asked.contains(verb));
+            let reason = if listens { Reason::NeverListens } else { Reason::NoRule };
+            Denial::new(capability, asked.to_owned(), reason, self.subject())
+        })
     }
 
     /// The denial of a name that the manifest does not give.

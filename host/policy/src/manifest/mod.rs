@@ -32,7 +32,7 @@ pub use instance::InstancePolicy;
 pub use login::{ClientAuth, LoginLimit, LoginLimits, LoginPolicy, LoopbackRedirect};
 pub use oauth::{IssuerLimit, IssuerLimits, IssuerPolicy, OauthPolicy};
 pub use resources::{RESOURCES_MAX, ResourceRule, ToolArguments, UriTemplate};
-pub use server::Server;
+pub use server::{Server, Walls};
 pub use telemetry::{MetricsPolicy, TracesPolicy};
 pub use typed::{DESCRIPTIONS_MAX, Description, TypedPolicy};
 
@@ -55,6 +55,8 @@ accessors! {
         /// Who may see and call which tools.
         pub(crate) callers: Callers => &Callers,
         pub(crate) defaults: Limits,
+        /// The text that it was read from.
+        pub(crate) text: Arc<str> => &Arc<str>,
         /// The components, in the order of the file. Names are unique.
         pub(crate) components: Vec<ComponentPolicy> => &[ComponentPolicy],
     }

@@ -78,6 +78,11 @@ settings! {
         /// first needed.
         state: String => &str = "state" (Text, paths::host_path, else ".toolcell".to_owned()),
             {"minLength": 1, "default": ".toolcell", "examples": ["/var/lib/toolcell"]};
+        /// The processes that calls run in: `"required"`, sandbox processes with every wall of the
+        /// kernel, or no start; `"best"`, with the walls that this machine gives; `"none"`, the
+        /// host's own process.
+        walls: Walls => Walls = "walls" (Words(&[NONE, BEST, REQUIRED]), walls, else Walls::default()),
+            {"default": NONE, "examples": [BEST]};
         /// True ends running calls whose tool may reach less after the manifest changed. With false
         /// they run on as they began.
         narrow_cancels: bool => bool = "narrow_cancels" (Flag, Entry::boolean, else true),
@@ -91,10 +96,39 @@ settings! {
     other names { "description" => "instructions" }
 }
 
+/// The processes that calls run in. `walls` in the manifest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Walls {
+    /// `"none"`, the default: the host's own process.
+    #[default]
+    None,
+    /// `"best"`: sandbox processes, with the walls that the machine gives.
+    Best,
+    /// `"required"`: sandbox processes with every wall; without one the host does not start.
+    Required,
+}
+
+/// The words for `walls`.
+const NONE: &str = "none";
+const BEST: &str = "best";
+const REQUIRED: &str = "required";
+
 impl Server {
     /// The limits that hold for a connection or the whole process, in the order of reports.
     pub fn limits() -> impl Iterator<Item = &'static Spec> {
         SERVER.keys().filter_map(|key| if let Shape::Limit(spec) = key.shape { Some(spec) } else { None })
+    }
+}
+
+fn walls(entry: &Entry<'_>, problems: &mut Problems) -> Option<Walls> {
+    match entry.string(problems)? {
+        NONE => Some(Walls::None),
+        BEST => Some(Walls::Best),
+        REQUIRED => Some(Walls::Required),
+        other => {
+            let message = format!("walls must be \"{NONE}\", \"{BEST}\" or \"{REQUIRED}\", not {other:?}");
+            problems.refuse(entry.error("server::walls", message))
+        }
     }
 }
 

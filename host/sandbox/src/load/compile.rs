@@ -20,6 +20,8 @@ pub(crate) struct Compiled<'s> {
     pub(crate) origin: CodeOrigin,
     pub(crate) lane: &'s LinkedEngine,
     pub(crate) survey: Survey,
+    /// The name of its code in the cache, if there is a cache.
+    pub(crate) entry: Option<String>,
 }
 
 /// Refuses files that are no component and counts the parts of the others. Then it compiles: for
@@ -45,6 +47,7 @@ pub(crate) fn compile<'s>(sandbox: &'s Sandbox, bytes: &[u8]) -> Result<Compiled
     } else {
         sandbox.on_demand().map_err(|error| invalid(one_line(&error)))?
     };
-    let (component, origin) = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), bytes)?;
-    Ok(Compiled { component, origin, lane, survey })
+    let code = precompiled::component(lane.engine(), sandbox.cache().zip(lane.functions()), bytes)?;
+    let precompiled::Code { component, origin, entry } = code;
+    Ok(Compiled { component, origin, lane, survey, entry })
 }

@@ -1,10 +1,13 @@
 //! Loading a component: from bytes to a component that can be called, or to an error that names the
 //! cause.
+use std::fs::File;
+
+use serde::{Deserialize, Serialize};
 use wasmtime::component::InstancePre;
 
 use super::compile::{Compiled, compile};
 use super::digest::Digest;
-use super::error::{LoadError, mismatch};
+use super::error::{LoadError, invalid, mismatch};
 use super::inspect::Inspection;
 use super::precompiled::{self, CodeOrigin};
 use super::sandbox::Sandbox;
@@ -27,6 +30,16 @@ pub struct ToolComponent {
     origin: CodeOrigin,
     survey: Survey,
     start: StartCode,
+    entry: Option<String>,
+}
+
+/// Facts about a component that are not in its code.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct CodeFacts {
+    digest: Digest,
+    size_bytes: u64,
+    adapted: bool,
+    survey: Survey,
 }
 
 impl ToolComponent {
@@ -37,8 +50,45 @@ impl ToolComponent {
     /// [`LoadError`], naming the import, export or rule that does not fit. Nothing of the component
     /// has run.
     pub fn load(sandbox: &Sandbox, bytes: &[u8]) -> Result<Self, LoadError> {
-        let Compiled { component, origin, lane, survey } = compile(sandbox, bytes)?;
-        let inspection = Inspection::of(&component, bytes);
+        let compiled = compile(sandbox, bytes)?;
+        let inspection = Inspection::of(&compiled.component, bytes);
+        Self::link(sandbox, compiled, inspection, bytes)
+    }
+
+    /// Maps the code that the host handed to this process, and links it.
+    ///
+    /// # Errors
+    /// [`LoadError`] where it is not the code of a component that this program compiled.
+    pub(crate) fn handed(sandbox: &Sandbox, code: &File, facts: &CodeFacts) -> Result<Self, LoadError> {
+        let CodeFacts { digest, size_bytes, adapted, survey } = *facts;
+        let lane = if survey.fits_pool() { Ok(sandbox.pooled()) } else { sandbox.on_demand() };
+        let lane = lane.map_err(|error| invalid(one_line(&error)))?;
+        let component = precompiled::handed(lane.engine(), code).map_err(|error| invalid(one_line(&error)))?;
+        let inspection = Inspection::of_code(&component, digest, size_bytes, adapted);
+        let compiled = Compiled { component, origin: CodeOrigin::Cache, lane, survey, entry: None };
+        // Texts of its functions are read where it is loaded from its bytes.
+        Self::link(sandbox, compiled, inspection, &[])
+    }
+
+    /// Its code and the facts about it, for a sandbox process.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn hand_over(&self) -> std::io::Result<(File, CodeFacts)> {
+        let cached = self.sandbox.cache().zip(self.entry.as_deref());
+        let file = precompiled::file(cached, self.pre.component())?;
+        let inspection = &self.inspection;
+        let (digest, size_bytes, adapted) = (inspection.digest(), inspection.size_bytes(), inspection.is_adapted());
+        Ok((file, CodeFacts { digest, size_bytes, adapted, survey: self.survey }))
+    }
+
+    fn link(
+        sandbox: &Sandbox,
+        compiled: Compiled<'_>,
+        inspection: Inspection,
+        bytes: &[u8],
+    ) -> Result<Self, LoadError> {
+        let Compiled { component, origin, lane, survey, entry } = compiled;
         if !inspection.not_offered().is_empty() {
             return Err(LoadError::Imports { names: inspection.not_offered().to_vec() });
         }
@@ -56,6 +106,7 @@ impl ToolComponent {
             origin,
             survey,
             start: StartCode::default(),
+            entry,
         })
     }
 

@@ -36,13 +36,17 @@ impl Inspection {
     }
 
     pub(crate) fn of(component: &Component, bytes: &[u8]) -> Self {
+        Self::of_code(component, Digest::of(bytes), bytes.len() as u64, preview1::is_module(bytes))
+    }
+
+    /// Of code whose bytes had this digest and size, and were `adapted`.
+    pub(crate) fn of_code(component: &Component, digest: Digest, size_bytes: u64, adapted: bool) -> Self {
         let ty = component.component_type();
         let engine = component.engine();
         let exports = ty.exports(engine).map(|(name, item)| describe(name, &item.ty)).collect();
         let imports: Vec<String> = ty.imports(engine).map(|(name, _)| name.to_owned()).collect();
         let not_offered = imports.iter().filter(|name| !offered(name)).cloned().collect();
-        let adapted = preview1::is_module(bytes);
-        Self { digest: Digest::of(bytes), size_bytes: bytes.len() as u64, adapted, exports, imports, not_offered }
+        Self { digest, size_bytes, adapted, exports, imports, not_offered }
     }
 
     /// The digest of its bytes.

@@ -4,6 +4,7 @@
 //! The only file of the project with `unsafe` in it.
 use std::fs::File;
 use std::hash::{Hash as _, Hasher};
+use std::io::Write as _;
 
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -48,16 +49,25 @@ impl From<Refusal> for NotCompiled {
     }
 }
 
+/// A component's machine code.
+pub(crate) struct Code {
+    pub(crate) component: Component,
+    pub(crate) origin: CodeOrigin,
+    /// The name of its entry in the cache, if there is a cache.
+    pub(crate) entry: Option<String>,
+}
+
 /// Compiles a component whose parts are counted, or finds it compiled.
 pub(crate) fn component(
     engine: &Engine,
     kept: Option<(&CodeCache, &FunctionStore)>,
     bytes: &[u8],
-) -> Result<(Component, CodeOrigin), NotCompiled> {
-    let Some((cache, functions)) = kept else { return Ok((compile(engine, bytes)?, CodeOrigin::Compiled)) };
+) -> Result<Code, NotCompiled> {
+    let code = |component, origin, entry| Code { component, origin, entry };
+    let Some((cache, functions)) = kept else { return Ok(code(compile(engine, bytes)?, CodeOrigin::Compiled, None)) };
     let name = name(engine, bytes);
     if let Some(component) = cache.find(&name).and_then(|file| load(engine, &file).ok()) {
-        return Ok((component, CodeOrigin::Cache));
+        return Ok(code(component, CodeOrigin::Cache, Some(name)));
     }
     let component = {
         let _compiling = functions.open();
@@ -66,7 +76,24 @@ pub(crate) fn component(
     if let Ok(code) = component.serialize() {
         cache.keep(&name, &code);
     }
-    Ok((component, CodeOrigin::Compiled))
+    Ok(Code { component, origin: CodeOrigin::Compiled, entry: Some(name) })
+}
+
+/// A file with a component's code, for another process to map: that of its entry in the cache, or
+/// one in memory.
+pub(crate) fn file(cache: Option<(&CodeCache, &str)>, component: &Component) -> std::io::Result<File> {
+    if let Some(file) = cache.and_then(|(cache, entry)| cache.find(entry)) {
+        return Ok(file);
+    }
+    let code = component.serialize().map_err(std::io::Error::other)?;
+    let file = File::from(rustix::fs::memfd_create("toolcell-code", rustix::fs::MemfdFlags::CLOEXEC)?);
+    (&file).write_all(&code)?;
+    Ok(file)
+}
+
+/// Maps code that the host handed to this process.
+pub(crate) fn handed(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
+    load(engine, file)
 }
 
 /// True if there is an entry for these bytes. It may prove wrong.
@@ -133,7 +160,8 @@ fn load(engine: &Engine, file: &File) -> wasmtime::Result<Component> {
     // The file is opened by its descriptor, so it is the very file that was verified, even if its
     // path leads elsewhere now.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the bytes must come from `Component::serialize` for an engine of the same settings,
+    // SAFETY: in a sandbox process the file is the host's, which gave its descriptor over the link;
+    // the host is trusted there. In the host: the bytes must come from `Component::serialize` for an engine of the same settings,
     // and must not change while mapped. The MAC, made under a key that only this user can read,
     // shows that this host wrote them for an engine whose settings are in the entry's name. The
     // file belongs to this user and no other may write to it. Only a user who could replace this
@@ -162,7 +190,7 @@ mod tests {
         }
 
         fn origin(&self, engine: &Engine) -> CodeOrigin {
-            component(engine, Some((&self.0, &self.1)), TINY).unwrap().1
+            component(engine, Some((&self.0, &self.1)), TINY).unwrap().origin
         }
     }
 
@@ -173,7 +201,7 @@ mod tests {
         let kept = Kept::new(root.path(), &engine);
         assert_eq!([kept.origin(&engine), kept.origin(&engine)], [CodeOrigin::Compiled, CodeOrigin::Cache]);
         assert!(is_kept(&engine, &kept.0, TINY) && !is_kept(&engine, &kept.0, b"other bytes"));
-        assert_eq!(component(&engine, None, TINY).unwrap().1, CodeOrigin::Compiled);
+        assert_eq!(component(&engine, None, TINY).unwrap().origin, CodeOrigin::Compiled);
     }
 
     #[test]

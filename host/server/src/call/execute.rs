@@ -83,7 +83,10 @@ pub(super) async fn execute(started: &StartedCall<'_>, call: Call) -> EndedCall 
         caller: Arc::<McpCaller>::clone(&caller),
         source: source.source(),
     };
-    let report = target.component.component.call_tool(input).await;
+    let report = match started.catalog.walled.of_target(target) {
+        Some((group, place)) => group.call_tool(place, input).await,
+        None => target.component.component.call_tool(input).await,
+    };
     started.trace.iter().for_each(|trace| trace.ran(&report.usage));
     log_captured(&caller, &report.captured);
     let ended = EndedCall::of(&caller, report, target.capabilities.redactor()).unless_narrowed(target);

@@ -17,6 +17,7 @@ mod rate;
 mod resources;
 pub mod side_files;
 mod visibility;
+mod walls;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) use rate::Allowance;
 pub(crate) use resources::DeclaredResources;
 pub use visibility::NOBODY;
 pub(crate) use visibility::Visibility;
+pub use walls::{WallSetup, WalledComponents};
 
 /// An immutable generation. Calls hold it by `Arc` until they end, whichever generation serves by
 /// then.
@@ -60,6 +62,7 @@ pub struct Catalog {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) visibility: Visibility,
     pub(crate) caller_queues: Arc<CallerQueues>,
+    pub(crate) walled: WalledComponents,
 }
 
 /// A loaded component with its policy.
@@ -202,6 +205,7 @@ impl Catalog {
         let (observation, traces, approvals) =
             (self.observation.clone(), self.traces.clone(), Arc::clone(&self.approvals));
         let resources = DeclaredResources::of(&targets, &tools);
+        let walled = self.walled.holding(&earlier.walled, &components);
         Ok(Self {
             tools,
             targets,
@@ -215,7 +219,13 @@ impl Catalog {
             visibility,
             caller_queues,
             resources,
+            walled,
         })
+    }
+
+    /// The components that run in sandbox processes.
+    pub fn walled(&self) -> &WalledComponents {
+        &self.walled
     }
 
     /// The component of this name in the manifest.

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use toolcell_audit::Sink;
 use toolcell_mcp::Host as _;
 use toolcell_mcp::stdio::{End, StdioError};
+use toolcell_policy::{Manifest, Walls};
 use toolcell_sandbox::SLOT_RESETS;
 
 use crate::catalog::Catalog;
@@ -114,6 +115,7 @@ impl Server {
         let Ready { opened, manifest, catalog, machine, sink, builder } = ready;
         audit::record_start(&sink, &opened, &catalog)?;
         look_at_lock(&opened, &catalog, log.as_ref());
+        raise_walls(&manifest, &catalog, &machine, log.as_ref())?;
         let observed = ObservationFile::open(options.observe.clone())?;
         let transport = Transport::open(&opened.path, &options, &manifest, &machine)?;
         let traces = manifest.traces().map(|policy| Traces::start(policy, transport.name())).transpose()?;
@@ -165,6 +167,34 @@ impl Running {
         drop(metrics);
         serving.end(end)
     }
+}
+
+/// Starts the sandbox processes, where the manifest wants them, and says which walls do not stand.
+fn raise_walls(
+    manifest: &Manifest,
+    catalog: &Catalog,
+    machine: &Machine,
+    log: &dyn OperatorLog,
+) -> Result<(), StartError> {
+    let walls = manifest.server().walls();
+    if walls == Walls::None {
+        return Ok(());
+    }
+    let missing = machine.runtime.block_on(catalog.walled().start()).map_err(StartError::refused)?;
+    let texts: Vec<String> = missing.iter().map(|(wall, reason)| format!("{wall} ({reason})")).collect();
+    let apart: Vec<&str> = catalog.components().iter().map(|component| component.name()).collect();
+    let apart: Vec<&str> = apart.into_iter().filter(|name| !catalog.walled().has(name)).collect();
+    if walls == Walls::Required && !(missing.is_empty() && apart.is_empty()) {
+        let missing = [texts.as_slice(), &[format!("no sandbox process for: {}", apart.join(", "))]].concat();
+        return Err(StartError::refused(format!("not every wall stands: {}", missing.join("; "))));
+    }
+    if !texts.is_empty() {
+        log.announce(&format!("walls that do not stand: {}", texts.join("; ")));
+    }
+    if !apart.is_empty() {
+        log.announce(&format!("these run in the host's own process: {}", apart.join(", ")));
+    }
+    Ok(())
 }
 
 /// Removes drafts of the lock that a stopped process left. Logs once if nothing pins the

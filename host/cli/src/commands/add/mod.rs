@@ -54,7 +54,7 @@ fn add(args: &AddArgs) -> anyhow::Result<Result<Exit, Failure>> {
         Ok(opened) => opened,
         Err(failure) => return Ok(Err(failure)),
     };
-    let machine = Machine::start(&args.code.options(), None)?;
+    let machine = Machine::start(&args.code.options(), None, None)?;
     machine.notes.iter().for_each(say_note);
     let addition = match Addition::of(args, &edit, &machine) {
         Ok(addition) => addition,

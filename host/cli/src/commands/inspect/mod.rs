@@ -33,7 +33,7 @@ pub(super) struct Inspected {
 /// Inspects and prints. A file that is not a component, or cannot be served, is at fault.
 pub fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
     let name = args.file.display().to_string();
-    let machine = Machine::start(&args.code.options(), None)?;
+    let machine = Machine::start(&args.code.options(), None, None)?;
     machine.notes.iter().for_each(say_note);
     let found = match read_bounded(&args.file, COMPONENT_BYTES_MAX) {
         Ok(bytes) => inspect(&machine, &args.file, &bytes),

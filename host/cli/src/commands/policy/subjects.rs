@@ -66,7 +66,7 @@ impl<'a> Subjects<'a> {
 
     /// Lists the tools of every component. One that cannot be loaded is reported, and has none.
     fn list(&self) -> anyhow::Result<Vec<[String; 3]>> {
-        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()))?;
+        let machine = Machine::start(&self.code.options(), Some(self.manifest.server()), None)?;
         machine.notes.iter().for_each(say_note);
         let builder = Builder::new(&machine, Arc::new(Sink::disabled()));
         let (names, problems) = builder.names(&self.manifest, &folder_of(self.file.path()));

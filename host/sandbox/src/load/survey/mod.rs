@@ -15,6 +15,8 @@ mod reading;
 mod scope;
 mod types;
 
+use serde::{Deserialize, Serialize};
+
 use ledger::Ledger;
 pub(crate) use ledger::Refusal;
 pub use ledger::{COMPONENT_BYTES_MAX, Excess, LoadBound};
@@ -35,7 +37,7 @@ const LIGHT_INSTANCES: u64 = 16;
 const ADAPTER_HOST_BYTES: u64 = 16 << 10;
 
 /// The host's cost of one instance of a component.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Survey {
     parts: Parts,
 }

@@ -1,4 +1,5 @@
 //! Core modules: the number of each kind of part, and the host's cost of an instance.
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 use wasmparser::{ConstExpr, ElementItems, ElementKind, ElementSectionReader, ExternalKind, Operator, Payload};
@@ -25,7 +26,7 @@ const SEGMENT_BYTES: u64 = 16;
 const ELEMENT_BYTES: u64 = 16;
 
 /// The parts of a module, or of everything that one component instantiates.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Parts {
     pub(crate) instances: u64,
     pub(crate) memories: u64,

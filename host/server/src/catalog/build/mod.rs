@@ -26,7 +26,10 @@ use super::permissions::{GrantContext, ToolCapabilities};
 use super::queue::Admission;
 use super::resources::{self, DeclaredResources};
 use super::visibility::Visibility;
-use super::{CallTarget, Catalog, LoadedComponent, Parts, Tally, definition, meters, program, side_files};
+use super::{
+    CallTarget, Catalog, LoadedComponent, Parts, Tally, WallSetup, WalledComponents, definition, meters, program,
+    side_files,
+};
 use crate::file::{self, Unreadable};
 use crate::file_stamp::Stamps;
 use crate::machine::Machine;
@@ -58,6 +61,7 @@ pub struct Builder {
     prewarm: OnceLock<PrewarmContext>,
     host_files: HostFiles,
     observing: bool,
+    walls: Option<WallSetup>,
 }
 
 /// Result of a build.
@@ -122,7 +126,7 @@ impl Builder {
         let (calls, tally, approvals, prewarm) = (Arc::default(), Arc::default(), Arc::default(), OnceLock::new());
         let caller_queues = Arc::default();
         let host_files = HostFiles::default();
-        let observing = false;
+        let (observing, walls) = (false, machine.walls.clone());
         Self {
             compiler,
             runtime,
@@ -135,6 +139,7 @@ impl Builder {
             prewarm,
             host_files,
             observing,
+            walls,
         }
     }
 
@@ -185,18 +190,20 @@ impl Builder {
         if left_out || problems.iter().any(|problem| problem.severity() == Severity::Error) {
             return Built { catalog: None, problems: once(problems), withheld };
         }
-        let catalog = self.catalog(draft).map_err(|collisions| {
+        let catalog = self.catalog(draft, manifest).map_err(|collisions| {
             problems.push(Diagnostic::error("tools::collision", collisions.to_string()));
         });
         Built { catalog: catalog.ok(), problems, withheld }
     }
 
     /// The generation of a draft. State that belongs to all generations is passed on.
-    fn catalog(&self, draft: CatalogDraft<'_>) -> Result<Catalog, NameCollisions> {
+    fn catalog(&self, draft: CatalogDraft<'_>, manifest: &Manifest) -> Result<Catalog, NameCollisions> {
         let CatalogDraft { parts, basis, callers, .. } = draft;
         let Parts { tools, targets, rules, components } = parts;
         let tools = ToolList::new(basis.generation, tools)?;
         let before = basis.earlier.first();
+        let earlier = before.map(|catalog| &catalog.walled);
+        let walled = WalledComponents::new(self.walls.as_ref(), manifest, &components, earlier, self.observing);
         Ok(Catalog {
             resources: DeclaredResources::of(&targets, &tools),
             tools,
@@ -210,6 +217,7 @@ impl Builder {
             approvals: Arc::clone(&self.approvals),
             visibility: Visibility::new(callers, rules),
             caller_queues: Arc::clone(&self.caller_queues),
+            walled,
         })
     }
 

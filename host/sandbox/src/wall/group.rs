@@ -1,0 +1,175 @@
+//! Components that share sandbox processes. Must not hold: what is said to a process.
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use toolcell_walls::link;
+use toolcell_walls::process::{Command, Starter};
+
+use super::message::{Load, Settings, ToSandbox};
+use super::process::{SandboxProcess, State};
+use crate::bindings::contract::CallResult;
+use crate::failure::Failure;
+use crate::load::component::ToolComponent;
+use crate::run::call::{CallInput, CallReport};
+
+/// Time for a process to start and to load its components: a hundred take a tenth of a second.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// One component of a group.
+#[derive(Clone)]
+pub struct GroupMember {
+    /// The component.
+    pub component: Arc<ToolComponent>,
+    /// The manifest of this component alone ([`toolcell_policy::Excerpts`]).
+    pub manifest: String,
+    /// Values of variables that its manifest takes from the host's environment, by the host's names.
+    pub variables: Vec<(String, String)>,
+}
+
+/// The settings of sandbox processes.
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// The program that becomes a sandbox process.
+    pub program: Command,
+    /// Processes of a group; at least one. Calls go to the one with the fewest.
+    pub processes: usize,
+    /// Bytes of WebAssembly stack per call.
+    pub stack_bytes: usize,
+    /// Calls at once in one process.
+    pub calls_max: usize,
+    /// Bytes of all instances made ahead in one process.
+    pub prewarm_bytes: u64,
+    /// True if attempts of guests are observed.
+    pub observing: bool,
+}
+
+/// Components that share sandbox processes. They are started when first needed.
+pub struct SandboxGroup {
+    members: Vec<GroupMember>,
+    options: GroupOptions,
+    starter: Arc<Starter>,
+    processes: Mutex<Vec<Arc<SandboxProcess>>>,
+    /// One process starts at a time.
+    starting: tokio::sync::Mutex<()>,
+    grows: AtomicBool,
+}
+
+impl SandboxGroup {
+    /// A group of these components, with no process yet.
+    #[must_use]
+    pub fn new(members: Vec<GroupMember>, options: GroupOptions, starter: Arc<Starter>) -> Arc<Self> {
+        let (processes, starting) = (Mutex::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { members, options, starter, processes, starting, grows: AtomicBool::new(false) })
+    }
+
+    /// Its components.
+    #[must_use]
+    pub fn members(&self) -> &[GroupMember] {
+        &self.members
+    }
+
+    /// Starts a process, where there is none. Returns the walls that do not stand in it, by name,
+    /// with the reasons.
+    ///
+    /// # Errors
+    /// One sentence, where no process starts.
+    pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
+        match self.process().await?.started().await {
+            State::Ready(missing) => Ok(missing),
+            State::Starting => Ok(Vec::new()),
+            State::Ended(reason) => Err(reason),
+        }
+    }
+
+    /// Runs one call of member number `member`.
+    pub async fn call_tool(self: &Arc<Self>, member: usize, input: CallInput<'_>) -> CallReport<CallResult> {
+        let process = match self.process().await {
+            Ok(process) => process,
+            Err(detail) => return CallReport::not_run(Failure::Host { detail }),
+        };
+        if process.load() > 0 {
+            self.grow();
+        }
+        process.call(u32::try_from(member).unwrap_or(u32::MAX), input).await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<SandboxProcess>>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process with the fewest calls.
+    fn idlest(&self) -> Option<Arc<SandboxProcess>> {
+        let mut processes = self.lock();
+        processes.retain(|process| !process.is_ended());
+        processes.iter().min_by_key(|process| process.load()).cloned()
+    }
+
+    async fn process(&self) -> Result<Arc<SandboxProcess>, String> {
+        if let Some(process) = self.idlest() {
+            return Ok(process);
+        }
+        let _turn = self.starting.lock().await;
+        match self.idlest() {
+            Some(process) => Ok(process),
+            None => self.start_one().await,
+        }
+    }
+
+    /// Starts another process beside those that have work, up to the most there may be.
+    fn grow(self: &Arc<Self>) {
+        if self.lock().len() >= self.options.processes || self.grows.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let group = Arc::clone(self);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        drop(runtime.spawn(async move {
+            let _turn = group.starting.lock().await;
+            if group.lock().len() < group.options.processes {
+                // Calls go on in the others.
+                let _ = group.start_one().await;
+            }
+            group.grows.store(false, Ordering::Release);
+        }));
+    }
+
+    async fn start_one(&self) -> Result<Arc<SandboxProcess>, String> {
+        let failed = |error: std::io::Error| format!("no sandbox process starts: {error}");
+        let (process, socket) = self.starter.start(self.options.program.clone()).await.map_err(failed)?;
+        let (_, receiver) = link::open(socket).map_err(failed)?;
+        let process = SandboxProcess::new(process, receiver);
+        drop(tokio::spawn(Arc::clone(&process).run()));
+        let options = &self.options;
+        process.say(
+            &ToSandbox::Begin(Settings {
+                stack_bytes: options.stack_bytes as u64,
+                calls_max: options.calls_max as u64,
+                prewarm_bytes: options.prewarm_bytes,
+            }),
+            &[],
+        )?;
+        for member in &self.members {
+            let (code, facts) = member.component.hand_over().map_err(failed)?;
+            let load = Load {
+                manifest: member.manifest.clone(),
+                facts,
+                variables: member.variables.clone(),
+                observing: options.observing,
+            };
+            process.say(&ToSandbox::Load(Box::new(load)), &[code.as_fd()])?;
+        }
+        process.say(&ToSandbox::Seal, &[])?;
+        match tokio::time::timeout(STARTS_WITHIN, process.started()).await {
+            Ok(State::Ended(reason)) => Err(format!("a sandbox process did not start: {reason}")),
+            Ok(_) => {
+                self.lock().push(Arc::clone(&process));
+                Ok(process)
+            }
+            Err(_) => {
+                process.kill("it did not start in time");
+                Err("a sandbox process did not start in time".to_owned())
+            }
+        }
+    }
+}

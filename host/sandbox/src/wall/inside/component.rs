@@ -1,0 +1,127 @@
+//! A component in a sandbox process, with the policy of its tools. Must not hold: calls.
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolcell_policy::{ComponentPolicy, Limits, Program, Source, parse};
+
+use crate::bindings::contract::CallResult;
+use crate::failure::Failure;
+use crate::load::component::ToolComponent;
+use crate::load::sandbox::Sandbox;
+use crate::run::call::{CallReport, InstanceSource};
+use crate::run::warm::{WarmInstances, WarmSetup, WarmTool};
+use crate::shape::ShapeName;
+use crate::wall::message::Load;
+use crate::wasi::capabilities::{Capabilities, GrantSources};
+
+/// A component that is ready for calls.
+pub(super) struct Loaded {
+    component: Arc<ToolComponent>,
+    policy: ComponentPolicy,
+    variables: HashMap<String, String>,
+    observing: bool,
+    /// Made when they are first called.
+    tools: Mutex<HashMap<String, Result<Arc<Tool>, String>>>,
+}
+
+/// One of its tools.
+pub(super) struct Tool {
+    name: String,
+    limits: Limits,
+    capabilities: Arc<Capabilities>,
+    program: Option<Arc<Program>>,
+    warm: Option<Arc<WarmInstances>>,
+}
+
+/// The report of a call that does not run.
+pub(super) fn not_run(problem: &str) -> CallReport<CallResult> {
+    CallReport::not_run(Failure::Host { detail: problem.to_owned() })
+}
+
+impl Loaded {
+    pub(super) fn new(sandbox: &Sandbox, load: &Load, code: &File) -> Result<Self, String> {
+        let parsed = parse(&Source { name: "excerpt", text: &load.manifest });
+        let manifest = parsed.map_err(|problems| {
+            let first = problems.first().map(|problem| problem.message().to_owned());
+            first.unwrap_or_else(|| "its manifest is not valid".to_owned())
+        })?;
+        let policy = manifest.manifest.components().first().cloned().ok_or("its manifest names no component")?;
+        let component = ToolComponent::handed(sandbox, code, &load.facts).map_err(|error| error.to_string())?;
+        Ok(Self {
+            component: Arc::new(component),
+            policy,
+            variables: load.variables.iter().cloned().collect(),
+            observing: load.observing,
+            tools: Mutex::default(),
+        })
+    }
+
+    pub(super) fn component(&self) -> &ToolComponent {
+        &self.component
+    }
+
+    /// The tool of this name.
+    pub(super) fn tool(&self, name: &str, warm: &WarmSetup) -> Result<Arc<Tool>, String> {
+        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool) = tools.get(name) {
+            return tool.clone();
+        }
+        let tool = self.prepare(name, warm).map(Arc::new);
+        tools.insert(name.to_owned(), tool.clone());
+        tool
+    }
+
+    fn prepare(&self, name: &str, warm: &WarmSetup) -> Result<Tool, String> {
+        let nowhere = Path::new("");
+        let sources = GrantSources {
+            folder: nowhere,
+            variable: &|name| self.variables.get(name).cloned(),
+            secret: &|_| Err(("secrets stay with the host".to_owned(), String::new())),
+            state_folder: nowhere,
+            name_servers: &[],
+            observing: self.observing,
+        };
+        let capabilities = Capabilities::prepare(&self.policy.tool_grants(name), &sources).map_err(|problems| {
+            let first = problems.into_iter().next().map(|problem| problem.message);
+            first.unwrap_or_else(|| "its grants cannot be given".to_owned())
+        })?;
+        let limits = *self.policy.tool_limits(name);
+        let program = (self.component.shape() == ShapeName::Program).then(|| self.program(name)).flatten();
+        let count = self.policy.prewarm();
+        let warm = (count > 0).then(|| {
+            let (component, capabilities) = (Arc::clone(&self.component), Arc::clone(&capabilities));
+            WarmInstances::new(WarmTool { component, limits, capabilities, count }, warm.clone())
+        });
+        Ok(Tool { name: name.to_owned(), limits, capabilities, program, warm })
+    }
+
+    /// The templates of a tool that runs a program.
+    fn program(&self, name: &str) -> Option<Arc<Program>> {
+        let tool = self.policy.tool(name)?;
+        Some(tool.program().cloned().unwrap_or_else(|| Arc::new(Program::plain(tool.name_span()))))
+    }
+}
+
+impl Tool {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn capabilities(&self) -> &Arc<Capabilities> {
+        &self.capabilities
+    }
+
+    pub(super) fn program(&self) -> Option<&Program> {
+        self.program.as_deref()
+    }
+
+    pub(super) fn source(&self) -> InstanceSource<'_> {
+        self.warm.as_ref().map_or(InstanceSource::Fresh, InstanceSource::Warm)
+    }
+}

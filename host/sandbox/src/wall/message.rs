@@ -1,0 +1,410 @@
+//! The messages between the host and a sandbox process: one frame each, in postcard's format. Both
+//! ends are the same program, so there is one version. Must not hold: what is done about one.
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toolcell_audit::Usage;
+use toolcell_policy::{Capability, Limit, Limits};
+
+use crate::bindings::contract;
+use crate::caller::asking::{Answer, Asked, Inquiry, Kind, Refusal};
+use crate::caller::{LogLevel, Trace};
+use crate::failure::Failure;
+use crate::load::component::CodeFacts;
+use crate::run::call::CallReport;
+use crate::run::call::SpentInstance;
+use crate::wasi::cli::capture::Captured;
+
+/// The version of these messages: the first byte of each. Bump it with every change of them.
+const VERSION: u8 = 1;
+
+/// Names one call on a link. Numbers are not used again.
+pub(crate) type CallId = u64;
+
+/// Names a component that a process has loaded: its place in the order of loading.
+pub(crate) type ComponentId = u32;
+
+/// A message that is none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MessageError {
+    /// Of another version, or of none.
+    #[error("a message of another version")]
+    Version,
+    /// Not a message.
+    #[error("not a message: {0}")]
+    Format(#[from] postcard::Error),
+    /// It goes on behind its end.
+    #[error("a message with {0} bytes behind its end")]
+    Rest(usize),
+}
+
+/// The bytes of a message.
+pub(crate) fn encode(message: &impl Serialize) -> Result<Vec<u8>, MessageError> {
+    // Most messages fit; a larger one grows.
+    let bytes = Vec::with_capacity(512);
+    let bytes = postcard::to_extend(&VERSION, bytes)?;
+    Ok(postcard::to_extend(message, bytes)?)
+}
+
+/// The message of these bytes. Decoding takes no more memory than a small multiple of them.
+pub(crate) fn decode<'b, M: Deserialize<'b>>(bytes: &'b [u8]) -> Result<M, MessageError> {
+    let (version, rest) = bytes.split_first().ok_or(MessageError::Version)?;
+    if *version != VERSION {
+        return Err(MessageError::Version);
+    }
+    let (message, rest) = postcard::take_from_bytes(rest)?;
+    if rest.is_empty() { Ok(message) } else { Err(MessageError::Rest(rest.len())) }
+}
+
+/// From the host to a sandbox process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToSandbox {
+    /// The first message: settings of the engine.
+    Begin(Settings),
+    /// A component. The first descriptor is its code; the others are named in it.
+    Load(Box<Load>),
+    /// No component follows. The process puts its last walls up, and answers.
+    Seal,
+    /// A call.
+    Call(Box<Call>),
+    /// Its caller has given up.
+    Cancel(CallId),
+    /// The answer to its questions.
+    Asked(CallId, WireAsked),
+}
+
+/// Settings of a process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) stack_bytes: u64,
+    pub(crate) calls_max: u64,
+    /// Bytes of all instances made ahead in this process.
+    pub(crate) prewarm_bytes: u64,
+}
+
+/// A component to load.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Load {
+    /// The manifest of this component alone.
+    pub(crate) manifest: String,
+    pub(crate) facts: CodeFacts,
+    /// Values of variables that the manifest takes from the host's environment, by the host's names.
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) observing: bool,
+}
+
+/// A call to run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) id: CallId,
+    pub(crate) component: ComponentId,
+    pub(crate) tool: String,
+    pub(crate) arguments_json: String,
+    pub(crate) caller: CallerFacts,
+}
+
+/// Facts about a caller that do not change during its call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CallerFacts {
+    pub(crate) name: String,
+    /// A bit for each level of the contract's, the first the lowest.
+    pub(crate) log_levels: u8,
+    /// True if the caller measures the parts of its call.
+    pub(crate) times: bool,
+    /// A bit for each kind of question.
+    pub(crate) asks: u8,
+    pub(crate) trace: Option<WireTrace>,
+    pub(crate) meta_json: String,
+}
+
+/// [`Trace`], in a message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct WireTrace {
+    pub(crate) traceparent: String,
+    pub(crate) tracestate: Option<String>,
+    pub(crate) baggage: Option<String>,
+}
+
+/// From a sandbox process to the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromSandbox {
+    /// The component in the order of loading cannot be used.
+    NotLoaded(ComponentId, String),
+    /// The walls are up, and calls may come.
+    Sealed {
+        /// Those that do not stand, by name, each with the reason.
+        missing: Vec<(String, String)>,
+    },
+    /// A call has ended.
+    Ended(CallId, Box<WireReport>),
+    /// The guest's instance runs.
+    Instantiated(CallId),
+    Progress {
+        call: CallId,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
+    Log {
+        call: CallId,
+        level: LogLevel,
+        message: String,
+    },
+    /// The guest asked for what it is not granted.
+    Denied {
+        call: CallId,
+        capability: u8,
+        asked: String,
+    },
+    /// Questions to the caller.
+    Ask(CallId, Vec<Inquiry>),
+}
+
+impl FromSandbox {
+    /// The call that it is about.
+    pub(crate) fn call(&self) -> Option<CallId> {
+        match self {
+            Self::NotLoaded(..) | Self::Sealed { .. } => None,
+            Self::Ended(call, _)
+            | Self::Instantiated(call)
+            | Self::Progress { call, .. }
+            | Self::Log { call, .. }
+            | Self::Denied { call, .. }
+            | Self::Ask(call, _) => Some(*call),
+        }
+    }
+}
+
+/// [`Asked`], in a message.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum WireAsked {
+    Answered(Result<Vec<Answer>, Refusal>),
+    Ended(Option<String>),
+}
+
+impl From<Asked> for WireAsked {
+    fn from(asked: Asked) -> Self {
+        match asked {
+            Asked::Answered(answers) => Self::Answered(answers),
+            Asked::Ended(refused) => Self::Ended(refused),
+        }
+    }
+}
+
+impl From<WireAsked> for Asked {
+    fn from(asked: WireAsked) -> Self {
+        match asked {
+            WireAsked::Answered(answers) => Self::Answered(answers),
+            WireAsked::Ended(refused) => Self::Ended(refused),
+        }
+    }
+}
+
+/// [`CallReport`], in a message.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WireReport {
+    outcome: Result<contract::CallResult, WireFailure>,
+    usage: WireUsage,
+    printed: String,
+    dropped_bytes: u64,
+}
+
+/// [`Failure`], in a message.
+#[derive(Debug, Serialize, Deserialize)]
+enum WireFailure {
+    InvalidInput(String),
+    Failed(String),
+    /// The limit by its key: its value is the host's to say.
+    OverLimit(String),
+    StackOverflow,
+    Parts,
+    Trapped {
+        reason: String,
+        detail: String,
+    },
+    Exited(i32),
+    Cancelled,
+    Asked(Option<String>),
+    Busy,
+    Host(String),
+    Ended(String),
+}
+
+/// [`Usage`], in a message; the host counts the rest itself.
+#[derive(Debug, Serialize, Deserialize)]
+struct WireUsage {
+    fuel: u64,
+    memory_peak_bytes: u64,
+    duration: Duration,
+    log_bytes: u64,
+    output_bytes: u64,
+    denials: u64,
+}
+
+/// Bytes of a reason or a backtrace that the host takes from a sandbox process.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+impl From<CallReport<contract::CallResult>> for WireReport {
+    fn from(report: CallReport<contract::CallResult>) -> Self {
+        let CallReport { outcome, usage, captured, .. } = report;
+        let Usage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials, .. } = usage;
+        Self {
+            outcome: outcome.map_err(WireFailure::from),
+            usage: WireUsage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials },
+            printed: captured.text,
+            dropped_bytes: captured.dropped_bytes,
+        }
+    }
+}
+
+impl WireReport {
+    /// The report of a call with these limits. Amounts beyond a limit are cut to it, or are the
+    /// limit's failure.
+    pub(crate) fn into_report(self, limits: &Limits) -> CallReport<contract::CallResult> {
+        let WireUsage { fuel, memory_peak_bytes, duration, log_bytes, output_bytes, denials } = self.usage;
+        let usage = Usage {
+            fuel: fuel.min(limits.fuel()),
+            memory_peak_bytes,
+            duration,
+            log_bytes: log_bytes.min(limits.log_bytes()),
+            output_bytes,
+            denials,
+            ..Usage::default()
+        };
+        let mut printed = self.printed;
+        let room = usize::try_from(limits.log_bytes()).unwrap_or(usize::MAX);
+        // Bytes that were no text have become longer.
+        printed.truncate(printed.floor_char_boundary(room.saturating_mul(3)));
+        let captured = Captured { text: printed, dropped_bytes: self.dropped_bytes };
+        let outcome = self.outcome.map_err(|failure| failure.into_failure(limits));
+        CallReport { outcome, usage, captured, denials: Vec::new(), spent: SpentInstance::default() }
+    }
+}
+
+impl From<Failure> for WireFailure {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::InvalidInput(text) => Self::InvalidInput(text),
+            Failure::Failed(text) => Self::Failed(text),
+            Failure::OverLimit { limit, .. } => Self::OverLimit(limit.spec().key.to_owned()),
+            Failure::StackOverflow => Self::StackOverflow,
+            Failure::Parts => Self::Parts,
+            Failure::Trapped { reason, detail } => Self::Trapped { reason, detail },
+            Failure::Exited { status } => Self::Exited(status),
+            Failure::Cancelled => Self::Cancelled,
+            Failure::Asked { refused } => Self::Asked(refused),
+            Failure::Busy => Self::Busy,
+            Failure::Host { detail } => Self::Host(detail),
+            Failure::SandboxEnded { reason } => Self::Ended(reason),
+        }
+    }
+}
+
+impl WireFailure {
+    fn into_failure(self, limits: &Limits) -> Failure {
+        match self {
+            Self::InvalidInput(text) => Failure::InvalidInput(text),
+            Self::Failed(text) => Failure::Failed(text),
+            Self::OverLimit(key) => match Limit::from_key(&key) {
+                Some(limit) => Failure::over(limit, limits),
+                None => Failure::Host { detail: "the sandbox process names a limit that there is not".to_owned() },
+            },
+            Self::StackOverflow => Failure::StackOverflow,
+            Self::Parts => Failure::Parts,
+            Self::Trapped { reason, detail } => Failure::Trapped { reason: clipped(reason), detail: clipped(detail) },
+            Self::Exited(status) => Failure::Exited { status },
+            Self::Cancelled => Failure::Cancelled,
+            Self::Asked(refused) => Failure::Asked { refused },
+            Self::Busy => Failure::Busy,
+            Self::Host(detail) | Self::Ended(detail) => Failure::Host { detail: clipped(detail) },
+        }
+    }
+}
+
+fn clipped(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
+}
+
+/// The number of a capability in a message.
+pub(crate) fn capability_number(capability: Capability) -> u8 {
+    let place = Capability::ALL.iter().position(|other| *other == capability);
+    place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX)
+}
+
+/// The capability of this number.
+pub(crate) fn capability(number: u8) -> Option<Capability> {
+    Capability::ALL.get(usize::from(number)).copied()
+}
+
+/// The levels of log lines, the lowest first.
+pub(crate) const LEVELS: [LogLevel; 8] = [
+    LogLevel::Debug,
+    LogLevel::Info,
+    LogLevel::Notice,
+    LogLevel::Warning,
+    LogLevel::Error,
+    LogLevel::Critical,
+    LogLevel::Alert,
+    LogLevel::Emergency,
+];
+
+/// The kinds of questions.
+pub(crate) const KINDS: [Kind; 4] = [Kind::Form, Kind::Page, Kind::Sampling, Kind::Roots];
+
+/// A set as bits, in the order of a list of at most eight.
+pub(crate) fn bits<T: Copy>(all: &[T], has: impl Fn(T) -> bool) -> u8 {
+    all.iter().rev().fold(0, |bits, item| bits << 1 | u8::from(has(*item)))
+}
+
+/// True if the set has this member of the list.
+pub(crate) fn has_bit<T: PartialEq>(bits: u8, all: &[T], item: &T) -> bool {
+    let place = all.iter().position(|other| other == item);
+    place.and_then(|place| u32::try_from(place).ok()).is_some_and(|place| bits.wrapping_shr(place) & 1 == 1)
+}
+
+impl From<Trace> for WireTrace {
+    fn from(trace: Trace) -> Self {
+        let Trace { traceparent, tracestate, baggage } = trace;
+        Self { traceparent, tracestate, baggage }
+    }
+}
+
+impl From<WireTrace> for Trace {
+    fn from(trace: WireTrace) -> Self {
+        let WireTrace { traceparent, tracestate, baggage } = trace;
+        Self { traceparent, tracestate, baggage }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_whole_or_none() {
+        let bytes =
+            encode(&FromSandbox::Log { call: 7, level: LogLevel::Warning, message: "text".to_owned() }).unwrap();
+        assert!(matches!(decode(&bytes), Ok(FromSandbox::Log { call: 7, .. })));
+        for cut in 0..bytes.len() {
+            assert!(decode::<FromSandbox>(&bytes[..cut]).is_err(), "{cut}");
+        }
+        let longer = [bytes.as_slice(), b"x"].concat();
+        assert!(matches!(decode::<FromSandbox>(&longer), Err(MessageError::Rest(1))));
+        let mut other = bytes;
+        other[0] += 1;
+        assert!(matches!(decode::<FromSandbox>(&other), Err(MessageError::Version)));
+    }
+
+    #[test]
+    fn sets_are_bits_in_the_order_of_their_list() {
+        for wanted in LEVELS {
+            let bits = bits(&LEVELS, |level| level == wanted);
+            assert!(LEVELS.iter().all(|level| has_bit(bits, &LEVELS, level) == (*level == wanted)));
+        }
+        assert_eq!(bits(&KINDS, |_| true), 0b1111);
+        for capability in Capability::ALL {
+            assert_eq!(super::capability(capability_number(capability)), Some(capability));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The sandbox processes of a catalog's components: which components share a group, and which run in
+//! the host's own process. Must not hold: how a process is started, or what its walls are.
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use toolcell_policy::{ComponentPolicy, EnvSource, Excerpts, Grants, InstancePolicy, Manifest, Ungranted, Walls};
+use toolcell_sandbox::{GroupMember, GroupOptions, SandboxGroup};
+use toolcell_walls::process::{Command, Starter};
+
+use super::{CallTarget, LoadedComponent};
+
+/// The means of starting sandbox processes.
+#[derive(Clone)]
+pub struct WallSetup {
+    starter: Arc<Starter>,
+    options: GroupOptions,
+    walls: Walls,
+}
+
+impl WallSetup {
+    /// Processes of this program.
+    ///
+    /// # Errors
+    /// The machine gives no thread to start them.
+    pub fn new(program: Command, server: &toolcell_policy::Server) -> std::io::Result<Self> {
+        let processes = std::thread::available_parallelism().map_or(1, usize::from);
+        let options = GroupOptions {
+            program,
+            processes,
+            stack_bytes: server.stack_bytes(),
+            calls_max: server.calls(),
+            // All processes together keep no more ready than the host's own would.
+            prewarm_bytes: server.prewarm_memory_bytes() / u64::try_from(processes).unwrap_or(1),
+            observing: false,
+        };
+        Ok(Self { starter: Arc::new(Starter::new()?), options, walls: server.walls() })
+    }
+
+    /// The manifest's word.
+    pub fn walls(&self) -> Walls {
+        self.walls
+    }
+}
+
+/// The components of one catalog that run in sandbox processes.
+#[derive(Clone, Default)]
+pub struct WalledComponents(HashMap<String, Walled>);
+
+/// One of them.
+#[derive(Clone)]
+struct Walled {
+    component: Arc<LoadedComponent>,
+    member: GroupMember,
+    group: Arc<SandboxGroup>,
+    place: usize,
+}
+
+impl WalledComponents {
+    /// Puts the components that are granted nothing of the host into one group. A group of an
+    /// earlier catalog with these very components goes on.
+    pub(super) fn new(
+        setup: Option<&WallSetup>,
+        manifest: &Manifest,
+        components: &[Arc<LoadedComponent>],
+        earlier: Option<&Self>,
+        observing: bool,
+    ) -> Self {
+        let Some(setup) = setup.filter(|_| manifest.server().walls() != Walls::None) else { return Self::default() };
+        let mut excerpts = None;
+        let mut member = |component: &Arc<LoadedComponent>| {
+            if let Some(walled) = earlier.and_then(|earlier| earlier.of(component)) {
+                return Some(walled.member.clone());
+            }
+            let excerpts = excerpts.get_or_insert_with(|| Excerpts::of(manifest.text()));
+            Some(GroupMember {
+                component: Arc::clone(&component.component),
+                manifest: excerpts.as_ref()?.component(component.name()),
+                variables: variables(component.policy()),
+            })
+        };
+        let walled = components.iter().filter(|component| fits(component.policy()));
+        let members: Vec<_> = walled.filter_map(|component| Some((component, member(component)?))).collect();
+        if members.is_empty() {
+            return Self::default();
+        }
+        let same = |group: &&Arc<SandboxGroup>| {
+            let own = group.members();
+            own.len() == members.len()
+                && own.iter().zip(&members).all(|(own, (_, member))| {
+                    Arc::ptr_eq(&own.component, &member.component)
+                        && own.manifest == member.manifest
+                        && own.variables == member.variables
+                })
+        };
+        let group = earlier.into_iter().flat_map(|earlier| earlier.0.values()).map(|walled| &walled.group).find(same);
+        let group = group.cloned().unwrap_or_else(|| {
+            let options = GroupOptions { observing, ..setup.options.clone() };
+            let members = members.iter().map(|(_, member)| member.clone()).collect();
+            SandboxGroup::new(members, options, Arc::clone(&setup.starter))
+        });
+        let walled = |(place, (component, member)): (usize, (&Arc<LoadedComponent>, GroupMember))| {
+            let (component, group) = (Arc::clone(component), Arc::clone(&group));
+            (component.name().to_owned(), Walled { component, member, group, place })
+        };
+        Self(members.into_iter().enumerate().map(walled).collect())
+    }
+
+    fn of(&self, component: &Arc<LoadedComponent>) -> Option<&Walled> {
+        self.0.get(component.name()).filter(|walled| Arc::ptr_eq(&walled.component, component))
+    }
+
+    /// The group that runs this tool's calls, and the place of its component in it; `None` where
+    /// they run in the host's own process.
+    pub(crate) fn of_target(&self, target: &CallTarget) -> Option<(&Arc<SandboxGroup>, usize)> {
+        self.of(&target.component).map(|walled| (&walled.group, walled.place))
+    }
+
+    /// These components, those of another catalog, and nothing of what neither has any more.
+    pub(super) fn holding(&self, earlier: &Self, components: &[Arc<LoadedComponent>]) -> Self {
+        let walled = |component: &Arc<LoadedComponent>| {
+            let walled = self.of(component).or_else(|| earlier.of(component))?;
+            Some((component.name().to_owned(), walled.clone()))
+        };
+        Self(components.iter().filter_map(walled).collect())
+    }
+
+    /// Starts a process of each group. Returns the walls that do not stand, by name, with the
+    /// reasons.
+    ///
+    /// # Errors
+    /// One sentence, where no process starts.
+    pub async fn start(&self) -> Result<Vec<(String, String)>, String> {
+        let mut missing = Vec::new();
+        let mut started: Vec<&Arc<SandboxGroup>> = Vec::new();
+        for walled in self.0.values() {
+            if started.iter().any(|group| Arc::ptr_eq(group, &walled.group)) {
+                continue;
+            }
+            started.push(&walled.group);
+            for wall in walled.group.start().await? {
+                if !missing.contains(&wall) {
+                    missing.push(wall);
+                }
+            }
+        }
+        Ok(missing)
+    }
+
+    /// True if this component runs in sandbox processes.
+    pub fn has(&self, component: &str) -> bool {
+        self.0.contains_key(component)
+    }
+}
+
+/// True if the component reaches nothing that only the host's own process has.
+fn fits(policy: &ComponentPolicy) -> bool {
+    let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
+    let mut all = tools.chain([Arc::clone(policy.grants())]);
+    policy.instance() == InstancePolicy::PerCall && all.all(|grants| is_apart(&grants))
+}
+
+/// True of grants without files, network, state and secrets.
+fn is_apart(grants: &Grants) -> bool {
+    let network = grants.network();
+    grants.files().is_empty()
+        && network.http_rules().is_empty()
+        && network.tcp_rules().is_empty()
+        && network.udp_rules().is_empty()
+        && grants.keyvalue().is_none()
+        && grants.secrets().is_empty()
+        && grants.ungranted() != Ungranted::Ask
+}
+
+/// The values of the host's variables that the component's manifest names.
+fn variables(policy: &ComponentPolicy) -> Vec<(String, String)> {
+    let tools = policy.tools().iter().map(|tool| policy.tool_grants(tool.name()));
+    let mut values: Vec<(String, String)> = Vec::new();
+    for grants in tools.chain([Arc::clone(policy.grants())]) {
+        for variable in grants.env() {
+            let EnvSource::Host(name) = variable.source() else { continue };
+            if values.iter().all(|(known, _)| known != name)
+                && let Ok(value) = std::env::var(name)
+            {
+                values.push((name.clone(), value));
+            }
+        }
+    }
+    values
+}

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use super::{
     Frame, LinkError, Receiver, Sender,
     sender::errno,
+    socket,
     turn::{Taken, Turn},
 };
 
@@ -72,32 +73,42 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     /// Receives on this thread until `until` is true, for at most `limit`; what is there by then,
     /// and what comes later, goes to the background task. Returns what `until` says.
     ///
-    /// Does nothing while another thread receives: that one hands out the frames of all.
+    /// It looks again and again for up to [`LOOK_TIME_MAX`](super::LOOK_TIME_MAX) where that paid
+    /// lately, and sleeps for the rest. While another thread receives it does nothing: that one
+    /// hands out the frames of all.
     pub fn drive(&self, limit: Duration, until: impl Fn() -> bool) -> bool {
         if let Some(turn) = self.reading.try_enter() {
-            let begun = Instant::now();
+            let driving = Driving { dispatcher: self, turn: Some(turn) };
             self.watch(false);
-            while !until() && begun.elapsed() < limit {
-                match self.read_within(1) {
-                    Ok(Read::More) => {}
-                    Ok(Read::All) => std::hint::spin_loop(),
-                    Err(_) => break,
-                }
-            }
-            self.watch(true);
-            self.hand_over(turn);
+            self.drive_within(limit, &until);
+            driving.end();
         }
         until()
     }
 
-    /// After the watch was switched on again: whatever came before is handed out here, or the
-    /// background task is told.
-    fn hand_over(&self, turn: Taken<'_>) {
-        let all = matches!(self.read_within(FRAMES_AT_ONCE), Ok(Read::All));
-        let asked = turn.leave_anyway();
-        if asked || !all {
-            self.handed_over.notify_one();
+    /// A failure is found again, and told, by the background task.
+    fn drive_within(&self, limit: Duration, until: &impl Fn() -> bool) {
+        let begun = Instant::now();
+        let mut wait = self.receiver().pace.wait(begun);
+        while !until() {
+            match self.read_within(1) {
+                Ok(Read::More) => continue,
+                Ok(Read::All) => {}
+                Err(_) => return,
+            }
+            let now = Instant::now();
+            let left = limit.saturating_sub(now - begun);
+            if left.is_zero() {
+                return;
+            }
+            if self.receiver().pace.looks_again(&mut wait, now) {
+                // The process that is to reply may wait for this very core.
+                std::thread::yield_now();
+            } else if socket::sleep(self.sender.0.watch.socket(), left).is_err() {
+                return;
+            }
         }
+        self.receiver().pace.ended(&wait, Instant::now());
     }
 
     /// Hands out what is there. While another thread receives, that one looks again instead.
@@ -143,6 +154,36 @@ impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
     /// Only who has the turn comes here.
     fn receiver(&self) -> MutexGuard<'_, Receiver> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that receives while the watch is off.
+struct Driving<'a, F: Fn(Frame) + Send + Sync> {
+    dispatcher: &'a Dispatcher<F>,
+    turn: Option<Taken<'a>>,
+}
+
+impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
+    /// After the watch is switched on again, whatever came before is handed out here, or the
+    /// background task is told.
+    fn end(mut self) {
+        let dispatcher = self.dispatcher;
+        dispatcher.watch(true);
+        let all = matches!(dispatcher.read_within(FRAMES_AT_ONCE), Ok(Read::All));
+        let asked = self.turn.take().is_some_and(Taken::leave_anyway);
+        if asked || !all {
+            dispatcher.handed_over.notify_one();
+        }
+    }
+}
+
+impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
+    /// Where the function that is handed frames panicked, the background task goes on.
+    fn drop(&mut self) {
+        if self.turn.take().is_some() {
+            self.dispatcher.watch(true);
+            self.dispatcher.handed_over.notify_one();
+        }
     }
 }
 

@@ -6,7 +6,13 @@ use std::{
     time::Instant,
 };
 
-use super::{Frame, LinkError, READ_BYTES, Sender, frame::Assembler, pace::Pace, sender::errno, socket};
+use super::{
+    Frame, LinkError, READ_BYTES, Sender,
+    frame::Assembler,
+    pace::{Pace, Wait},
+    sender::errno,
+    socket,
+};
 
 /// The half of a link that receives. Dropping it ends the link.
 #[derive(Debug)]
@@ -18,9 +24,9 @@ pub struct Receiver {
     read: Box<[u8]>,
     begin: usize,
     end: usize,
-    pace: Pace,
-    /// Since when nothing has come.
-    since: Option<Instant>,
+    pub(super) pace: Pace,
+    /// The wait for the next frame, once nothing was there.
+    wait: Option<Wait>,
 }
 
 impl Receiver {
@@ -33,7 +39,7 @@ impl Receiver {
             begin: 0,
             end: 0,
             pace: Pace::default(),
-            since: None,
+            wait: None,
         }
     }
 
@@ -50,13 +56,15 @@ impl Receiver {
     pub async fn receive(&mut self) -> Result<Frame, LinkError> {
         loop {
             if let Some(frame) = self.try_receive()? {
-                if let Some(since) = self.since.take() {
-                    self.pace.waited(since.elapsed());
+                if let Some(wait) = self.wait.take() {
+                    self.pace.ended(&wait, Instant::now());
                 }
                 return Ok(frame);
             }
-            let since = *self.since.get_or_insert_with(Instant::now);
-            if self.pace.looks_again(since) {
+            let wait = self.wait.get_or_insert_with(|| self.pace.wait(Instant::now()));
+            if self.pace.looks_again(wait, Instant::now()) {
+                // The core, if the one that is to send waits for it, and then this thread's tasks.
+                std::thread::yield_now();
                 tokio::task::yield_now().await;
             } else {
                 self.ready().await?;

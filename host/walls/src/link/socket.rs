@@ -6,10 +6,12 @@ use std::{
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::net::UnixStream,
+    time::Duration,
 };
 
 use rustix::{
     cmsg_space,
+    event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     net::{
         RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -84,6 +86,15 @@ fn send(socket: BorrowedFd<'_>, bytes: &[IoSlice<'_>], fds: &[BorrowedFd<'_>]) -
         return Err(Errno::INVAL);
     }
     rustix::net::sendmsg(socket, bytes, &mut control, SendFlags::empty())
+}
+
+/// Waits on this thread until there is something to read, for at most `time`.
+pub(super) fn sleep(socket: &OwnedFd, time: Duration) -> rustix::io::Result<()> {
+    let time = Timespec::try_from(time).map_err(|_| Errno::INVAL)?;
+    match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&time)) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Ends both directions: the other process reads the end, and whoever waits here is woken.

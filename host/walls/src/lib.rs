@@ -10,5 +10,5 @@
 //! | `process/` | starting a process of this same binary, and ending it for certain |
 
 mod kernel;
-mod link;
-mod process;
+pub mod link;
+pub mod process;

@@ -1,0 +1,194 @@
+//! Frames handed out as they come, by a background task or by the thread that waits for one. Must
+//! not hold: what frames mean.
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    Frame, LinkError, Receiver, Sender,
+    sender::errno,
+    socket,
+    turn::{Taken, Turn},
+};
+
+/// Frames handed out before others get a turn: a flood on one link does not hold up the tasks of
+/// others, and the clock is looked at in between.
+const FRAMES_AT_ONCE: usize = 64;
+
+/// Receives on a link and hands each frame to a function, one at a time and in order.
+///
+/// [`run`](Self::run) does so in the background. A thread that has sent a request may do it too,
+/// for a short time, with [`drive`](Self::drive): then nobody has to be woken for the reply.
+pub struct Dispatcher<F> {
+    sender: Sender,
+    receiver: Mutex<Receiver>,
+    reading: Turn,
+    /// Wakes the background task for what the watch will not tell again.
+    handed_over: Notify,
+    dispatch: F,
+}
+
+/// The end of a turn of reading.
+enum Read {
+    /// Nothing more is there.
+    All,
+    /// More is there.
+    More,
+}
+
+impl<F: Fn(Frame) + Send + Sync> Dispatcher<F> {
+    /// Takes the receiving half. The function must not wait; it may send.
+    pub fn new(receiver: Receiver, dispatch: F) -> Self {
+        Self {
+            sender: receiver.sender().clone(),
+            receiver: Mutex::new(receiver),
+            reading: Turn::default(),
+            handed_over: Notify::new(),
+            dispatch,
+        }
+    }
+
+    /// The half that sends.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Receives until the link ends, and says why it did. One task does this.
+    pub async fn run(&self) -> LinkError {
+        loop {
+            self.sender.0.flush();
+            match self.read() {
+                Ok(Read::All) => self.wait().await,
+                Ok(Read::More) => tokio::task::yield_now().await,
+                Err(reason) => return reason,
+            }
+        }
+    }
+
+    /// Receives on this thread until `until` is true, for at most `limit`; what is there by then,
+    /// and what comes later, goes to the background task. Returns what `until` says.
+    ///
+    /// It looks again and again for up to [`LOOK_TIME_MAX`](super::LOOK_TIME_MAX) where that paid
+    /// lately, and sleeps for the rest. While another thread receives it does nothing: that one
+    /// hands out the frames of all.
+    pub fn drive(&self, limit: Duration, until: impl Fn() -> bool) -> bool {
+        if let Some(turn) = self.reading.try_enter() {
+            let driving = Driving { dispatcher: self, turn: Some(turn) };
+            self.watch(false);
+            self.drive_within(limit, &until);
+            driving.end();
+        }
+        until()
+    }
+
+    /// A failure is found again, and told, by the background task.
+    fn drive_within(&self, limit: Duration, until: &impl Fn() -> bool) {
+        let begun = Instant::now();
+        let mut wait = self.receiver().pace.wait(begun);
+        while !until() {
+            match self.read_within(1) {
+                Ok(Read::More) => continue,
+                Ok(Read::All) => {}
+                Err(_) => return,
+            }
+            let now = Instant::now();
+            let left = limit.saturating_sub(now - begun);
+            if left.is_zero() {
+                return;
+            }
+            if self.receiver().pace.looks_again(&mut wait, now) {
+                // The process that is to reply may wait for this very core.
+                std::thread::yield_now();
+            } else if socket::sleep(self.sender.0.watch.socket(), left).is_err() {
+                return;
+            }
+        }
+        self.receiver().pace.ended(&wait, Instant::now());
+    }
+
+    /// Hands out what is there. While another thread receives, that one looks again instead.
+    fn read(&self) -> Result<Read, LinkError> {
+        let mut turn = self.reading.enter();
+        while let Some(taken) = turn {
+            if let Read::More = self.read_within(FRAMES_AT_ONCE)? {
+                return Ok(Read::More);
+            }
+            turn = taken.leave();
+        }
+        Ok(Read::All)
+    }
+
+    /// Hands out up to `frames` frames.
+    fn read_within(&self, frames: usize) -> Result<Read, LinkError> {
+        let mut receiver = self.receiver();
+        for _ in 0..frames {
+            match receiver.try_receive()? {
+                Some(frame) => (self.dispatch)(frame),
+                None => return Ok(Read::All),
+            }
+        }
+        Ok(Read::More)
+    }
+
+    async fn wait(&self) {
+        let watch = &self.sender.0.watch;
+        tokio::select! {
+            ready = watch.ready() => if let Err(error) = ready {
+                self.sender.0.end(LinkError::Io(errno(&error)));
+            },
+            () = self.handed_over.notified() => {}
+        }
+    }
+
+    fn watch(&self, on: bool) {
+        if let Err(error) = self.sender.0.watch.want_read(on) {
+            self.sender.0.end(LinkError::Io(errno(&error)));
+        }
+    }
+
+    /// Only who has the turn comes here.
+    fn receiver(&self) -> MutexGuard<'_, Receiver> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread that receives while the watch is off.
+struct Driving<'a, F: Fn(Frame) + Send + Sync> {
+    dispatcher: &'a Dispatcher<F>,
+    turn: Option<Taken<'a>>,
+}
+
+impl<F: Fn(Frame) + Send + Sync> Driving<'_, F> {
+    /// After the watch is switched on again, whatever came before is handed out here, or the
+    /// background task is told.
+    fn end(mut self) {
+        let dispatcher = self.dispatcher;
+        dispatcher.watch(true);
+        let all = matches!(dispatcher.read_within(FRAMES_AT_ONCE), Ok(Read::All));
+        let asked = self.turn.take().is_some_and(Taken::leave_anyway);
+        if asked || !all {
+            dispatcher.handed_over.notify_one();
+        }
+    }
+}
+
+impl<F: Fn(Frame) + Send + Sync> Drop for Driving<'_, F> {
+    /// Where the function that is handed frames panicked, the background task goes on.
+    fn drop(&mut self) {
+        if self.turn.take().is_some() {
+            self.dispatcher.watch(true);
+            self.dispatcher.handed_over.notify_one();
+        }
+    }
+}
+
+impl<F> fmt::Debug for Dispatcher<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Dispatcher").field("sender", &self.sender).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a link ended, and why a frame was not sent. Must not hold: what a host does about it.
+
+use rustix::io::Errno;
+use thiserror::Error;
+
+use super::{FRAME_BYTES_MAX, FRAME_FDS_MAX, QUEUE_BYTES_MAX};
+
+/// The reason for which a link ended. It stays the same for everyone who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LinkError {
+    /// The other end was closed between two frames.
+    #[error("the other process closed the link")]
+    Closed,
+    /// The other end was closed within a frame.
+    #[error("the other process closed the link in the middle of a frame")]
+    CutShort,
+    /// This end was closed by its own process.
+    #[error("the link was closed here")]
+    ClosedHere,
+    /// The bytes where a frame begins are no header.
+    #[error("the other process sent bytes that begin no frame")]
+    NotAFrame,
+    /// A header announces more bytes than a frame may have.
+    #[error("the other process announced a frame of {0} bytes, at most {FRAME_BYTES_MAX} are taken")]
+    FrameTooLarge(u32),
+    /// A header announces, or a message carries, too many descriptors.
+    #[error("the other process sent more than {FRAME_FDS_MAX} descriptors with one frame")]
+    TooManyFds,
+    /// A header announces descriptors that did not come.
+    #[error("the other process announced {announced} descriptors with a frame and sent {came}")]
+    FdsMissing {
+        /// As many as the header says.
+        announced: usize,
+        /// As many as came with its first byte.
+        came: usize,
+    },
+    /// Descriptors came that no header announces.
+    #[error("the other process sent descriptors that belong to no frame")]
+    FdsUnasked,
+    /// The kernel refused to read or to write.
+    #[error("the link failed: {0}")]
+    Io(Errno),
+}
+
+/// A frame was not sent, and nothing of it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The other process does not read: too much waits for it already. The link goes on.
+    #[error("the other process does not read: more than {QUEUE_BYTES_MAX} bytes wait for it")]
+    Full,
+    /// The frame has too many bytes. The link goes on.
+    #[error("a frame of {0} bytes was not sent, at most {FRAME_BYTES_MAX} are taken")]
+    TooLarge(usize),
+    /// The frame has too many descriptors. The link goes on.
+    #[error("a frame with {0} descriptors was not sent, at most {FRAME_FDS_MAX} are taken")]
+    TooManyFds(usize),
+    /// The kernel gave no copy of the descriptors, which had to wait. The link goes on.
+    #[error("a frame was not sent, since its descriptors could not be copied: {0}")]
+    Fds(Errno),
+    /// The link ended before.
+    #[error(transparent)]
+    Ended(#[from] LinkError),
+}
+
+impl LinkError {
+    /// The reason behind what the kernel said of a read or a write.
+    pub(super) fn of(errno: Errno) -> Self {
+        match errno {
+            Errno::PIPE | Errno::CONNRESET => Self::Closed,
+            other => Self::Io(other),
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Sending without waiting, and the bounded queue behind it. Must not hold: what frames mean.
+
+use std::{
+    collections::VecDeque,
+    io::{self, IoSlice},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use rustix::io::Errno;
+use tokio::sync::Notify;
+
+use super::{
+    FRAME_BYTES_MAX, FRAME_FDS_MAX, LinkError, QUEUE_BYTES_MAX, QUEUE_FDS_MAX, SendError, frame, socket,
+    turn::{Taken, Turn},
+    watch::Watch,
+};
+
+/// Memory of a waiting frame besides its bytes, counted so that many empty ones are bounded too.
+const WAITING_BYTES: usize = 128;
+
+/// Frames written with one system call. The kernel takes up to 1,024 pieces.
+const BATCH_FRAMES: usize = 64;
+
+/// The half of a link that sends. Clones send on the same link, from any thread.
+#[derive(Debug, Clone)]
+pub struct Sender(pub(super) Arc<End>);
+
+/// One end of a link.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) watch: Watch,
+    queue: Mutex<Queue>,
+    writing: Turn,
+    room: Notify,
+    ended: OnceLock<LinkError>,
+}
+
+/// Frames that wait until the socket takes them.
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Waiting>,
+    bytes: usize,
+    fds: usize,
+    /// The watch tells when the socket takes bytes.
+    watched: bool,
+    closed: Option<LinkError>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Header and body, without what was sent.
+    bytes: Vec<u8>,
+    sent: usize,
+    fds: Vec<OwnedFd>,
+}
+
+impl Sender {
+    /// Sends a frame, without ever waiting: the socket takes what it has room for, the rest waits
+    /// in a bounded queue. Whoever polls the [`Receiver`](super::Receiver) or the
+    /// [`Dispatcher`](super::Dispatcher) writes it later.
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        if bytes.len() > FRAME_BYTES_MAX {
+            return Err(SendError::TooLarge(bytes.len()));
+        }
+        if fds.len() > FRAME_FDS_MAX {
+            return Err(SendError::TooManyFds(fds.len()));
+        }
+        let head = frame::header(bytes.len(), fds.len());
+        self.0.send([&head, bytes], fds)
+    }
+
+    /// Waits until at most half of the queue is taken.
+    pub async fn room(&self) -> Result<(), LinkError> {
+        loop {
+            let told = self.0.room.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            {
+                let queue = self.0.queue();
+                match queue.closed {
+                    Some(reason) => return Err(reason),
+                    None if queue.bytes <= QUEUE_BYTES_MAX / 2 => return Ok(()),
+                    None => {}
+                }
+            }
+            told.await;
+        }
+    }
+
+    /// Bytes that wait until the other process reads, each frame with what it costs besides.
+    pub fn waiting_bytes(&self) -> usize {
+        self.0.queue().bytes
+    }
+
+    /// Ends the link: the other process reads the end, and both halves say so here.
+    pub fn close(&self) {
+        self.0.end(LinkError::ClosedHere);
+    }
+
+    /// Why the link ended, if it did.
+    pub fn ended(&self) -> Option<LinkError> {
+        self.0.ended()
+    }
+}
+
+impl End {
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self {
+            watch: Watch::new(socket)?,
+            queue: Mutex::default(),
+            writing: Turn::default(),
+            room: Notify::new(),
+            ended: OnceLock::new(),
+        })
+    }
+
+    pub(super) fn ended(&self) -> Option<LinkError> {
+        self.ended.get().copied()
+    }
+
+    /// Ends the link for a reason; the first one stays. Whoever waits for it is woken.
+    pub(super) fn end(&self, reason: LinkError) -> LinkError {
+        let reason = *self.ended.get_or_init(|| reason);
+        self.close_queue(reason);
+        socket::shut(self.watch.socket());
+        reason
+    }
+
+    /// Writes what waits, as far as the socket takes it.
+    pub(super) fn flush(&self) {
+        if let Some(turn) = self.writing.enter() {
+            self.flush_within(turn);
+        }
+    }
+
+    fn send(&self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        let Some(turn) = self.writing.try_enter() else {
+            // Somebody writes: a note, once the frame is in the queue, makes them look again.
+            self.queue().push(parts, fds)?;
+            self.flush();
+            return Ok(());
+        };
+        let sent = self.send_within(parts, fds);
+        self.flush_within(turn);
+        sent
+    }
+
+    /// Writes a frame past the empty queue, or puts it behind those that wait.
+    fn send_within(&self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        {
+            let mut queue = self.queue();
+            if queue.closed.is_some() || !queue.frames.is_empty() {
+                return queue.push(parts, fds);
+            }
+        }
+        let [head, body] = parts;
+        let pieces = [IoSlice::new(head), IoSlice::new(body)];
+        match socket::write(self.watch.socket().as_fd(), &pieces, fds) {
+            Ok(Some(sent)) if sent == head.len() + body.len() => Ok(()),
+            Ok(Some(sent)) => self.queue().push_rest(Waiting::new(parts, sent, Vec::new())),
+            Ok(None) => {
+                let waiting = Waiting::new(parts, 0, owned(fds)?);
+                self.queue().push_rest(waiting)
+            }
+            Err(reason) => Err(self.fail(reason).into()),
+        }
+    }
+
+    fn flush_within(&self, turn: Taken<'_>) {
+        let mut turn = Some(turn);
+        while let Some(taken) = turn {
+            self.write_queue();
+            turn = taken.leave();
+        }
+    }
+
+    /// Writes frames until none waits or the socket takes no more.
+    fn write_queue(&self) {
+        loop {
+            let batch = self.queue().batch();
+            if batch.is_empty() {
+                return self.stop_watching();
+            }
+            let pieces: Vec<_> = batch.iter().map(|frame| IoSlice::new(frame.rest())).collect();
+            let fds = batch.first().map(|first| first.fds.as_slice()).unwrap_or_default();
+            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+            let written = socket::write(self.watch.socket().as_fd(), &pieces, &fds);
+            match written {
+                Ok(Some(count)) => self.written(batch, count),
+                Ok(None) => {
+                    self.queue().put_back(batch);
+                    if !self.start_watching() {
+                        return;
+                    }
+                }
+                Err(reason) => {
+                    self.fail(reason);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// After a write that the socket refused. True if it was not watched before: then it may take
+    /// bytes by now without telling, and must be tried again.
+    fn start_watching(&self) -> bool {
+        let mut queue = self.queue();
+        let before = std::mem::replace(&mut queue.watched, true);
+        drop(queue);
+        if before {
+            return false;
+        }
+        match self.watch.want_write(true) {
+            Ok(()) => true,
+            Err(error) => {
+                self.end(LinkError::Io(errno(&error)));
+                false
+            }
+        }
+    }
+
+    fn stop_watching(&self) {
+        if !std::mem::replace(&mut self.queue().watched, false) {
+            return;
+        }
+        if let Err(error) = self.watch.want_write(false) {
+            self.end(LinkError::Io(errno(&error)));
+        }
+    }
+
+    /// Forgets `count` bytes of a batch, and puts back what is left of it.
+    fn written(&self, batch: Vec<Waiting>, mut count: usize) {
+        let mut left = Vec::with_capacity(batch.len());
+        let mut queue = self.queue();
+        for mut frame in batch {
+            // Descriptors went along with the first byte.
+            queue.fds = queue.fds.saturating_sub(frame.fds.len());
+            frame.fds.clear();
+            let rest = frame.rest().len();
+            if count >= rest {
+                count -= rest;
+                queue.bytes = queue.bytes.saturating_sub(frame.cost());
+            } else {
+                frame.sent += std::mem::take(&mut count);
+                left.push(frame);
+            }
+        }
+        queue.put_back(left);
+        if queue.bytes <= QUEUE_BYTES_MAX / 2 {
+            drop(queue);
+            self.room.notify_waiters();
+        }
+    }
+
+    /// Ends sending. What the other process sent before it was closed can still be received.
+    fn fail(&self, reason: LinkError) -> LinkError {
+        if reason == LinkError::Closed {
+            self.close_queue(reason);
+            return reason;
+        }
+        self.end(reason)
+    }
+
+    fn close_queue(&self, reason: LinkError) {
+        let mut queue = self.queue();
+        queue.closed.get_or_insert(reason);
+        queue.frames.clear();
+        queue.bytes = 0;
+        queue.fds = 0;
+        drop(queue);
+        self.room.notify_waiters();
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Puts a frame behind the others, if they leave room.
+    fn push(&mut self, parts: [&[u8]; 2], fds: &[BorrowedFd<'_>]) -> Result<(), SendError> {
+        if let Some(reason) = self.closed {
+            return Err(reason.into());
+        }
+        let [head, body] = parts;
+        let cost = WAITING_BYTES + head.len() + body.len();
+        if self.bytes + cost > QUEUE_BYTES_MAX || self.fds + fds.len() > QUEUE_FDS_MAX {
+            return Err(SendError::Full);
+        }
+        let waiting = Waiting::new(parts, 0, owned(fds)?);
+        self.count(&waiting);
+        self.frames.push_back(waiting);
+        Ok(())
+    }
+
+    /// Puts what the socket did not take of a frame before the others, in any case: it is the only
+    /// one that comes past the bound, and only one is sent at a time.
+    fn push_rest(&mut self, waiting: Waiting) -> Result<(), SendError> {
+        if let Some(reason) = self.closed {
+            return Err(reason.into());
+        }
+        self.count(&waiting);
+        self.frames.push_front(waiting);
+        Ok(())
+    }
+
+    fn count(&mut self, waiting: &Waiting) {
+        self.bytes += waiting.cost();
+        self.fds += waiting.fds.len();
+    }
+
+    /// Takes out the frames of one write: descriptors go only with the first byte of a write.
+    fn batch(&mut self) -> Vec<Waiting> {
+        let later = self.frames.iter().skip(1).take(BATCH_FRAMES - 1);
+        let plain = later.take_while(|frame| frame.fds.is_empty()).count();
+        let count = (plain + 1).min(self.frames.len());
+        self.frames.drain(..count).collect()
+    }
+
+    fn put_back(&mut self, batch: Vec<Waiting>) {
+        if self.closed.is_none() {
+            batch.into_iter().rev().for_each(|frame| self.frames.push_front(frame));
+        }
+    }
+}
+
+impl Waiting {
+    fn new(parts: [&[u8]; 2], sent: usize, fds: Vec<OwnedFd>) -> Self {
+        Self { bytes: parts.concat(), sent, fds }
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Bytes of memory while it waits, also of the part that was sent.
+    fn cost(&self) -> usize {
+        WAITING_BYTES + self.bytes.len()
+    }
+}
+
+/// Descriptors of the link's own, for the caller closes theirs.
+fn owned(fds: &[BorrowedFd<'_>]) -> Result<Vec<OwnedFd>, SendError> {
+    let clones = fds.iter().map(BorrowedFd::try_clone_to_owned);
+    clones.collect::<io::Result<_>>().map_err(|error| SendError::Fds(errno(&error)))
+}
+
+pub(super) fn errno(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

@@ -1,0 +1,92 @@
+//! One at a time, without waiting: who comes second leaves a note. Must not hold: what is done.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const FREE: u8 = 0;
+const TAKEN: u8 = 1;
+/// Taken, and somebody came meanwhile.
+const ASKED: u8 = 2;
+
+/// A turn that one thread has. Since the note is part of the same number as the turn, whoever
+/// came meanwhile is either let in or seen by the one who leaves: no wake-up is lost between.
+#[derive(Debug, Default)]
+pub(super) struct Turn(AtomicU8);
+
+/// A turn that was taken. Dropping it leaves, and forgets who came meanwhile.
+pub(super) struct Taken<'a>(&'a Turn);
+
+impl Turn {
+    /// Takes the turn, or leaves a note for the one who has it.
+    pub(super) fn enter(&self) -> Option<Taken<'_>> {
+        let before = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| Some(if now == FREE { TAKEN } else { ASKED }));
+        (before == Ok(FREE)).then(|| Taken(self))
+    }
+
+    /// Takes the turn if nobody has it.
+    pub(super) fn try_enter(&self) -> Option<Taken<'_>> {
+        let taken = self.0.compare_exchange(FREE, TAKEN, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok().then(|| Taken(self))
+    }
+}
+
+impl<'a> Taken<'a> {
+    /// Leaves, unless somebody came meanwhile: then the turn goes on, and the note is gone.
+    pub(super) fn leave(self) -> Option<Taken<'a>> {
+        let turn = self.0;
+        let left = turn.0.compare_exchange(TAKEN, FREE, Ordering::AcqRel, Ordering::Acquire);
+        if left.is_err() {
+            turn.0.store(TAKEN, Ordering::Release);
+            return Some(self);
+        }
+        std::mem::forget(self);
+        None
+    }
+
+    /// Leaves in any case. True if somebody came meanwhile, for whom someone must look again.
+    pub(super) fn leave_anyway(self) -> bool {
+        let turn = self.0;
+        std::mem::forget(self);
+        turn.0.swap(FREE, Ordering::AcqRel) == ASKED
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.0.store(FREE, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_has_the_turn() {
+        let turn = Turn::default();
+        let taken = turn.enter().expect("the turn is free");
+        assert!(turn.try_enter().is_none());
+        assert!(taken.leave().is_none());
+        assert!(turn.try_enter().is_some());
+    }
+
+    #[test]
+    fn a_note_keeps_the_turn_once() {
+        let turn = Turn::default();
+        let taken = turn.enter().expect("the turn is free");
+        assert!(turn.enter().is_none());
+        let again = taken.leave().expect("somebody came");
+        assert!(again.leave().is_none());
+    }
+
+    #[test]
+    fn a_note_is_told_to_who_leaves_anyway() {
+        let turn = Turn::default();
+        let taken = turn.enter().expect("the turn is free");
+        assert!(turn.enter().is_none());
+        assert!(taken.leave_anyway());
+        let taken = turn.enter().expect("the turn is free");
+        assert!(!taken.leave_anyway());
+    }
+}

@@ -1,0 +1,188 @@
+//! One process: killing it, its end, its memory. Must not hold: how it is started.
+
+use std::{
+    fmt, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::unix::process::ExitStatusExt,
+    process::{Child, ExitStatus},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+/// The end of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// Its exit code, or the signal that ended it. Not known where this process was started with
+    /// SIGCHLD ignored, for then the kernel reaps.
+    pub status: Option<ExitStatus>,
+    /// The end of what it wrote to standard error, with `�` for what is no UTF-8. Nobody may trust
+    /// it: it may hold control characters.
+    pub last_words: String,
+}
+
+/// Memory of a process, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Every page that it has in memory, also those that it shares with others.
+    pub resident: u64,
+    /// Pages of its own, of shared memory, and in swap: about as much as comes back when it ends.
+    pub own: u64,
+}
+
+/// A process. Dropping it kills it; the [`Starter`](super::Starter) that started it reaps it.
+#[derive(Debug)]
+pub struct Process {
+    pub(super) child: Arc<Running>,
+}
+
+/// A child that the starter's thread reaps.
+#[derive(Debug)]
+pub(super) struct Running {
+    pid: u32,
+    /// A child that was not waited for keeps its number, so who holds this lock and finds it
+    /// running signals and looks at no other process.
+    child: Mutex<Child>,
+    /// Readable once it has ended. Not every system has it.
+    pidfd: Option<OwnedFd>,
+    end: OnceLock<End>,
+    ended: Notify,
+}
+
+impl Process {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.pid
+    }
+
+    /// Ends it at once, whatever it does. It has not ended yet when this returns.
+    pub fn kill(&self) {
+        self.child.kill();
+    }
+
+    /// Waits until it has ended and was reaped. Any number of tasks may wait.
+    pub async fn ended(&self) -> End {
+        loop {
+            let told = self.child.ended.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            if let Some(end) = self.child.end.get() {
+                return end.clone();
+            }
+            told.await;
+        }
+    }
+
+    /// Its end, if it has ended.
+    pub fn end(&self) -> Option<&End> {
+        self.child.end.get()
+    }
+
+    /// The memory that it takes now. `None` once it has ended, and where the system does not say.
+    pub fn memory(&self) -> Option<Memory> {
+        let mut child = self.child.lock();
+        let running = matches!(child.try_wait(), Ok(None));
+        running.then(|| Memory::of(self.child.pid)).flatten()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl End {
+    /// The signal that ended it.
+    pub fn signal(&self) -> Option<i32> {
+        self.status?.signal()
+    }
+}
+
+impl Running {
+    pub(super) fn new(child: Child) -> Self {
+        Self {
+            pid: child.id(),
+            pidfd: pidfd(&child),
+            child: Mutex::new(child),
+            end: OnceLock::new(),
+            ended: Notify::new(),
+        }
+    }
+
+    pub(super) fn kill(&self) {
+        let mut child = self.lock();
+        #[cfg(target_os = "linux")]
+        if let Some(pidfd) = &self.pidfd {
+            use rustix::process::{Signal, pidfd_send_signal};
+            // An error says that it has ended already.
+            let _ = pidfd_send_signal(pidfd, Signal::KILL);
+            return;
+        }
+        // The same.
+        let _ = child.kill();
+    }
+
+    pub(super) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.pidfd.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Reaps it if it has ended, which the child remembers.
+    pub(super) fn reap(&self) -> io::Result<Option<ExitStatus>> {
+        self.lock().try_wait()
+    }
+
+    pub(super) fn set_end(&self, end: End) {
+        // It ends once.
+        let _ = self.end.set(end);
+        self.ended.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    #[cfg(target_os = "linux")]
+    fn of(pid: u32) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(_: u32) -> Option<Self> {
+        None
+    }
+
+    /// Reads `/proc/PID/status`.
+    fn parse(status: &str) -> Option<Self> {
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            let kilobytes: u64 = line.trim_end_matches("kB").trim().parse().ok()?;
+            kilobytes.checked_mul(1024)
+        };
+        let own = [bytes("RssAnon:"), bytes("RssShmem:"), bytes("VmSwap:")];
+        Some(Self { resident: bytes("VmRSS:")?, own: own.into_iter().flatten().sum() })
+    }
+}
+
+impl fmt::Display for End {
+    /// One line, without the last words.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            Some(status) => write!(formatter, "{status}"),
+            None => formatter.write_str("ended, nobody knows how"),
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pidfd(child: &Child) -> Option<OwnedFd> {
+    use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pidfd(_: &Child) -> Option<OwnedFd> {
+    None
+}

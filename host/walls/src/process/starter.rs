@@ -1,0 +1,194 @@
+//! The thread that starts processes, reads their last words and reaps them. Must not hold: what
+//! processes are for.
+
+use std::{
+    io::{self, Read, Write},
+    os::fd::{AsFd, OwnedFd},
+    os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        mpsc::{self, TryRecvError},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::ioctl_fionbio,
+};
+use tokio::sync::oneshot;
+
+use super::{Command, End, Process, handle::Running, words::Words};
+use crate::link;
+
+/// When the starter is dropped, processes have so long to be gone after they were killed. One that
+/// the kernel itself holds up is left to it.
+const END_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Where the system does not tell that a process ended, the thread looks so often.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Starts processes, all from one thread that lives as long as this value: the kernel ends a
+/// process with the *thread* that started it, where the process asks for that.
+///
+/// Dropping it kills and reaps every process that it started.
+#[derive(Debug)]
+pub struct Starter {
+    requests: Option<mpsc::Sender<Request>>,
+    wake: UnixStream,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Request {
+    command: Command,
+    reply: oneshot::Sender<io::Result<(Process, OwnedFd)>>,
+}
+
+impl Starter {
+    /// Starts the thread.
+    pub fn new() -> io::Result<Self> {
+        let (requests, asked) = mpsc::channel();
+        let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let room = Room { asked, woken, children: Vec::new() };
+        let thread = thread::Builder::new().name("toolcell-walls".into()).spawn(|| room.run())?;
+        Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
+    }
+
+    /// Starts a process. Returns it with this end of the link whose other end it has as standard
+    /// input.
+    pub async fn start(&self, command: Command) -> io::Result<(Process, OwnedFd)> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || io::Error::other("the thread that starts processes has ended");
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(Request { command, reply }).map_err(|_| gone())?;
+        self.wake();
+        answer.await.map_err(|_| gone())?
+    }
+
+    /// An error says that the thread is woken already, or gone.
+    fn wake(&self) {
+        let _ = (&self.wake).write(&[0]);
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        self.requests = None;
+        self.wake();
+        if let Some(thread) = self.thread.take() {
+            // A panic was told by the thread itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// State of the thread.
+struct Room {
+    asked: mpsc::Receiver<Request>,
+    woken: UnixStream,
+    children: Vec<Watched>,
+}
+
+/// A child that was not reaped yet.
+struct Watched {
+    child: Arc<Running>,
+    words: Words,
+}
+
+/// Descriptors with news, in the order of the children.
+struct News {
+    words: Vec<bool>,
+}
+
+impl Room {
+    fn run(mut self) {
+        while self.start_asked() {
+            self.wait(None);
+            self.look();
+        }
+        self.end();
+    }
+
+    /// Starts the processes that were asked for. False if nobody asks any more.
+    fn start_asked(&mut self) -> bool {
+        let mut drained = [0; 64];
+        while matches!((&self.woken).read(&mut drained), Ok(count) if count > 0) {}
+        loop {
+            match self.asked.try_recv() {
+                Ok(request) => {
+                    let started = self.start(request.command);
+                    // Nobody waits for it any more: dropping the process kills it.
+                    let _ = request.reply.send(started);
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn start(&mut self, command: Command) -> io::Result<(Process, OwnedFd)> {
+        let (ours, theirs) = link::pair()?;
+        let mut child = command.spawn(theirs)?;
+        let stderr = child.stderr.take().filter(|pipe| ioctl_fionbio(pipe, true).is_ok());
+        let child = Arc::new(Running::new(child));
+        let words = Words::new(stderr);
+        self.children.push(Watched { child: child.clone(), words });
+        Ok((Process { child }, ours))
+    }
+
+    /// Waits for a request, a word or an end, and reads words.
+    fn wait(&mut self, until: Option<Instant>) {
+        let now = Instant::now();
+        let news = self.poll(now, until);
+        let now = Instant::now();
+        for (child, told) in self.children.iter_mut().zip(news.words) {
+            if told {
+                child.words.read(now);
+            }
+        }
+    }
+
+    fn poll(&self, now: Instant, until: Option<Instant>) -> News {
+        let mut polled = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        let pidfds = self.children.iter().filter_map(|child| child.child.pidfd());
+        polled.extend(pidfds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let first = polled.len();
+        let pipes = || self.children.iter().map(|child| child.words.pipe(now));
+        polled.extend(pipes().flatten().map(|pipe| PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)));
+        let ends = self.children.iter().filter_map(|child| child.words.paused_until());
+        let unwatched = self.children.iter().any(|child| child.child.pidfd().is_none());
+        let look = unwatched.then(|| now + LOOK_EVERY);
+        let wait = ends.chain(until).chain(look).min().map(|end| end.saturating_duration_since(now));
+        // A failure is like a wake: the loop looks, and waits again.
+        let _ = poll(&mut polled, wait.and_then(|wait| Timespec::try_from(wait).ok()).as_ref());
+        let mut told = polled.iter().skip(first).map(|polled| !polled.revents().is_empty());
+        News { words: pipes().map(|pipe| pipe.is_some() && told.next() == Some(true)).collect() }
+    }
+
+    /// Reaps the children that have ended.
+    fn look(&mut self) {
+        self.children.retain_mut(|child| {
+            let status = match child.child.reap() {
+                Ok(None) => return true,
+                Ok(status) => status,
+                Err(_) => None,
+            };
+            child.child.set_end(End { status, last_words: child.words.finish() });
+            false
+        });
+    }
+
+    /// Kills and reaps every child.
+    fn end(&mut self) {
+        self.children.iter().for_each(|child| child.child.kill());
+        let until = Instant::now() + END_TIME_MAX;
+        while !self.children.is_empty() && Instant::now() < until {
+            self.wait(Some(until));
+            self.look();
+        }
+    }
+}

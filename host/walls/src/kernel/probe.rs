@@ -25,13 +25,13 @@ pub enum ProbeError {
     #[error("the process that tries the walls does not start")]
     Start(#[source] io::Error),
     /// Its answer cannot be read.
-    #[error("the process that tries the walls gives no answer")]
+    #[error("the answer of the process that tries the walls cannot be read")]
     Read(#[source] io::Error),
     /// It did not answer in time.
     #[error("the process that tries the walls gives no answer within {} s", PROBE_TIME_MAX.as_secs())]
     Late,
-    /// It ended otherwise than well.
-    #[error("the process that tries the walls ended with {0}")]
+    /// It ended without an answer.
+    #[error("the process that tries the walls gives no answer and ended with {0}")]
     Ended(std::process::ExitStatus),
     /// Its answer is no report.
     #[error("the process that tries the walls answers with something else")]
@@ -53,10 +53,11 @@ pub fn probe(command: &mut Command) -> Result<Report, ProbeError> {
     // with is settled by then.
     child.kill().map_err(ProbeError::Read)?;
     let status = child.wait().map_err(ProbeError::Read)?;
-    match Report::from_lines(&answer?) {
-        Err(_) if !status.success() => Err(ProbeError::Ended(status)),
-        other => Ok(other?),
+    let answer = answer?;
+    if answer.is_empty() {
+        return Err(ProbeError::Ended(status));
     }
+    Ok(Report::from_lines(&answer)?)
 }
 
 /// Builds every wall around this process and writes the report to standard output, for [`probe`].

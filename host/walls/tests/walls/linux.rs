@@ -13,6 +13,7 @@ use toolcell_walls::kernel::{Report, State, Wall};
 use crate::rows::{End, Row, all};
 use crate::site::{OlderThread, Site};
 use crate::stage::{CHILD, Place, Stage};
+use crate::syscalls::call;
 use crate::{processes, reports};
 
 /// Longer than any attempt takes on a loaded machine; past it the process is killed and the row
@@ -77,7 +78,9 @@ fn attempt(place: &Place, row: &Row) -> ExitCode {
             None => say(&format!("is odd: {error}")),
         },
     }
-    ExitCode::SUCCESS
+    // An attempt may have taken all memory, without which threads cannot end in order.
+    let _ = call(libc::SYS_exit_group, [0; 6]);
+    ExitCode::FAILURE
 }
 
 /// Without the filter nothing else refuses a further process.

@@ -107,10 +107,13 @@ impl OlderThread {
         let (answers_there, answers) = channel();
         // It ends with the process, or when the other side is dropped.
         std::thread::spawn(move || {
+            let _ = answers_there.send(Ok(()));
             while let Ok(attempt) = attempts_there.recv() {
                 let _ = answers_there.send(attempt());
             }
         });
+        // An attempt may take the memory that a thread needs to start.
+        let _ = answers.recv();
         Self { attempts, answers }
     }
 

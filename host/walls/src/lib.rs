@@ -9,6 +9,6 @@
 //! | `link/` | frames and descriptors between two processes |
 //! | `process/` | starting a process of this same binary, and ending it for certain |
 
-mod kernel;
+pub mod kernel;
 pub mod link;
 pub mod process;

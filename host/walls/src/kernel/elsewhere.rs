@@ -1,0 +1,33 @@
+//! Systems that are not Linux: they give no wall. Must not hold: anything that Linux needs.
+
+use super::report::Report;
+use super::rights::Rights;
+
+/// A process that has entered; here, one without a wall.
+#[derive(Debug)]
+pub struct Entered {
+    report: Report,
+}
+
+/// Builds nothing, and says so.
+pub fn enter(_: &Rights<'_>) -> Entered {
+    let reason = format!("the walls need Linux, this is {}", std::env::consts::OS);
+    Entered { report: Report::of_none(&reason) }
+}
+
+impl Entered {
+    /// The report: nothing stands.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Builds nothing, and says so.
+    pub fn seal(self) -> Report {
+        self.report
+    }
+}
+
+/// Closes nothing: no process is started for components there.
+pub fn close_inherited() -> std::io::Result<()> {
+    Ok(())
+}

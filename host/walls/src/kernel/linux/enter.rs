@@ -1,0 +1,133 @@
+//! The order in which walls are built. Must not hold: how one is built.
+
+use std::ffi::c_ulong;
+use std::fs::File;
+
+use rustix::process::{DumpableBehavior, Signal};
+
+use super::refusal::{Refusal, Step};
+use super::{capabilities, filter, folders, limits, namespaces, syscalls};
+use crate::kernel::report::{Report, State};
+use crate::kernel::rights::Rights;
+use crate::kernel::wall::Wall;
+
+/// A process behind its first walls. It may still map code and start threads.
+#[derive(Debug)]
+pub struct Entered {
+    site: Site,
+    memory_bytes_max: u64,
+    statm: Option<File>,
+}
+
+/// The walls being built.
+#[derive(Debug)]
+struct Site {
+    report: Report,
+    without: Vec<Wall>,
+}
+
+/// Builds every wall that can stand before code is mapped. Never aborts: the caller decides by the
+/// report.
+///
+/// The process must not have started a thread: some walls are a thread's, and inherited.
+pub fn enter(rights: &Rights<'_>) -> Entered {
+    let report = Report::of_none("the process is not sealed");
+    let mut site = Site { report, without: rights.without.to_vec() };
+    site.build(Wall::NoNewPrivileges, no_new_privileges);
+    site.build(Wall::Core, limits::no_core);
+    site.build(Wall::Files, || limits::files(rights));
+    // The files of /proc are gone with the root, and root's with the capabilities.
+    let statm = limits::statm();
+    site.build(Wall::UserNamespace, namespaces::users);
+    site.build(Wall::IpcNamespace, || namespaces::own(libc::CLONE_NEWIPC));
+    site.build(Wall::NetworkNamespace, || namespaces::own(libc::CLONE_NEWNET));
+    site.build(Wall::MountNamespace, namespaces::empty_root);
+    site.leave(Wall::PidNamespace, "it takes a second process for each; other walls hide and refuse what it would");
+    site.build(Wall::Capabilities, capabilities::give_up);
+    // Landlock refuses mounts, so it follows them.
+    site.build(Wall::Landlock, || folders::restrict(rights.folders));
+    site.build(Wall::NotDumpable, not_dumpable);
+    // The kernel forgets this signal where rights change, so it comes last.
+    site.build(Wall::DiesWithHost, || dies_with_host(rights));
+    Entered { site, memory_bytes_max: rights.memory_bytes_max, statm }
+}
+
+impl Entered {
+    /// The walls that stand so far.
+    pub fn report(&self) -> &Report {
+        &self.site.report
+    }
+
+    /// Builds the last walls, around every thread: no memory becomes executable, and few system
+    /// calls are left. Any other ends the process.
+    pub fn seal(self) -> Report {
+        let Self { mut site, memory_bytes_max, statm } = self;
+        site.build(Wall::Memory, || limits::memory(statm, memory_bytes_max));
+        site.build(Wall::FixedCode, fixed_code);
+        site.build(Wall::SystemCalls, filter::install);
+        if site.report.stands(Wall::SystemCalls) {
+            for wall in [Wall::FixedCode, Wall::Processes] {
+                site.hold(wall, "by the filter of system calls");
+            }
+        } else {
+            site.build(Wall::Processes, || Err(Refusal::new("it needs system-calls")));
+        }
+        site.report
+    }
+}
+
+impl Site {
+    fn build(&mut self, wall: Wall, build: impl FnOnce() -> Result<String, Refusal>) {
+        let state = if self.without.contains(&wall) {
+            State::Missing("left away".to_owned())
+        } else {
+            build().map_or_else(|refusal| State::Missing(refusal.to_string()), State::Stands)
+        };
+        self.report.put(wall, state);
+    }
+
+    /// The filter does the same where the wall itself does not stand.
+    fn hold(&mut self, wall: Wall, how: &str) {
+        if !self.report.stands(wall) {
+            self.report.put(wall, State::Stands(how.to_owned()));
+        }
+    }
+
+    fn leave(&mut self, wall: Wall, reason: &str) {
+        self.report.put(wall, State::Unbuilt(reason.to_owned()));
+    }
+}
+
+fn no_new_privileges() -> Result<String, Refusal> {
+    syscalls::prctl(libc::PR_SET_NO_NEW_PRIVS, [1, 0, 0, 0]).step("PR_SET_NO_NEW_PRIVS")?;
+    Ok(String::new())
+}
+
+fn not_dumpable() -> Result<String, Refusal> {
+    let never = DumpableBehavior::NotDumpable;
+    rustix::process::set_dumpable_behavior(never).step("PR_SET_DUMPABLE")?;
+    Ok(String::new())
+}
+
+/// Since Linux 6.3. Before it only the filter refuses.
+fn fixed_code() -> Result<String, Refusal> {
+    let refuse = c_ulong::from(libc::PR_MDWE_REFUSE_EXEC_GAIN);
+    syscalls::prctl(libc::PR_SET_MDWE, [refuse, 0, 0, 0]).step("PR_SET_MDWE")?;
+    Ok(String::new())
+}
+
+/// The signal comes when the *thread* that started this process ends, so the host must start it
+/// from one that lives as long as the host.
+fn dies_with_host(rights: &Rights<'_>) -> Result<String, Refusal> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("PR_SET_PDEATHSIG")?;
+    let Some(link) = rights.link else {
+        return Ok(String::new());
+    };
+    let host = rustix::net::sockopt::socket_peercred(link).step("SO_PEERCRED")?.pid;
+    // A host that ended before the call above cannot send the signal any more.
+    if rustix::process::getppid() == Some(host) {
+        Ok(String::new())
+    } else {
+        Err(Refusal::new("the host has ended, or another process started this one"))
+    }
+}

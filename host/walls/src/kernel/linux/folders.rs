@@ -1,0 +1,68 @@
+//! Landlock: the files that may be opened. Must not hold: bounds of their sizes.
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+};
+use rustix::fs::FileType;
+
+use super::refusal::{Refusal, Step};
+use crate::kernel::rights::{Access, Folder};
+
+/// The newest Landlock that the crate knows. A kernel with an older one gives what it has.
+const NEWEST: ABI = ABI::V10;
+
+/// Refuses to open any file but those of `folders`, TCP, signals to other processes, and abstract
+/// sockets, as far as the kernel's Landlock goes.
+pub(super) fn restrict(folders: &[Folder<'_>]) -> Result<String, Refusal> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(NEWEST)))
+        .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+        .and_then(Ruleset::create)
+        .map_err(told)?;
+    for folder in folders {
+        let rule = PathBeneath::new(folder.descriptor, rights(folder)?);
+        rules = rules.add_rule(rule).map_err(told)?;
+    }
+    let landlock = rules.restrict_self().map_err(told)?.landlock;
+    match landlock {
+        LandlockStatus::NotImplemented => Err(Refusal::new("the kernel is built without it")),
+        LandlockStatus::NotEnabled => Err(Refusal::new("it was turned off when the kernel started")),
+        LandlockStatus::Available { effective_abi, .. } => judged(effective_abi),
+    }
+}
+
+fn told(error: RulesetError) -> Refusal {
+    Refusal::new(error.to_string())
+}
+
+/// The parts that a version gives.
+fn judged(abi: ABI) -> Result<String, Refusal> {
+    match abi as i32 {
+        ..=2 => Err(Refusal::new(format!(
+            "version {} lets files that may only be read be truncated, Linux 6.2 does not",
+            abi as i32
+        ))),
+        version @ 3 => Ok(format!("version {version}: files, neither TCP nor signals")),
+        version @ 4..=5 => Ok(format!("version {version}: files and TCP, not signals")),
+        version => Ok(format!("version {version}: files, TCP and signals")),
+    }
+}
+
+/// No folder of a component holds a program to run, a device or a pipe, so none of these is given.
+fn rights(folder: &Folder<'_>) -> Result<BitFlags<AccessFs>, Refusal> {
+    use AccessFs::{MakeDir, MakeReg, MakeSym, ReadDir, ReadFile, Refer, RemoveDir, RemoveFile, Truncate, WriteFile};
+    let status = rustix::fs::fstat(folder.descriptor).step("fstat of a granted folder")?;
+    let is_folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    Ok(match (is_folder, folder.access) {
+        (false, Access::Read) => ReadFile.into(),
+        (false, Access::Write) => ReadFile | WriteFile | Truncate,
+        (true, Access::Read) => ReadFile | ReadDir,
+        (true, Access::Write) => {
+            let contents = ReadFile | WriteFile | Truncate | ReadDir;
+            contents | MakeReg | MakeDir | MakeSym | RemoveFile | RemoveDir | Refer
+        }
+    })
+}

@@ -1,0 +1,68 @@
+//! Limits of memory, files and dumps. Must not hold: limits that toolcell counts itself.
+
+use std::fs::File;
+use std::io::Read;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use super::refusal::{Refusal, Step};
+use super::syscalls;
+use crate::kernel::rights::Rights;
+
+/// Bytes of `/proc/self/statm` at most: seven numbers of 20 digits.
+const STATM_BYTES_MAX: usize = 160;
+
+fn limit(resource: Resource, max: u64) -> rustix::io::Result<()> {
+    setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })
+}
+
+/// No core dump.
+pub(super) fn no_core() -> Result<String, Refusal> {
+    limit(Resource::Core, 0).step("RLIMIT_CORE")?;
+    Ok(String::new())
+}
+
+/// Descriptors, and how long a file may grow. Past it a write fails instead of ending the process.
+pub(super) fn files(rights: &Rights<'_>) -> Result<String, Refusal> {
+    limit(Resource::Nofile, rights.files_max).step("RLIMIT_NOFILE")?;
+    limit(Resource::Memlock, 0).step("RLIMIT_MEMLOCK")?;
+    limit(Resource::Msgqueue, 0).step("RLIMIT_MSGQUEUE")?;
+    let Some(file_bytes_max) = rights.file_bytes_max else {
+        return Ok(format!("{} open", rights.files_max));
+    };
+    syscalls::ignore_signal(libc::SIGXFSZ).step("SIGXFSZ")?;
+    limit(Resource::Fsize, file_bytes_max).step("RLIMIT_FSIZE")?;
+    Ok(format!("{} open, {file_bytes_max} bytes each", rights.files_max))
+}
+
+/// The file that tells how much memory a process may write to.
+pub(super) fn statm() -> Option<File> {
+    File::open("/proc/self/statm").ok()
+}
+
+/// Lets no more memory become writable than `more` bytes beyond what is now.
+///
+/// `RLIMIT_DATA` counts private writable mappings, whether they were ever written to. Reserved
+/// memory without access is free, and so wasmtime's terabytes are. Shared memory and growing
+/// stacks are not counted: the filter refuses them.
+pub(super) fn memory(statm: Option<File>, more: u64) -> Result<String, Refusal> {
+    let now = writable_bytes(statm)?;
+    // The main thread's stack is not counted either, but bounded by its own limit.
+    let stack = rustix::process::getrlimit(Resource::Stack);
+    if let Some(current) = stack.current {
+        limit(Resource::Stack, current).step("RLIMIT_STACK")?;
+    }
+    limit(Resource::Data, now.saturating_add(more)).step("RLIMIT_DATA")?;
+    Ok(format!("{more} bytes more than the {now} at the seal"))
+}
+
+/// Bytes that `statm` gives as data: private writable mappings and stacks.
+fn writable_bytes(statm: Option<File>) -> Result<u64, Refusal> {
+    const UNKNOWN: &str = "/proc/self/statm cannot be read";
+    let mut text = String::with_capacity(STATM_BYTES_MAX);
+    let mut file = statm.ok_or_else(|| Refusal::new(UNKNOWN))?.take(STATM_BYTES_MAX as u64);
+    file.read_to_string(&mut text).step("/proc/self/statm")?;
+    let pages = text.split_ascii_whitespace().nth(5).and_then(|word| word.parse::<u64>().ok());
+    let pages = pages.ok_or_else(|| Refusal::new(UNKNOWN))?;
+    Ok(pages.saturating_mul(syscalls::page_bytes()))
+}

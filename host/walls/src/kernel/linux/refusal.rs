@@ -1,0 +1,32 @@
+//! The kernel's answers where a wall does not stand. Must not hold: walls.
+
+use std::{fmt, io};
+
+/// A step of a wall that the kernel refused.
+#[derive(Debug)]
+pub(super) struct Refusal(String);
+
+impl Refusal {
+    /// A wall that cannot be built, in words.
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Names the step that failed.
+pub(super) trait Step<T> {
+    /// The answer, or a refusal that names `step`.
+    fn step(self, step: &str) -> Result<T, Refusal>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, step: &str) -> Result<T, Refusal> {
+        self.map_err(|error| Refusal(format!("{step}: {}", error.into())))
+    }
+}

@@ -1,0 +1,218 @@
+//! Running the table. Must not hold: attempts.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{ChildStdout, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Resource, Rlimit};
+use toolcell_walls::kernel::{Report, State, Wall};
+
+use crate::rows::{End, Row, all};
+use crate::site::{OlderThread, Site};
+use crate::stage::{CHILD, Place, Stage};
+use crate::syscalls::call;
+use crate::{processes, reports};
+
+/// Longer than any attempt takes on a loaded machine; past it the process is killed and the row
+/// fails.
+const TIME_MAX: Duration = Duration::from_secs(20);
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+pub(crate) fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((first, rest)) if first == CHILD => child(rest),
+        Some((first, _)) if first == "measure" => {
+            let measured = Stage::set().map_err(told).and_then(|stage| reports::measure(&stage));
+            measured.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+        }
+        _ => parent(),
+    }
+}
+
+fn child(arguments: &[String]) -> ExitCode {
+    let word = arguments.first().map(String::as_str).unwrap_or_default();
+    let Some(place) = Place::of(arguments) else { return ExitCode::FAILURE };
+    match word {
+        "host" => processes::be_a_host("asleep"),
+        "foster" => processes::be_a_host("report"),
+        "asleep" => attempt(&place, &ASLEEP),
+        word => match word.parse().ok().and_then(|at: usize| all().get(at).copied()) {
+            Some(row) => attempt(&place, row),
+            None => reports::child(word, &place),
+        },
+    }
+}
+
+/// Waits for ever, and tells when it is sealed.
+const ASLEEP: Row = Row {
+    name: "sleep",
+    without: &[],
+    attempt: |_| {
+        say("sealed");
+        Ok(rustix::event::poll(&mut [], None).map(drop)?)
+    },
+    end: End::Works,
+};
+
+/// Tries one thing behind walls and prints the answer.
+fn attempt(place: &Place, row: &Row) -> ExitCode {
+    let mut site = Site::open(place).expect("the site");
+    let entered = site.enter(row.without);
+    site.older_thread = Some(OlderThread::start());
+    let report = entered.seal();
+    let missing: Vec<Wall> = report.missing().map(|(wall, _)| wall).collect();
+    if missing != expected_missing(row.without) {
+        say(&report.summary());
+        return ExitCode::FAILURE;
+    }
+    match (row.attempt)(&site) {
+        Ok(()) => say("works"),
+        Err(error) => match error.raw_os_error() {
+            Some(errno) => say(&format!("fails {errno}")),
+            None => say(&format!("is odd: {error}")),
+        },
+    }
+    // An attempt may have taken all memory, without which threads cannot end in order.
+    let _ = call(libc::SYS_exit_group, [0; 6]);
+    ExitCode::FAILURE
+}
+
+/// Without the filter nothing else refuses a further process.
+fn expected_missing(without: &[Wall]) -> Vec<Wall> {
+    let follows = without.contains(&Wall::SystemCalls).then_some(Wall::Processes);
+    let mut missing: Vec<Wall> = without.iter().copied().chain(follows).collect();
+    missing.sort_unstable();
+    missing
+}
+
+/// Standard output, which a sealed process still has.
+pub(crate) fn say(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn parent() -> ExitCode {
+    // A dump would be written if the walls let it.
+    let core = rustix::process::getrlimit(Resource::Core);
+    let core = Rlimit { current: core.maximum, maximum: core.maximum };
+    rustix::process::setrlimit(Resource::Core, core).expect("RLIMIT_CORE");
+    let stage = Stage::set().expect("the stage");
+    let mut failed = Vec::new();
+    let mut passed = 0_usize;
+    for user in users() {
+        for (at, row) in all().into_iter().enumerate() {
+            match judge(&stage, at, row, user) {
+                Ok(()) => passed += 1,
+                Err(what) => failed.push(format!("{} ({user}): {what}", row.name)),
+            }
+        }
+    }
+    for (name, check) in reports::CHECKS {
+        match check(&stage) {
+            Ok(()) => passed += 1,
+            Err(what) => failed.push(format!("{name}: {what}")),
+        }
+    }
+    let mut text = String::new();
+    for what in &failed {
+        let _ = writeln!(text, "{what}");
+    }
+    let word = if failed.is_empty() { "ok" } else { "FAILED" };
+    let count = failed.len();
+    let _ = writeln!(text, "test result: {word}. {passed} passed; {count} failed; 0 ignored");
+    say(&text);
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// As root the attempts are made as another user too.
+pub(crate) fn users() -> Vec<u32> {
+    let own = rustix::process::geteuid().as_raw();
+    if own == 0 { vec![own, NOBODY] } else { vec![own] }
+}
+
+fn judge(stage: &Stage, at: usize, row: &Row, user: u32) -> Result<(), String> {
+    let ended = run(stage, &[&at.to_string()], user)?;
+    let is_right = match row.end {
+        End::Works => ended.said == "works" && ended.status.success(),
+        End::Fails(errors) => {
+            errors.iter().any(|errno| ended.said == format!("fails {errno}")) && ended.status.success()
+        }
+        End::Killed(signal) => ended.said.is_empty() && ended.status.signal() == Some(signal),
+    };
+    if ended.status.core_dumped() {
+        return Err("it left a core dump".to_owned());
+    }
+    if is_right { Ok(()) } else { Err(format!("expected {:?}, but it {ended}", row.end)) }
+}
+
+/// The end of a process, and what it printed.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) said: String,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "said {:?} and ended with {}", self.said, self.status)
+    }
+}
+
+/// A child of this binary, as a user.
+pub(crate) fn run(stage: &Stage, arguments: &[&str], user: u32) -> Result<Ended, String> {
+    let (mut command, _link) = stage.child(arguments).map_err(told)?;
+    if user != rustix::process::geteuid().as_raw() {
+        command.uid(user).gid(user);
+    }
+    end(&mut command)
+}
+
+/// Runs to the end, within [`TIME_MAX`].
+pub(crate) fn end(command: &mut Command) -> Result<Ended, String> {
+    let mut child = command.spawn().map_err(told)?;
+    let stdout = child.stdout.take().ok_or("no output")?;
+    let said = read(stdout, None);
+    // Its output is closed, so its end is settled; or it took too long.
+    child.kill().map_err(told)?;
+    let status = child.wait().map_err(told)?;
+    Ok(Ended { status, said: said? })
+}
+
+/// Reads to the end, or to a text.
+pub(crate) fn read(mut from: ChildStdout, to: Option<&str>) -> Result<String, String> {
+    read_some(&mut from, to)
+}
+
+pub(crate) fn read_some(from: &mut ChildStdout, to: Option<&str>) -> Result<String, String> {
+    let deadline = Instant::now() + TIME_MAX;
+    let mut said = Vec::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(told)?;
+        let ready = rustix::event::poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&left));
+        if ready.map_err(told)? == 0 {
+            return Err(format!("it neither ended nor said more than {said:?}"));
+        }
+        let mut piece = [0; 4096];
+        let count = from.read(&mut piece).map_err(told)?;
+        said.extend(piece.iter().take(count));
+        let text = String::from_utf8_lossy(&said).into_owned();
+        if count == 0 || to.is_some_and(|to| text.ends_with(to)) {
+            return Ok(text);
+        }
+    }
+}
+
+pub(crate) fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// A wall's state in a report.
+pub(crate) fn state(report: &Report, wall: Wall) -> Option<&State> {
+    report.iter().find(|(known, _)| *known == wall).map(|(_, state)| state)
+}

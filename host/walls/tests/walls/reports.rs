@@ -1,0 +1,291 @@
+//! Reports of kernels that give less, and of processes that are no child of their host. Must not
+//! hold: attempts.
+
+use std::collections::BTreeMap;
+use std::ffi::c_long;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+use toolcell_walls::kernel::{ProbeError, Report, State, Wall, answer_probe, probe};
+
+use crate::linux::{read_some, run, say, state, told, users};
+use crate::memory;
+use crate::site::Site;
+use crate::stage::{CHILD, Place, Stage};
+
+type Check = fn(&Stage) -> Result<(), String>;
+
+pub(crate) const CHECKS: &[(&str, Check)] = &[
+    ("a wall that is left away is named, and the rest stands", each_left_away),
+    ("a kernel that refuses is quoted, and the rest stands", each_kernel),
+    ("a process that is not the host's child says so", not_a_child),
+    ("a sealed process ends with its host", ends_with_host),
+    ("code is mapped between the two steps", maps_code),
+    ("a probe tells the walls of the machine", probes),
+    ("a probe that gives no report is an error", probes_of_nothing),
+];
+
+/// A kernel that refuses a call, where its first argument is as given.
+struct Kernel {
+    name: &'static str,
+    call: c_long,
+    argument: Option<u64>,
+    errno: i32,
+    /// Its report must say this, and that every other wall stands.
+    says: &'static [(Wall, &'static str)],
+}
+
+const KERNELS: &[Kernel] = &[
+    Kernel {
+        name: "no-namespaces",
+        call: libc::SYS_unshare,
+        argument: None,
+        errno: libc::EPERM,
+        says: &[
+            (Wall::UserNamespace, "unshare: Operation not permitted"),
+            (Wall::IpcNamespace, "unshare: Operation not permitted"),
+            (Wall::NetworkNamespace, "unshare: Operation not permitted"),
+            (Wall::MountNamespace, "unshare: Operation not permitted"),
+        ],
+    },
+    Kernel {
+        name: "no-mounts",
+        call: libc::SYS_mount,
+        argument: None,
+        errno: libc::EPERM,
+        says: &[(Wall::MountNamespace, "private mounts: Operation not permitted")],
+    },
+    Kernel {
+        name: "no-new-root",
+        call: libc::SYS_pivot_root,
+        argument: None,
+        errno: libc::EINVAL,
+        says: &[(Wall::MountNamespace, "pivot_root: Invalid argument")],
+    },
+    Kernel {
+        name: "no-landlock",
+        call: libc::SYS_landlock_create_ruleset,
+        argument: None,
+        errno: libc::ENOSYS,
+        says: &[(Wall::Landlock, "the kernel is built without it")],
+    },
+    Kernel {
+        name: "landlock-off",
+        call: libc::SYS_landlock_create_ruleset,
+        argument: None,
+        errno: libc::EOPNOTSUPP,
+        says: &[(Wall::Landlock, "it was turned off when the kernel started")],
+    },
+    Kernel {
+        name: "no-seccomp",
+        call: libc::SYS_seccomp,
+        argument: None,
+        errno: libc::ENOSYS,
+        says: &[(Wall::SystemCalls, "Function not implemented"), (Wall::Processes, "system-calls")],
+    },
+    Kernel {
+        name: "before-6.3",
+        call: libc::SYS_prctl,
+        argument: Some(libc::PR_SET_MDWE as u64),
+        errno: libc::EINVAL,
+        says: &[],
+    },
+];
+
+/// A child whose answer is a report.
+pub(crate) fn child(word: &str, place: &Place) -> ExitCode {
+    let mut without = Vec::new();
+    match word.split_once(':') {
+        Some(("without", name)) => without.extend(Wall::from_name(name)),
+        Some(("kernel", name)) => {
+            let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
+            refuse(kernel.expect("a kernel of the table"));
+        }
+        _ if word == "code" => return map_code(place),
+        _ if word == "time" => return time(place),
+        _ if word == "probe" => {
+            return answer_probe().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        }
+        _ => {}
+    }
+    let site = Site::open(place).expect("the site");
+    say(&site.enter(&without).seal().to_lines());
+    ExitCode::SUCCESS
+}
+
+/// From here on this process's kernel is the one described.
+fn refuse(kernel: &Kernel) {
+    let equal = |value| {
+        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+            .and_then(|condition| SeccompRule::new(vec![condition]))
+            .expect("a rule")
+    };
+    let rules = kernel.argument.map(equal).into_iter().collect();
+    let filter = SeccompFilter::new(
+        BTreeMap::from([(kernel.call, rules)]),
+        SeccompAction::Allow,
+        SeccompAction::Errno(kernel.errno.cast_unsigned()),
+        TargetArch::try_from(std::env::consts::ARCH).expect("an architecture"),
+    );
+    let program = BpfProgram::try_from(filter.expect("a filter")).expect("a program");
+    seccompiler::apply_filter(&program).expect("a filter that stands");
+}
+
+fn report(stage: &Stage, word: &str, user: u32) -> Result<Report, String> {
+    let ended = run(stage, &[word], user)?;
+    Report::from_lines(&ended.said).map_err(|error| format!("{word}: {error}, but it {ended}"))
+}
+
+/// The report says this of these walls, and that all others stand.
+fn check(name: &str, report: &Report, says: &[(Wall, &str)]) -> Result<(), String> {
+    for (wall, state) in report.iter() {
+        let said = says.iter().find(|(named, _)| *named == wall);
+        let is_right = match (said, state) {
+            (Some((_, text)), State::Missing(reason)) => reason.contains(text),
+            (None, State::Stands(_)) => true,
+            (None, State::Unbuilt(_)) => wall == Wall::PidNamespace,
+            _ => false,
+        };
+        if !is_right {
+            return Err(format!("{name}: {wall} {state:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn each_left_away(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        for wall in Wall::ALL.into_iter().filter(|wall| *wall != Wall::PidNamespace) {
+            let report = report(stage, &format!("without:{wall}"), user)?;
+            let says: &[(Wall, &str)] = match wall {
+                // An ordinary user has the rights for the other three only in the first.
+                Wall::UserNamespace if user != 0 => &[
+                    (Wall::UserNamespace, "left away"),
+                    (Wall::IpcNamespace, "Operation not permitted"),
+                    (Wall::NetworkNamespace, "Operation not permitted"),
+                    (Wall::MountNamespace, "Operation not permitted"),
+                ],
+                Wall::SystemCalls => &[(Wall::SystemCalls, "left away"), (Wall::Processes, "system-calls")],
+                // The filter holds these two.
+                Wall::FixedCode | Wall::Processes => &[],
+                wall => &[(wall, "left away")],
+            };
+            check(wall.name(), &report, says)?;
+        }
+    }
+    Ok(())
+}
+
+fn each_kernel(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        for kernel in KERNELS {
+            let report = report(stage, &format!("kernel:{}", kernel.name), user)?;
+            check(kernel.name, &report, kernel.says)?;
+        }
+    }
+    Ok(())
+}
+
+fn not_a_child(stage: &Stage) -> Result<(), String> {
+    let (mut command, _link) = stage.child(&["foster"]).map_err(told)?;
+    let ended = crate::linux::end(&mut command)?;
+    let report = Report::from_lines(&ended.said).map_err(|error| format!("{error}: {ended}"))?;
+    check("foster", &report, &[(Wall::DiesWithHost, "another process started this one")])
+}
+
+/// The sealed process reads nothing and waits for ever, so only the kernel can end it.
+fn ends_with_host(stage: &Stage) -> Result<(), String> {
+    let (mut command, _link) = stage.child(&["host"]).map_err(told)?;
+    let mut host = command.stderr(Stdio::null()).spawn().map_err(told)?;
+    let mut stdout = host.stdout.take().ok_or("no output")?;
+    let sealed = read_some(&mut stdout, Some("sealed"));
+    host.kill().map_err(told)?;
+    host.wait().map_err(told)?;
+    sealed?;
+    // Both processes hold the other end of this pipe. It ends when the second is gone as well.
+    read_some(&mut stdout, None).map(drop)
+}
+
+/// As compiled components are mapped: by the path of a descriptor, then made executable.
+fn map_code(place: &Place) -> ExitCode {
+    let site = Site::open(place).expect("the site");
+    let entered = site.enter(&[]);
+    let mapped = memory::map_code(&site.file);
+    match (mapped, entered.seal().missing().count()) {
+        (Ok(()), 0) => say("works"),
+        (mapped, missing) => say(&format!("{mapped:?}, {missing} walls are missing")),
+    }
+    ExitCode::SUCCESS
+}
+
+fn maps_code(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        let ended = run(stage, &["code"], user)?;
+        if ended.said != "works" {
+            return Err(format!("it {ended}"));
+        }
+    }
+    Ok(())
+}
+
+/// Says how many microseconds each step takes.
+fn time(place: &Place) -> ExitCode {
+    let site = Site::open(place).expect("the site");
+    let start = Instant::now();
+    let entered = site.enter(&[]);
+    let between = Instant::now();
+    drop(entered.seal());
+    let end = Instant::now();
+    say(&format!("{} {}", (between - start).as_micros(), (end - between).as_micros()));
+    ExitCode::SUCCESS
+}
+
+/// Prints how long the steps take: the least, the middle and the most of a hundred processes.
+pub(crate) fn measure(stage: &Stage) -> Result<(), String> {
+    for user in users() {
+        let (mut enter, mut seal, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..100 {
+            let start = Instant::now();
+            let said = run(stage, &["time"], user)?.said;
+            whole.push(start.elapsed().as_micros());
+            let (first, second) = said.split_once(' ').ok_or("no times")?;
+            enter.push(first.parse().map_err(told)?);
+            seal.push(second.parse().map_err(told)?);
+        }
+        for (name, mut times) in [("enter", enter), ("seal", seal), ("process", whole)] {
+            times.sort_unstable();
+            let [least, .., most] = times.as_slice() else { return Err("no times".to_owned()) };
+            let middle = times.get(times.len() / 2).ok_or("no times")?;
+            say(&format!("{name} of user {user}: {least} / {middle} / {most} µs\n"));
+        }
+    }
+    Ok(())
+}
+
+fn probes(_: &Stage) -> Result<(), String> {
+    let mut command = Command::new("/proc/self/exe");
+    let place = ["/", "127.0.0.1:1", "127.0.0.1:1"];
+    let report = probe(command.arg(CHILD).arg("probe").args(place)).map_err(told)?;
+    check("probe", &report, &[])?;
+    let landlock = state(&report, Wall::Landlock).map(State::detail).unwrap_or_default();
+    if landlock.contains("files") { Ok(()) } else { Err(landlock.to_owned()) }
+}
+
+fn probes_of_nothing(_: &Stage) -> Result<(), String> {
+    // Without further arguments a child fails and says nothing.
+    match probe(Command::new("/proc/self/exe").arg(CHILD)) {
+        Err(ProbeError::Ended(_)) => {}
+        other => return Err(format!("{other:?}")),
+    }
+    match probe(Command::new("/bin/echo").arg("core\tstands")) {
+        Err(ProbeError::Report(_)) => {}
+        other => return Err(format!("{other:?}")),
+    }
+    match probe(&mut Command::new("/nowhere")) {
+        Err(ProbeError::Start(_)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}

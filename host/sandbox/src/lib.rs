@@ -36,6 +36,7 @@ mod wasi;
 
 pub use bindings::contract;
 pub use caller::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
+pub use caller::outside::Outside;
 pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
 pub use engine::background::in_background;
 pub use engine::duties::{leave, leaves, with_other_duties};
@@ -62,5 +63,6 @@ pub use shape::ShapeName;
 pub use shape::typed::{Descriptions, LeftOut, WitError, WitFile, WitTexts, annotate};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
+pub use wasi::doors::CallDoors;
 pub use wasi::files::Identity;
 pub use wasi::grant_problem::{GrantNote, GrantProblem};

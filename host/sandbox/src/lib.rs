@@ -38,6 +38,7 @@ mod wasi;
 
 pub use bindings::contract;
 pub use caller::asking::{Answer, Asked, Form, Inquiry, Kind, Page, Question, Refusal, Root};
+pub use caller::outside::Outside;
 pub use caller::{Caller, Consent, LogLevel, NoCaller, Requested, Trace};
 pub use engine::background::in_background;
 pub use engine::duties::{leave, leaves, with_other_duties};
@@ -66,5 +67,6 @@ pub use wall::group::{GroupMember, GroupOptions, SandboxGroup};
 pub use wall::inside::{InsideError, SealWalls, serve as serve_sandbox};
 pub use wasi::capabilities::{Capabilities, GrantSources, SecretProblem};
 pub use wasi::cli::capture::Captured;
+pub use wasi::doors::CallDoors;
 pub use wasi::files::Identity;
 pub use wasi::grant_problem::{GrantNote, GrantProblem};

@@ -2,14 +2,17 @@
 pub(crate) mod asking;
 pub(crate) mod consent;
 pub(crate) mod denials;
+pub(crate) mod outside;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolcell_policy::{Askable, Denial, HttpAsk};
 
 use crate::caller::asking::{Asked, Inquiry, Kind, Refusal};
+use crate::caller::outside::Outside;
 
 pub use crate::bindings::toolcell::mcp::log::Level as LogLevel;
 
@@ -96,6 +99,16 @@ pub trait Caller: Send + Sync + 'static {
     fn trace(&self) -> Option<Trace>;
     /// The request's own `_meta` as a JSON object.
     fn meta_json(&self) -> String;
+    /// The call's way out of its sandbox process. `None` in the host's own process, where
+    /// everything is at hand.
+    fn outside(&self) -> Option<Arc<dyn Outside>> {
+        None
+    }
+    /// The call's sandbox process sent through a door what no honest one sends, and that door was
+    /// closed. Told once in a call; the text is for the operator.
+    fn misused(&self, what: &str) {
+        let _ = what;
+    }
 }
 
 /// A caller that wants nothing but the answer: used while loading and by one-shot commands.

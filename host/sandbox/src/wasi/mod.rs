@@ -12,12 +12,15 @@
 //! | `wasi:sockets` | `sockets/`, over `net/` |
 //! | `wasi:clocks`, `wasi:io` | none: wasmtime-wasi's own |
 //!
+//! `doors/` is the way of these to the host, for a guest in a sandbox process.
+//!
 //! `capabilities.rs` makes a tool's grants ready at load; `state.rs` is the data of a call's store.
 //! A new interface has a file or a folder here, with its own `bindings.rs`, and two lines in
 //! `load/imports.rs`.
 pub(crate) mod capabilities;
 pub(crate) mod cli;
 pub(crate) mod config;
+pub(crate) mod doors;
 pub(crate) mod files;
 pub(crate) mod grant_problem;
 pub(crate) mod http;

@@ -306,8 +306,10 @@ impl WasiHttpView for CallState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         self.called();
         let net = Arc::clone(self.net());
-        let Self { http, table, http_context, capabilities, denials, .. } = self;
-        let hooks = http.get_or_insert_with(|| HttpHooks::new(Arc::clone(capabilities.http()), net, denials.clone()));
+        let Self { http, table, http_context, capabilities, denials, caller, .. } = self;
+        let hooks = http.get_or_insert_with(|| {
+            HttpHooks::new(Arc::clone(capabilities.http()), net, denials.clone(), caller.as_ref())
+        });
         WasiHttpCtxView { hooks, table, ctx: http_context }
     }
 }

@@ -42,7 +42,7 @@ pub(super) struct Exchange {
 }
 
 /// The task that runs beside a response until its body is dropped.
-pub(super) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
+pub(crate) type Worker = Box<dyn Future<Output = Result<(), Error>> + Send>;
 
 /// A request that the caller is told of.
 struct Noted {

@@ -1,5 +1,4 @@
-//! The hooks of wasi:http for outgoing requests: the decision, and the limits that need no waiting.
-//! Must not hold: making requests.
+//! The hooks of wasi:http for outgoing requests. Must not hold: decisions, or making requests.
 use std::sync::Arc;
 
 use http::Request;
@@ -15,10 +14,10 @@ use wasmtime_wasi_http::{
 };
 
 use super::client::HttpClient;
-use super::connect::Connector;
-use super::connections::IdleConnections;
-use super::exchange::{Exchange, PhaseLimits, Worker};
-use super::{fault, fields};
+use super::fields;
+use super::outside::OutsideRequests;
+use super::requests::{Requests, Sending};
+use crate::caller::Caller;
 use crate::caller::denials::Denials;
 use crate::wasi::net::{CallNet, NetLimits};
 use crate::wasi::state::CallState;
@@ -29,10 +28,12 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes that wasi:http counts for a field beside its name and value: those of both in memory.
 const FIELD_HELD_BYTES: usize = size_of::<HeaderName>() + size_of::<HeaderValue>();
 
-/// The HTTP requests of one call.
-pub(crate) struct HttpHooks {
-    connector: Connector,
-    idle: Arc<IdleConnections>,
+/// wasi:http's way to the requests of one call.
+pub(crate) enum HttpHooks {
+    /// They are made here.
+    Here(Requests),
+    /// They are sent to the host.
+    Outside(OutsideRequests),
 }
 
 /// wasi:http's own context: the most that a guest's list of fields may grow. It counts each field's
@@ -40,45 +41,23 @@ pub(crate) struct HttpHooks {
 /// it sends.
 pub(crate) fn context(limits: &NetLimits) -> WasiHttpCtx {
     let mut context = WasiHttpCtx::new();
-    let held = limits.headers.saturating_mul(FIELD_HELD_BYTES).saturating_add(limits.header_bytes);
-    context.set_field_size_limit(held.saturating_add(held / 4));
+    context.set_field_size_limit(held_bytes_max(limits));
     context
 }
 
-/// A request under way.
-type Sending = Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send>;
+/// Bytes of a list of fields that a guest can make, by wasi:http's count.
+pub(super) fn held_bytes_max(limits: &NetLimits) -> usize {
+    let held = limits.headers.saturating_mul(FIELD_HELD_BYTES).saturating_add(limits.header_bytes);
+    held.saturating_add(held / 4)
+}
 
 impl HttpHooks {
-    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials) -> Self {
-        Self { connector: Connector { client, net, denials }, idle: Arc::default() }
-    }
-
-    /// Decides on the request, and collects everything for making it.
-    fn begin(&self, request: &Request<WasiBody>, options: Option<RequestOptions>) -> Result<Exchange, Error> {
-        let Connector { client, net, denials } = &self.connector;
-        if !net.request() {
-            return Err(Error::ConnectionLimitReached);
+    /// The requests of a call in this process; those of a call with a way out go through it.
+    pub(crate) fn new(client: Arc<HttpClient>, net: Arc<CallNet>, denials: Denials, caller: &dyn Caller) -> Self {
+        match caller.outside() {
+            Some(outside) => Self::Outside(OutsideRequests::new(outside, net)),
+            None => Self::Here(Requests::new(client, net, denials)),
         }
-        let uri = request.uri();
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        let scheme = uri.scheme_str().unwrap_or_default();
-        let decision = net.decide(client.grants(), |network| {
-            network.http_request(request.method().as_str(), scheme, authority, target)
-        });
-        let permit = decision.map_err(|denial| {
-            denials.add(denial);
-            Error::HttpRequestDenied
-        })?;
-        let limits = net.limits();
-        // wasi:http lets no guest set them; a request that has them nevertheless is not sent.
-        if request.headers().keys().any(fields::is_forbidden) {
-            return Err(Error::HttpRequestDenied);
-        }
-        fields::check(request.headers(), limits.headers, limits.header_bytes)
-            .map_err(|bytes| Error::HttpRequestHeaderSectionSize(Some(fault::clamped(bytes))))?;
-        let waits = PhaseLimits::new(limits, options);
-        Ok(Exchange { connector: self.connector.clone(), idle: Arc::clone(&self.idle), permit, waits })
     }
 }
 
@@ -127,9 +106,9 @@ impl WasiHttpHooks for HttpHooks {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Sending {
-        match self.begin(&request, options) {
-            Ok(exchange) => Box::new(exchange.run(request)),
-            Err(error) => Box::new(std::future::ready(Err(error))),
+        match self {
+            Self::Here(requests) => requests.send(request, options),
+            Self::Outside(requests) => requests.send(request, options),
         }
     }
 

@@ -6,7 +6,9 @@
 //!
 //! | file | does |
 //! |---|---|
-//! | [`hooks`] | asks policy, counts the request, refuses forged or too many headers |
+//! | [`hooks`] | takes it from the guest |
+//! | [`outside`] | sends it to the host, where the guest runs in a sandbox process |
+//! | [`requests`] | asks policy, counts the request, refuses forged or too many headers |
 //! | [`exchange`] | waits for a turn, takes a connection, sends, bounds every phase in time |
 //! | [`inject`] | adds the secrets that the manifest names for this request |
 //! | [`connect`], [`proxy`], [`tls`] | name, permitted addresses, TCP, TLS, HTTP/1.1 or HTTP/2 |
@@ -28,10 +30,13 @@ mod hooks;
 mod incoming;
 mod inject;
 mod outgoing;
+pub(crate) mod outside;
 mod proxy;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 pub(crate) use client::HttpClient;
 pub(crate) use hooks::{HttpHooks, add_handle, context};
+pub(crate) use requests::Requests;

@@ -94,7 +94,7 @@ impl Granted {
         let client = client.unwrap_or_else(|problems| panic!("{problems:?}"));
         let guard = NetGuard::new(NetLimits::from(&limits));
         let denials = Denials::new(Arc::new(NoCaller));
-        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone());
+        let hooks = HttpHooks::new(client, Arc::clone(guard.net()), denials.clone(), &NoCaller);
         Call { hooks, guard, denials, workers: JoinSet::new() }
     }
 }

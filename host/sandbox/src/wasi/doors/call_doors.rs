@@ -1,0 +1,176 @@
+//! The host's side of one call's doors. Must not hold: the operations themselves.
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use toolcell_policy::{Denial, Limit, Limits};
+
+use super::{Door, DoorError, FrameReader, FrameWriter, Opening};
+use crate::caller::Caller;
+use crate::caller::denials::Denials;
+use crate::wasi::capabilities::Capabilities;
+use crate::wasi::http::{self, Requests};
+use crate::wasi::net::{CallNet, NetGuard, NetLimits, OverDirection};
+
+/// Requests of a call that have a door while they wait for their turn. More wait in the sandbox
+/// process: they keep no descriptor of the host.
+const WAITING_REQUESTS_MAX: usize = 16;
+
+/// Doors of a call beside those of its requests.
+const OTHER_DOORS_MAX: usize = 4;
+
+/// Doors that a call may open beside one for each request, look-up and socket, and one to ask
+/// before each.
+const SPARE_DOORS: u64 = 16;
+
+/// Doors that a sandbox process has for the requests of one call.
+pub(crate) fn http_doors_max(limits: &NetLimits) -> usize {
+    limits.concurrency.saturating_add(WAITING_REQUESTS_MAX)
+}
+
+/// Doors that are open at once. A sandbox process may open one just before the host has seen
+/// another closed, so each may be there twice.
+fn open_max(limits: &NetLimits) -> usize {
+    http_doors_max(limits).saturating_add(OTHER_DOORS_MAX).saturating_mul(2)
+}
+
+/// All doors of one call.
+fn doors_max(limits: &NetLimits) -> u64 {
+    let operations = limits.requests.saturating_add(limits.lookups).saturating_add(limits.sockets);
+    operations.saturating_mul(2).saturating_add(SPARE_DOORS)
+}
+
+/// Everything outside of a sandbox process that one call in it has: its requests, connections,
+/// counters and state. Dropping it ends all of that.
+pub struct CallDoors {
+    doors: Arc<Doors>,
+    net: NetGuard,
+}
+
+/// The parts that the tasks of a call's doors share.
+struct Doors {
+    net: Arc<CallNet>,
+    denials: Denials,
+    requests: Requests,
+    misuse: Misuse,
+    /// Places of open doors.
+    places: Arc<Semaphore>,
+    opened: AtomicU64,
+}
+
+/// Tells the caller once of what no honest sandbox process sends. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Misuse(Arc<Told>);
+
+struct Told {
+    caller: Arc<dyn Caller>,
+    told: AtomicBool,
+}
+
+impl Misuse {
+    fn new(caller: Arc<dyn Caller>) -> Self {
+        Self(Arc::new(Told { caller, told: AtomicBool::new(false) }))
+    }
+
+    /// Tells of it, unless it is an end that honest processes bring about as well.
+    pub(crate) fn found(&self, error: &DoorError) {
+        if error.is_misuse() && !self.0.told.swap(true, Ordering::AcqRel) {
+            self.0.caller.misused(&error.to_string());
+        }
+    }
+}
+
+impl CallDoors {
+    /// Nothing open yet. The capabilities are the tool's own, with secrets and state; the caller is
+    /// the one who is told, and asked.
+    #[must_use]
+    pub fn new(capabilities: &Arc<Capabilities>, limits: &Limits, caller: &Arc<dyn Caller>) -> Self {
+        let guard = NetGuard::new(NetLimits::from(limits));
+        let net = Arc::clone(guard.net());
+        let denials = Denials::new(Arc::clone(caller));
+        let doors = Doors {
+            requests: Requests::new(Arc::clone(capabilities.http()), Arc::clone(&net), denials.clone()),
+            misuse: Misuse::new(Arc::clone(caller)),
+            places: Arc::new(Semaphore::new(open_max(net.limits()))),
+            opened: AtomicU64::new(0),
+            denials,
+            net,
+        };
+        Self { doors: Arc::new(doors), net: guard }
+    }
+
+    /// Serves one door, given one end of a stream socket, until it is closed or the call ends.
+    /// Returns at once. One more than the call may have is closed instead.
+    ///
+    /// Within the tokio runtime that is to do the work.
+    pub fn serve(&self, socket: OwnedFd) {
+        let Some(place) = self.doors.place() else {
+            self.doors.misuse.found(&DoorError::Wrong("more doors were opened than the call may have"));
+            return;
+        };
+        let doors = Arc::clone(&self.doors);
+        // A call that has ended opens no door.
+        let _ = self.net.net().spawn(async move {
+            let _place = place;
+            if let Err(error) = doors.door(socket).await {
+                doors.misuse.found(&error);
+            }
+        });
+    }
+
+    /// Ends every operation that is under way, and closes the call's doors and connections. What
+    /// was used, denied and written is still known.
+    pub fn close(&self) {
+        self.net.net().end();
+    }
+
+    /// Bytes of requests sent, and of responses received.
+    #[must_use]
+    pub fn traffic_bytes(&self) -> (u64, u64) {
+        (self.doors.net.egress_bytes(), self.doors.net.ingress_bytes())
+    }
+
+    /// The first denials, and the number of all. Takes the denials out.
+    #[must_use]
+    pub fn denials(&self) -> (Vec<Denial>, u64) {
+        self.doors.denials.take()
+    }
+
+    /// The limit on bytes that the call ran over, if it did.
+    #[must_use]
+    pub fn over(&self) -> Option<Limit> {
+        self.doors.net.over().map(|direction| match direction {
+            OverDirection::Egress => Limit::Egress,
+            OverDirection::Ingress => Limit::Ingress,
+        })
+    }
+}
+
+impl Doors {
+    /// A place for one more door; `None`: there are too many, now or in all.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let opened = self.opened.fetch_add(1, Ordering::Relaxed);
+        let is_one_too_many = opened >= doors_max(self.net.limits());
+        Arc::clone(&self.places).try_acquire_owned().ok().filter(|_| !is_one_too_many)
+    }
+
+    /// Serves one door until the operation is done, or the other side closes it.
+    async fn door(&self, socket: OwnedFd) -> Result<(), DoorError> {
+        let door = Door::of(socket)?;
+        let hangup = door.hangup()?;
+        let (mut reader, writer) = door.split();
+        let opening = reader.message::<Opening>(http::outside::head_bytes_max(self.net.limits())).await?;
+        tokio::select! {
+            biased;
+            served = self.operation(opening, (reader, writer)) => served,
+            () = hangup.wait() => Ok(()),
+        }
+    }
+
+    async fn operation(&self, opening: Opening, door: (FrameReader, FrameWriter)) -> Result<(), DoorError> {
+        match opening {
+            Opening::Http(head) => http::outside::serve(&self.requests, (&self.net, &self.misuse), *head, door).await,
+        }
+    }
+}

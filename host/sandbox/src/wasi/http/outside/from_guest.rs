@@ -1,0 +1,194 @@
+//! The sandbox's side of a request. Nothing is decided here: the host does. Its limits are looked
+//! at here as well, so that a guest that runs into one does not reach the host for it.
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame as BodyFrame};
+use http_body_util::BodyExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody};
+
+use super::super::exchange::Worker;
+use super::super::requests::Sending;
+use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields};
+use crate::caller::outside::Outside;
+use crate::wasi::doors::frame::{HOST_BYTES_MAX, decoded};
+use crate::wasi::doors::{Door, DoorError, Frame, FrameReader, FrameWriter, Opening, http_doors_max};
+use crate::wasi::net::CallNet;
+
+/// The requests of one call, made through its way out.
+pub(crate) struct OutsideRequests {
+    outside: Arc<dyn Outside>,
+    net: Arc<CallNet>,
+    /// As many doors as the host lets the call have for requests.
+    places: Arc<Semaphore>,
+}
+
+/// The parts of a request that is on its way.
+struct Leaving {
+    outside: Arc<dyn Outside>,
+    net: Arc<CallNet>,
+    places: Arc<Semaphore>,
+    wait: Duration,
+}
+
+impl OutsideRequests {
+    pub(crate) fn new(outside: Arc<dyn Outside>, net: Arc<CallNet>) -> Self {
+        let places = Arc::new(Semaphore::new(http_doors_max(net.limits())));
+        Self { outside, net, places }
+    }
+
+    /// Sends the request to the host.
+    pub(crate) fn send(&self, request: Request<WasiBody>, options: Option<RequestOptions>) -> Sending {
+        if !self.net.request() {
+            return Box::new(std::future::ready(Err(Error::ConnectionLimitReached)));
+        }
+        let longest = self.net.limits().connect;
+        let wait = options.and_then(|options| options.connect_timeout).map_or(longest, |wait| wait.min(longest));
+        let Self { outside, net, places } = self;
+        let (outside, net, places) = (Arc::clone(outside), Arc::clone(net), Arc::clone(places));
+        Box::new(Leaving { outside, net, places, wait }.run(request, options))
+    }
+}
+
+impl Leaving {
+    async fn run(
+        self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<(Response<WasiBody>, Worker), Error> {
+        let ended = Arc::clone(&self.net);
+        tokio::select! {
+            biased;
+            () = ended.ended() => Err(Error::ConnectionTerminated),
+            answer = self.answer(request, options) => answer,
+        }
+    }
+
+    async fn answer(
+        self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+    ) -> Result<(Response<WasiBody>, Worker), Error> {
+        let place = tokio::time::timeout(self.wait, self.places.acquire_owned()).await;
+        let place = place.map_err(|_| Error::ConnectionLimitReached)?.map_err(|_| Error::ConnectionTerminated)?;
+        let door = Door::open(&*self.outside).await.map_err(|_| Error::ConnectionTerminated)?;
+        let (mut reader, mut writer) = door.split();
+        let body_bytes = if request.body().is_end_stream() { Some(0) } else { request.body().size_hint().exact() };
+        let head = RequestHead::new(&request, options, body_bytes);
+        writer.message(&Opening::Http(Box::new(head))).await.map_err(|_| Error::ConnectionTerminated)?;
+        let mut sending = Box::pin(send(writer, request.into_body(), body_bytes));
+        let mut is_sent = false;
+        let answer = {
+            let mut answer = pin!(reader.message::<Answer>(HOST_BYTES_MAX));
+            loop {
+                tokio::select! {
+                    biased;
+                    answer = &mut answer => break answer,
+                    () = &mut sending, if !is_sent => is_sent = true,
+                }
+            }
+        };
+        match answer {
+            Ok(Answer::Head(head)) => {
+                let response = response(head, reader, place).ok_or(Error::HttpProtocolError)?;
+                let ready: Worker = Box::new(std::future::ready(Ok(())));
+                let rest = async move {
+                    sending.await;
+                    Ok(())
+                };
+                Ok((response, if is_sent { ready } else { Box::new(rest) }))
+            }
+            Ok(Answer::Failed(fault)) => Err(fault.into()),
+            // A door that is closed before the answer is one that the host does not serve.
+            _ => Err(Error::ConnectionTerminated),
+        }
+    }
+}
+
+/// Sends the guest's body. Where the host does not take it, its answer says why.
+async fn send(mut writer: FrameWriter, mut body: WasiBody, body_bytes: Option<u64>) {
+    if body_bytes != Some(0) {
+        let end = loop {
+            match body.frame().await {
+                Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
+                    Ok(data) => {
+                        if writer.data(data).await.is_err() {
+                            break None;
+                        }
+                    }
+                    Err(Ok(trailers)) => break Some(BodyEnd::Trailers(fields(&trailers))),
+                    Err(Err(_)) => {}
+                },
+                Some(Err(_)) => break Some(BodyEnd::Aborted),
+                None => break Some(BodyEnd::Whole),
+            }
+        };
+        if let Some(end) = end {
+            let _ = writer.message(&end).await;
+        }
+    }
+    // The door is closed by whoever has its other direction.
+    writer.forget();
+}
+
+fn response(head: ResponseHead, reader: FrameReader, place: OwnedSemaphorePermit) -> Option<Response<WasiBody>> {
+    let ResponseHead { status, fields, whole } = head;
+    let body = OutsideBody { reader, whole, place: (!whole).then_some(place) };
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = StatusCode::from_u16(status).ok()?;
+    *response.headers_mut() = fields.into_map()?;
+    Some(response)
+}
+
+/// A server's body, as it comes through the door. It holds the door, and a place among the call's
+/// doors, until it ends or is dropped.
+struct OutsideBody {
+    reader: FrameReader,
+    whole: bool,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl OutsideBody {
+    fn end(&mut self) {
+        self.whole = true;
+        self.place = None;
+    }
+}
+
+impl Body for OutsideBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame<Bytes>, Error>>> {
+        if self.whole {
+            return Poll::Ready(None);
+        }
+        let message = match ready!(self.reader.poll_frame(context, HOST_BYTES_MAX)) {
+            Ok(Some(Frame::Data(data))) => return Poll::Ready(Some(Ok(BodyFrame::data(data)))),
+            Ok(Some(Frame::Message(message))) => decoded(&message),
+            Ok(None) => Err(DoorError::Closed),
+            Err(error) => Err(error),
+        };
+        self.end();
+        Poll::Ready(match message {
+            Ok(Answer::Whole) => None,
+            Ok(Answer::Trailers(trailers)) => {
+                Some(trailers.into_map().map(BodyFrame::trailers).ok_or(Error::HttpProtocolError))
+            }
+            Ok(Answer::Failed(fault)) => Some(Err(fault.into())),
+            Ok(Answer::Head(_)) | Err(_) => Some(Err(Error::ConnectionTerminated)),
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.whole
+    }
+}

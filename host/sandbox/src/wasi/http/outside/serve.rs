@@ -1,0 +1,141 @@
+//! The host's side of a request that comes out of a sandbox process. It goes the way of any other
+//! from here on. Must not hold: decisions.
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame as BodyFrame, SizeHint};
+use http_body_util::BodyExt as _;
+use wasmtime_wasi_http::{Error, WasiBody};
+
+use super::message::{Answer, BodyEnd, RequestHead, ResponseHead, fields, head_bytes_max};
+use crate::wasi::doors::frame::decoded;
+use crate::wasi::doors::{DoorError, Frame, FrameReader, FrameWriter, Misuse};
+use crate::wasi::http::Requests;
+use crate::wasi::net::CallNet;
+
+/// Makes the request that a door was opened for, and sends its response back.
+pub(crate) async fn serve(
+    requests: &Requests,
+    (net, misuse): (&CallNet, &Misuse),
+    head: RequestHead,
+    (reader, mut writer): (FrameReader, FrameWriter),
+) -> Result<(), DoorError> {
+    let message_bytes_max = head_bytes_max(net.limits());
+    let left_bytes = head.body_bytes;
+    let ended = left_bytes == Some(0);
+    let body = GuestBody { reader, message_bytes_max, left_bytes, ended, misuse: misuse.clone() };
+    let (request, options) = head.into_request(body.boxed_unsync())?;
+    match Box::into_pin(requests.send(request, Some(options))).await {
+        Ok((response, worker)) => {
+            let mut worker = Box::into_pin(worker);
+            let mut sending = pin!(answer(&mut writer, response));
+            tokio::select! {
+                biased;
+                sent = &mut sending => sent,
+                _ = &mut worker => sending.await,
+            }
+        }
+        Err(error) => writer.message(&Answer::Failed(error.into())).await,
+    }
+}
+
+/// Sends a response, whose body is dropped before its end is told: the next request finds its
+/// turn and its connection free.
+async fn answer(writer: &mut FrameWriter, response: Response<WasiBody>) -> Result<(), DoorError> {
+    let (parts, mut body) = response.into_parts();
+    let whole = body.is_end_stream();
+    let head = ResponseHead { status: parts.status.as_u16(), fields: fields(&parts.headers), whole };
+    if whole {
+        drop(body);
+        return writer.message(&Answer::Head(head)).await;
+    }
+    writer.message(&Answer::Head(head)).await?;
+    let end = loop {
+        match body.frame().await {
+            Some(Ok(frame)) => match frame.into_data().map_err(BodyFrame::into_trailers) {
+                Ok(data) => writer.data(data).await?,
+                Err(Ok(trailers)) => break Answer::Trailers(fields(&trailers)),
+                Err(Err(_)) => {}
+            },
+            Some(Err(error)) => break Answer::Failed(error.into()),
+            None => break Answer::Whole,
+        }
+    };
+    drop(body);
+    writer.message(&end).await
+}
+
+/// A guest's body, as it comes through the door.
+struct GuestBody {
+    reader: FrameReader,
+    message_bytes_max: usize,
+    /// Bytes that are to come, where the length is known.
+    left_bytes: Option<u64>,
+    ended: bool,
+    misuse: Misuse,
+}
+
+impl GuestBody {
+    fn received(&mut self, frame: Option<Frame>) -> Result<Option<BodyFrame<Bytes>>, DoorError> {
+        const LENGTH: DoorError = DoorError::Wrong("a request's body has not the length that was told");
+        let end = match frame {
+            Some(Frame::Data(data)) => {
+                if let Some(left) = &mut self.left_bytes {
+                    *left = u64::try_from(data.len()).ok().and_then(|bytes| left.checked_sub(bytes)).ok_or(LENGTH)?;
+                }
+                return Ok(Some(BodyFrame::data(data)));
+            }
+            Some(Frame::Message(message)) => decoded(&message)?,
+            None => return Err(DoorError::Closed),
+        };
+        let is_whole = self.left_bytes.is_none_or(|left| left == 0);
+        match end {
+            BodyEnd::Aborted => Err(DoorError::Closed),
+            _ if !is_whole => Err(LENGTH),
+            BodyEnd::Whole => Ok(None),
+            BodyEnd::Trailers(trailers) => {
+                let trailers = trailers.into_map().ok_or(DoorError::Wrong("a request's trailers are malformed"))?;
+                self.ended = true;
+                Ok(Some(BodyFrame::trailers(trailers)))
+            }
+        }
+    }
+}
+
+impl Body for GuestBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame<Bytes>, Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let bytes_max = self.message_bytes_max;
+        let frame = ready!(self.reader.poll_frame(context, bytes_max));
+        Poll::Ready(match frame.and_then(|frame| self.received(frame)) {
+            Ok(Some(frame)) => Some(Ok(frame)),
+            Ok(None) => {
+                self.ended = true;
+                None
+            }
+            Err(error) => {
+                self.ended = true;
+                self.misuse.found(&error);
+                Some(Err(Error::HttpProtocolError))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left_bytes.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
